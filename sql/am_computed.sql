@@ -215,6 +215,21 @@ CREATE INDEX CONCURRENTLY beside_b ON of_mot.beside ((a - 1));
 REINDEX INDEX CONCURRENTLY of_mot.beside_a;
 SELECT relname FROM pg_class WHERE relname LIKE 'beside%' AND relkind = 'i' ORDER BY 1;
 SELECT mot.check('of_mot.beside') IS NOT NULL;
+-- beside INCLUDE and EXCLUDE
+SELECT same($$CREATE TABLE forms (a int, b text, c int)$$);
+SELECT same($$CREATE UNIQUE INDEX forms_i ON forms (lower(b)) INCLUDE (c) WHERE c > 0$$);
+SELECT same($$ALTER TABLE forms ADD CONSTRAINT forms_x EXCLUDE USING btree ((a % 10) WITH =) WHERE (c > 1)$$);
+SELECT same($$INSERT INTO forms VALUES (1, 'A', 1), (11, 'B', 2)$$);
+SELECT same($$INSERT INTO forms VALUES (2, 'a', 1)$$);
+SELECT same($$INSERT INTO forms VALUES (2, 'a', 0), (21, 'C', 1)$$);
+SELECT same($$INSERT INTO forms VALUES (31, 'D', 3)$$);
+SELECT same($$UPDATE forms SET c = 2 WHERE a = 21$$);
+SELECT same($$UPDATE forms SET c = 5 WHERE a = 2$$);
+SELECT same($$INSERT INTO forms VALUES (41, 'E', 3) ON CONFLICT DO NOTHING$$);
+SELECT same($$INSERT INTO forms VALUES (42, 'b', 1) ON CONFLICT (lower(b)) WHERE c > 0 DO UPDATE SET c = forms.c + 1 RETURNING *$$);
+SELECT same($$SELECT * FROM forms WHERE a % 10 = 1 AND c > 1$$);
+SELECT same($$SELECT c FROM forms WHERE lower(b) = 'b' AND c > 0$$);
+SELECT mot.check('of_mot.forms') IS NOT NULL;
 -- compiled statements read by such an index, and leave writes to core
 SET search_path = of_mot;
 PREPARE by_mail(text) AS SELECT id FROM person WHERE lower(mail) = $1;

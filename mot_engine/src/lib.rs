@@ -48,7 +48,7 @@ pub use errors::EngineError;
 pub use ids::{
     CommandId, FileKey, IndexId, Lsn, ORDINALS, Ordinal, RelationKey, Slot, TableId, Xid,
 };
-pub use index::{Build, EntryRange};
+pub use index::{Build, EntryRange, Rival};
 pub use reclaim::{OldSnapshot, OldSnapshots, Sweep};
 pub use rest::{NotTakenOver, TakenOver};
 pub use row::{LockStrength, Newest, VersionRef};

@@ -10,6 +10,8 @@
 //! out has not found the entry. So an entry that no version of the chain needs any more is removed
 //! again, under the latch of its leaf, as after any other cleaning.
 
+mod entries;
+
 use super::append_slot;
 use super::enter::{EntryOutcome, enter_at};
 use super::posting::{Posting, has_slot, slots_of};
@@ -76,7 +78,7 @@ impl Session {
         Ok(filler.added)
     }
 
-    /// Two live rows with the same key of a unique index, if there are any: rows that committed
+    /// Two live rows with the same key of an index that is to be unique, if there are any: rows that committed
     /// transactions left, and those that unfinished ones below `asked_from` make. Who has a later
     /// id has asked for uniqueness. Where it depends on an unfinished transaction, `wait` is
     /// called, unpinned: `true` if that has ended, `false` to pass over the key. `pause` is called
@@ -89,9 +91,6 @@ impl Session {
         mut wait: impl FnMut(Xid) -> bool,
         mut pause: impl FnMut(),
     ) -> Result<Option<[Slot; 2]>, EngineError> {
-        if !index.is_unique() {
-            return Ok(None);
-        }
         let mut finder = Finder {
             session: self,
             clock,
@@ -103,6 +102,9 @@ impl Session {
         };
         if is_broken("index builds: those who run") {
             finder.asked_from = Xid(0);
+        }
+        if !index.is_unique() {
+            return finder.find_in_entries(wait, pause);
         }
         let mut batch = Batch::with_capacity(ENTRIES_PER_PIN);
         let mut from: Option<(Vec<u8>, bool)> = None;
@@ -436,7 +438,7 @@ impl<C: Clock> Finder<'_, C> {
                 (self.rows[at].1, self.rows[at].2) = (head, holds);
             }
             self.rows.retain(|row| !matches!(row.2, Holds::No));
-            let (table, rows) = (self.table, &self.rows);
+            let rows = &self.rows;
             let [first, second, ..] = rows[..] else {
                 return Ok(Holders::One);
             };
@@ -444,19 +446,20 @@ impl<C: Clock> Finder<'_, C> {
                 Holds::Open(xid) => Some(xid),
                 _ => None,
             };
-            // One after the other was looked at: both must still be as they were.
-            let is_same = |row: &(Slot, Head, Holds)| {
-                table
-                    .anchor(row.0)
-                    .is_some_and(|anchor| anchor.head().same_chain(row.1))
-            };
             if let Some(xid) = rows.iter().find_map(is_open) {
                 return Ok(Holders::Open(xid));
             }
-            if is_same(&first) && is_same(&second) {
+            // One after the other was looked at: both must still be as they were.
+            if self.is_same(first.0, first.1) && self.is_same(second.0, second.1) {
                 return Ok(Holders::Two([first.0, second.0]));
             }
         }
+    }
+
+    /// Whether a row is as it was at a head.
+    fn is_same(&self, slot: Slot, head: Head) -> bool {
+        let anchor = self.table.anchor(slot);
+        anchor.is_some_and(|anchor| anchor.head().same_chain(head))
     }
 
     /// Whether a row has the key, and at which head. The caller is pinned.
@@ -475,8 +478,9 @@ impl<C: Clock> Finder<'_, C> {
                 continue;
             }
             let has_key = !version.is_tombstone() && {
-                encode_row_if_any(definition, version.body(), &mut self.scratch)?;
-                self.scratch.as_slice() == key
+                let has_null = encode_row_if_any(definition, version.body(), &mut self.scratch)?.0;
+                let is_distinct = has_null && !definition.nulls_not_distinct;
+                !is_distinct && self.scratch.as_slice() == key
             };
             if verdict == Judged::Running {
                 running.get_or_insert(version.xid());

@@ -199,6 +199,25 @@ pub(crate) fn probe_key(
     outcome
 }
 
+/// Whether one row has the key; enters nothing. The caller is pinned.
+pub(super) fn judge_row(
+    session: &Session,
+    (table, index): (TableRef, IndexRef),
+    key: &KeyBuffer,
+    clock: &impl Clock,
+    candidate: Slot,
+    scratch: &mut KeyBuffer,
+) -> Result<EntryOutcome, EngineError> {
+    let judging = Judging {
+        session,
+        table,
+        index,
+        key,
+        clock,
+    };
+    judging.judge(candidate, scratch).map(|(found, _)| found)
+}
+
 /// Who asks whether other rows have a key.
 struct Judging<'a, C> {
     session: &'a Session,

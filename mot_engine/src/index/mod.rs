@@ -26,6 +26,7 @@ mod posting;
 mod ranges;
 mod remaining;
 mod remove;
+mod rival;
 mod size;
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,7 @@ pub(crate) use posting::{only_slot, slots_of};
 pub use ranges::EntryRange;
 pub(crate) use remaining::RemainingKeys;
 pub(crate) use remove::{clear_some, remove_key};
+pub use rival::Rival;
 pub(crate) use together::{KEYS_TOGETHER, Obstacle, enter_row, enter_row_in};
 
 use crate::errors::EngineError;

@@ -21,6 +21,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 mod beside;
+mod rival;
 
 const KEY: RelationKey = RelationKey::of_foreign_table(1, 2);
 const ROWS: u64 = 3000;

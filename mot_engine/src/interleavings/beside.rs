@@ -12,7 +12,7 @@ use mot_model::{explore, finds, threads};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const CID: CommandId = CommandId(1);
+pub(super) const CID: CommandId = CommandId(1);
 /// What the row's column holds at first, and later.
 const BEFORE: u64 = 1;
 const AFTER: u64 = 2;
@@ -42,14 +42,14 @@ fn definition(unique: bool) -> IndexDefinition {
 }
 
 /// A tuple of one column.
-fn tuple(value: u64) -> Vec<u8> {
+pub(super) fn tuple(value: u64) -> Vec<u8> {
     let mut tuple = body(value);
     tuple[0] = 1;
     tuple
 }
 
 /// A row, in a table without indexes.
-fn row(place: &Place, session: &Session) -> Slot {
+pub(super) fn row(place: &Place, session: &Session) -> Slot {
     let me = place.world.begin();
     let mut work = Transaction::new();
     let (slot, version) = work
@@ -63,7 +63,7 @@ fn row(place: &Place, session: &Session) -> Slot {
     slot
 }
 
-fn end(place: &Place, session: &Session, me: &Me, mut work: Transaction, is_kept: bool) {
+pub(super) fn end(place: &Place, session: &Session, me: &Me, mut work: Transaction, is_kept: bool) {
     if is_kept {
         work.log(session, &mut place.world.clone()).unwrap();
         me.commit(None);
@@ -109,7 +109,7 @@ fn move_key(
 }
 
 /// What core does up to `indisready`.
-fn build(place: &Place, session: &Session, unique: bool) -> IndexRef {
+pub(super) fn build(place: &Place, session: &Session, unique: bool) -> IndexRef {
     let me = place.world.begin();
     let mut work = Transaction::new();
     let definition = definition(unique);

@@ -13,6 +13,7 @@ mod given_up;
 mod litter;
 mod ordinals;
 mod orphans;
+mod rivals;
 mod settled;
 mod stretch;
 mod unjudged;

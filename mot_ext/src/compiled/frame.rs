@@ -287,13 +287,14 @@ unsafe fn target(
 }
 
 /// The foreign keys of a table whose rows can be written without core's help otherwise: no other
-/// triggers, no computed columns, no partition bounds.
+/// triggers, no computed columns, no partition bounds, no keys that core checks.
 unsafe fn simple_target(relation: pg_sys::Relation) -> Option<ForeignKeys> {
     // SAFETY: an open relation.
     unsafe {
         let constraints = (*(*relation).rd_att).constr;
         let is_free = constraints.is_null() || !version::has_generated_columns(&*constraints);
-        if !is_free || (*(*relation).rd_rel).relispartition {
+        let has_keys_of_core = storage::is_table(relation) && storage::has_keys_of_core(relation);
+        if !is_free || has_keys_of_core || (*(*relation).rd_rel).relispartition {
             return None;
         }
         ForeignKeys::of(relation)

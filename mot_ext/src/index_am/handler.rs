@@ -2,7 +2,7 @@
 //!
 //! Its indexes have btree's operator classes: so core plans, infers and prints with them as with
 //! btree's. What btree's own functions say of options holds for these, too.
-use super::{cost, scan};
+use super::{cost, scan, uniqueness};
 use crate::errors;
 use crate::pg::btree;
 use crate::pg::guard::guarded;
@@ -42,6 +42,7 @@ fn table_index_handler(_call: pg_sys::FunctionCallInfo) -> Internal {
         r.amsearchnulls = true;
         r.ampredlocks = true;
         r.amclusterable = true;
+        r.amcaninclude = true;
         version::describe(r);
         r.ambuild = Some(guarded!(build(heap, index, info)));
         r.ambuildempty = Some(guarded!(build_empty(index)));
@@ -133,15 +134,15 @@ unsafe fn build_empty(index: pg_sys::Relation) {
     unsafe { table_am::sync_init_file(index) };
 }
 
-/// `aminsert`: the table's callbacks have entered the row, unless it is a speculative one. A row of
-/// another table that nobody has entered would be in no index: that is an error, should it come to
-/// this.
+/// `aminsert`: the table's callbacks have entered the row, unless it is a speculative one, and have
+/// asked for the keys that the engine keeps unique. A row of another table that nobody has entered
+/// would be in no index: that is an error, should it come to this.
 #[allow(clippy::too_many_arguments)]
 unsafe fn insert(
     index: pg_sys::Relation,
     _values: *mut pg_sys::Datum,
     _nulls: *mut bool,
-    _tid: pg_sys::ItemPointer,
+    tid: pg_sys::ItemPointer,
     heap: pg_sys::Relation,
     unique: pg_sys::IndexUniqueCheck::Type,
     _is_unchanged: bool,
@@ -155,7 +156,12 @@ unsafe fn insert(
         _ => Duplicates::Refused,
     };
     // SAFETY: core passes open relations, the table locked for writing.
-    unsafe { speculative::enter(heap, |table| storage::index(table, index), duplicates) }
+    unsafe {
+        let is_entered = speculative::enter(heap, |table| storage::index(table, index), duplicates);
+        let is_asked =
+            unique != pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO && storage::has_keys_of_core(heap);
+        is_entered && (!is_asked || uniqueness::is_unique(heap, index, tid, unique))
+    }
 }
 
 /// `ambulkdelete`: entries go with their rows.

@@ -11,3 +11,4 @@ mod keys;
 mod rows;
 mod scan;
 mod short_range;
+mod uniqueness;

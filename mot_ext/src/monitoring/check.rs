@@ -272,7 +272,8 @@ unsafe fn definition_difference(
         pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
         stated
     };
-    let same = built.unique == stated.unique
+    // An index that is not unique to the engine has its keys checked by core.
+    let same = (stated.unique || !built.unique)
         && built.nulls_not_distinct == stated.nulls_not_distinct
         && built.layout == stated.layout
         && built.computed == stated.computed

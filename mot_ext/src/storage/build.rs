@@ -64,6 +64,15 @@ pub unsafe fn build_index(
         definition.computed.is_some() && unsafe { compute_keys_of_rows(heap, index) };
     let xid = xact::write_xid();
     let made = xact::current().create_index(session, &PgClock, storage, &definition, xid);
+    if let Ok(Build::Done(made) | Build::DoneBesideOlder(made)) = made
+        && repeated == Repeated::Refused
+        && !definition.unique
+        // SAFETY: the caller's open relations; writers are locked out, so nobody is waited for.
+        && let Some(slots) = unsafe { find_repeated(index, storage, made, Xid(0), |_| false) }
+    {
+        // SAFETY: as above.
+        unsafe { duplicated(heap, index, storage, slots[0]) }
+    }
     match made {
         Ok(Build::Done(_)) if !has_replaced => Built::ForAll,
         // States that were replaced have another key, or none.
@@ -182,9 +191,11 @@ pub unsafe fn build_index_beside_writers(heap: pg_sys::Relation, index: pg_sys::
     fill(storage, made);
     reach(Point::BuildBeforeDuplicates);
     // What runs may be of writers who ask for nothing yet: that is for the validation.
-    if let Some(slots) = find_duplicate(storage, made, Xid(0), |_| false) {
-        // SAFETY: the caller's open relations; the snapshot keeps the rows.
-        unsafe { duplicated(heap, index, storage, slots[0]) }
+    // SAFETY: the caller's open relations; the snapshot keeps the rows.
+    unsafe {
+        if let Some(slots) = find_repeated(index, storage, made, Xid(0), |_| false) {
+            duplicated(heap, index, storage, slots[0])
+        }
     }
     reach(Point::BuildBeforeReady);
 }
@@ -201,9 +212,11 @@ pub unsafe fn validate_index(heap: pg_sys::Relation, index: pg_sys::Relation) {
     fill(storage, made);
     // A writer who was not asked may have come right behind one who was, and runs.
     let asked_from = Xid(pg::next_full_xid());
-    if let Some(slots) = find_duplicate(storage, made, asked_from, wait_for) {
-        // SAFETY: the caller's open relations; the snapshot keeps the row.
-        unsafe { violated(heap, index, storage, slots[1]) }
+    // SAFETY: the caller's open relations; the snapshot keeps the row.
+    unsafe {
+        if let Some(slots) = find_repeated(index, storage, made, asked_from, wait_for) {
+            violated(heap, index, storage, slots[1])
+        }
     }
     if made.has_left_out() {
         // Core waits for snapshots from before its own alone, and for none of a standby. When it
@@ -218,12 +231,21 @@ fn fill(storage: TableRef, index: IndexRef) {
     or_raise(session::session().fill_index(&PgClock, storage, index, pause));
 }
 
-fn find_duplicate(
+/// Two rows with one key of an index that is unique in the catalog.
+///
+/// # Safety
+/// The index is open.
+unsafe fn find_repeated(
+    opened: pg_sys::Relation,
     storage: TableRef,
     index: IndexRef,
     asked_from: Xid,
     wait: impl FnMut(Xid) -> bool,
 ) -> Option<[Slot; 2]> {
+    // SAFETY: the caller's open index.
+    if unsafe { !(*(*opened).rd_index).indisunique } {
+        return None;
+    }
     let place = (storage, index);
     or_raise(session::session().find_duplicate(&PgClock, place, asked_from, wait, pause))
 }

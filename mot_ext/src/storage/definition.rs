@@ -1,5 +1,6 @@
 //! From catalog rows to an engine index definition.
 use super::computed_keys::is_computed;
+use super::core_keys;
 use crate::errors::refuse::unsupported;
 use crate::keys;
 use crate::pg::{self, version};
@@ -46,7 +47,7 @@ pub unsafe fn index_definition(
         IndexDefinition {
             relation: (*index).rd_id.to_u32(),
             file: FileKey::NONE,
-            unique: form.indisunique,
+            unique: core_keys::is_kept_unique(table, index),
             nulls_not_distinct: form.indnullsnotdistinct,
             columns,
             layout: pg::attribute_layouts((*table).rd_att, last),

@@ -20,6 +20,7 @@ mod build;
 mod build_report;
 mod compute_rows;
 pub mod computed_keys;
+mod core_keys;
 mod database_copy;
 pub mod definition;
 pub mod duplicate;
@@ -33,6 +34,7 @@ pub use build::{
 };
 
 pub use compute_rows::rows_with_other_keys;
+pub use core_keys::{has_keys_of_core, is_kept_though_deferrable};
 pub use database_copy::copy_table;
 
 use crate::errors::{self, or_raise};

@@ -17,7 +17,7 @@ pub mod scan;
 pub mod slot;
 pub mod speculative;
 mod statistics;
-mod target;
+pub mod target;
 pub mod transient;
 mod unfinished;
 mod update;

@@ -9,6 +9,7 @@ use crate::pg::version::table_am as version;
 use crate::rows::write::{Skipped, Target};
 use crate::serializable;
 use crate::shared_memory::test_switch::{self, Step};
+use crate::storage;
 use crate::transaction::clock::{PgClock, PgSnapshot};
 use crate::transaction::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::transaction::xact;
@@ -57,7 +58,7 @@ pub unsafe fn update(
 ) -> pg_sys::TM_Result::Type {
     // SAFETY: as core calls it.
     unsafe {
-        // The keys are entered here.
+        // The keys are entered here, and checked but for those that core checks.
         *indexes = version::NO_INDEXES;
         let target = target::of(relation);
         let asked = Asked::new(command, crosscheck, wait);
@@ -80,6 +81,9 @@ pub unsafe fn update(
         match updated {
             Ok(new) => {
                 statistics::row_changed(relation, RowChange::Update);
+                if new.changed_keys() && storage::has_keys_of_core(relation) {
+                    *indexes = version::ALL_INDEXES;
+                }
                 let shown = Shown {
                     relation: target.oid(),
                     table: target.table,

@@ -66,6 +66,8 @@ struct Known {
     index_makers: ByOid<pg_sys::TransactionId>,
     /// Whether indexes of tables have computed keys.
     computed_keys: ByOid<bool>,
+    /// Whether core checks keys of a table.
+    keys_of_core: ByOid<bool>,
 }
 
 impl Known {
@@ -73,6 +75,7 @@ impl Known {
         self.tables.clear();
         self.computed_keys.clear();
         self.index_makers.clear();
+        self.keys_of_core.clear();
     }
 }
 
@@ -159,15 +162,29 @@ pub fn maker_of_index(index: pg_sys::Oid) -> pg_sys::TransactionId {
 }
 
 /// Whether an index of a table has computed keys; `find` looks in the catalog, once until the table
-/// is invalidated.
+/// is invalidated. Each change of a row asks. The making of an index invalidates the table.
 pub fn has_computed_keys(table: pg_sys::Oid, find: impl FnOnce() -> bool) -> bool {
-    if let Some(known) = cache().computed_keys.get(&table.to_u32()) {
+    remembered(table, |known| &mut known.computed_keys, find)
+}
+
+/// As [`has_computed_keys`], whether core checks keys of a table.
+pub fn has_keys_of_core(table: pg_sys::Oid, find: impl FnOnce() -> bool) -> bool {
+    remembered(table, |known| &mut known.keys_of_core, find)
+}
+
+/// What was found of a table that the caller has locked, or is found now.
+fn remembered(
+    table: pg_sys::Oid,
+    of: fn(&mut Known) -> &mut ByOid<bool>,
+    find: impl FnOnce() -> bool,
+) -> bool {
+    if let Some(known) = of(cache()).get(&table.to_u32()) {
         return *known;
     }
     let before = generation();
     let found = find();
-    if before == generation() {
-        cache().computed_keys.insert(table.to_u32(), found);
+    if generation() == before {
+        of(cache()).insert(table.to_u32(), found);
     }
     found
 }
@@ -176,6 +193,7 @@ pub fn has_computed_keys(table: pg_sys::Oid, find: impl FnOnce() -> bool) -> boo
 pub fn forget(relation: pg_sys::Oid) {
     next_generation();
     cache().tables.remove(&relation.to_u32());
+    cache().keys_of_core.remove(&relation.to_u32());
 }
 
 /// Forgets every relation. Calls nothing of PostgreSQL.
@@ -200,5 +218,6 @@ unsafe extern "C-unwind" fn on_invalidation(_arg: pg_sys::Datum, relation: pg_sy
         cache.tables.remove(&relation.to_u32());
         cache.computed_keys.remove(&relation.to_u32());
         cache.index_makers.remove(&relation.to_u32());
+        cache.keys_of_core.remove(&relation.to_u32());
     }
 }

@@ -11,7 +11,7 @@ const CID: CommandId = CommandId(0);
 const STEPS: u64 = 100;
 
 /// Somebody who asks while one transaction runs; all others have committed.
-struct Beside(Xid);
+pub(super) struct Beside(pub(super) Xid);
 
 impl Clock for Beside {
     fn is_current(&self, _xid: Xid) -> bool {
@@ -25,7 +25,12 @@ impl Clock for Beside {
     }
 }
 
-fn begin(work: &mut Transaction, session: &Session, table: TableRef, unique: bool) -> IndexRef {
+pub(super) fn begin(
+    work: &mut Transaction,
+    session: &Session,
+    table: TableRef,
+    unique: bool,
+) -> IndexRef {
     work.begin_index(session, table, &definition(10, unique), Xid(4))
         .expect("memory")
 }
@@ -34,7 +39,7 @@ fn fill(session: &Session, table: TableRef, index: IndexRef) -> Result<u64, Engi
     session.fill_index(&Beside(Xid(4)), table, index, || {})
 }
 
-fn filled(session: &Session, table: TableRef, index: IndexRef) -> u64 {
+pub(super) fn filled(session: &Session, table: TableRef, index: IndexRef) -> u64 {
     fill(session, table, index).expect("no key is too long")
 }
 
@@ -56,7 +61,18 @@ fn long_body(length: usize) -> Vec<u8> {
 }
 
 /// Puts a state on a row, as a writer of transaction `xid` beside the build of transaction 4.
-fn update(session: &Session, table: TableRef, slot: Slot, body: &[u8], xid: Xid) {
+pub(super) fn update(session: &Session, table: TableRef, slot: Slot, body: &[u8], xid: Xid) {
+    updating(session, table, slot, body, xid).commit(session);
+}
+
+/// The same, not committed.
+pub(super) fn updating(
+    session: &Session,
+    table: TableRef,
+    slot: Slot,
+    body: &[u8],
+    xid: Xid,
+) -> Transaction {
     let clock = Beside(Xid(4));
     let mut work = Transaction::new();
     let seen = current(session, table, slot);
@@ -66,7 +82,7 @@ fn update(session: &Session, table: TableRef, slot: Slot, body: &[u8], xid: Xid)
     };
     let entered = work.enter(session, &clock, table, slot, version);
     assert!(matches!(entered, Ok(Entered::Done)), "{entered:?}");
-    work.commit(session);
+    work
 }
 
 #[cfg(debug_assertions)]

@@ -12,7 +12,7 @@
 //! - **ADD CONSTRAINT ... USING INDEX** (all versions). Core raises `index "x" is not a btree`
 //!   (parse_utilcmd.c, transformIndexConstraint). Shown in memory; and so is the index of that name
 //!   which ALTER COLUMN TYPE makes earlier in the statement.
-//! - **ADD PRIMARY KEY, UNIQUE, and CREATE INDEX on a partitioned table** (all versions). Core
+//! - **ADD PRIMARY KEY, UNIQUE, EXCLUDE, and CREATE INDEX on a partitioned table** (all versions). Core
 //!   compares access methods when it looks for indexes of the partitions to attach (index.c,
 //!   CompareIndexInfo); without a match makes a second one. Shown in memory.
 //! - **ATTACH PARTITION, of a table and of an index** (all versions). Core does the same. Shown
@@ -132,6 +132,9 @@ pub unsafe fn alter_table(
                 }
                 _ => {
                     if let Some(key) = key_of(command) {
+                        if is_ours && !(*key).indexname.is_null() && (*key).deferrable {
+                            after.deferred = Some(relid);
+                        }
                         let reaches = (*(*node).relation).inh;
                         after.flips.extend(add_key(key, relid, reaches));
                     }
@@ -141,7 +144,7 @@ pub unsafe fn alter_table(
     }
 }
 
-/// ALTER COLUMN TYPE and SET EXPRESSION: plain indexes on the column say btree in the catalog until
+/// ALTER COLUMN TYPE and SET EXPRESSION: indexes on the column that serve no key say btree in the catalog until
 /// core drops them. They are shown as btrees in memory, too, for as long: event triggers of
 /// `ddl_command_start` can use them. Parallel workers could not, so there are none.
 unsafe fn write_out_as_btrees(
@@ -161,7 +164,7 @@ unsafe fn write_out_as_btrees(
             }
             let ours = Method::Mot.oid();
             let is_meant = |index: &pg_sys::Oid| {
-                access_method::of(*index) == ours && is_plain_on(*index, column)
+                access_method::of(*index) == ours && is_written_out(*index, column)
             };
             indexes.extend(indexes_of(table).into_iter().filter(is_meant));
         }
@@ -195,17 +198,19 @@ unsafe fn altered_tables(
     }
 }
 
-/// Whether an index is on a column, also by an expression or its predicate, and serves no
-/// constraint: core writes those out as constraints.
-unsafe fn is_plain_on(index: pg_sys::Oid, column: i16) -> bool {
+/// Whether core writes an index on a column, also by an expression or its predicate, out with its
+/// access method: not where it writes it out as a key.
+unsafe fn is_written_out(index: pg_sys::Oid, column: i16) -> bool {
     // SAFETY: the index's table is locked exclusively (caller).
     unsafe {
         let opened = pg_sys::index_open(index, SHARED);
         let form = &*(*opened).rd_index;
         let columns = form.indkey.values.as_slice(form.indnatts as usize);
         let is_on = columns.contains(&column) || computes_with(opened, column);
+        let is_exclusion = form.indisexclusion;
         pg_sys::index_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
-        is_on && pg_sys::get_index_constraint(index) == pg_sys::InvalidOid
+        let is_key = !is_exclusion && pg_sys::get_index_constraint(index) != pg_sys::InvalidOid;
+        is_on && !is_key
     }
 }
 
@@ -240,7 +245,11 @@ unsafe fn key_of(command: *mut AlterTableCmd) -> Option<*mut pg_sys::Constraint>
             return None;
         }
         let constraint = definition.cast::<pg_sys::Constraint>();
-        matches!((*constraint).contype, CONSTR_PRIMARY | CONSTR_UNIQUE).then_some(constraint)
+        matches!(
+            (*constraint).contype,
+            CONSTR_PRIMARY | CONSTR_UNIQUE | CONSTR_EXCLUSION
+        )
+        .then_some(constraint)
     }
 }
 

@@ -11,6 +11,7 @@
 //! | `concurrently` | DROP INDEX and REFRESH MATERIALIZED VIEW CONCURRENTLY |
 //! | `index_locks` | the lock of builds that change rows |
 //! | `tablespace` | ALTER INDEX ... SET TABLESPACE |
+//! | `deferrable` | ADD CONSTRAINT ... USING INDEX ... DEFERRABLE |
 //!
 //! How an index is shown as a btree is in `index_am/flips.rs`, ON CONFLICT in
 //! `plan_nodes/on_conflict.rs`, what the planner may believe of an index in
@@ -21,6 +22,7 @@
 mod btree_moments;
 mod concurrently;
 mod defaults;
+mod deferrable;
 mod index_locks;
 mod names_back;
 mod tablespace;
@@ -56,6 +58,8 @@ pub struct After {
     flips: Vec<Flips>,
     /// Indexes whose files core may copy.
     moved: Vec<pg_sys::Oid>,
+    /// A table with an index that becomes one of a deferrable constraint.
+    deferred: Option<pg_sys::Oid>,
     /// An index may have gone in a transaction of its own.
     drops: bool,
     /// A table becomes a heap table.
@@ -78,6 +82,7 @@ impl After {
     fn is_nothing(&self) -> bool {
         self.flips.is_empty()
             && self.moved.is_empty()
+            && self.deferred.is_none()
             && !self.drops
             && self.becomes_heap.is_none()
             && self.settings.is_none()
@@ -101,11 +106,14 @@ impl After {
         // SAFETY: the indexes' tables are locked since before the statement, the table since it was
         // altered.
         unsafe {
-            if !self.moved.is_empty() || self.published.is_some() {
+            if !self.moved.is_empty() || self.published.is_some() || self.deferred.is_some() {
                 pg_sys::CommandCounterIncrement();
             }
             for index in self.moved {
                 tablespace::build_if_moved(index);
+            }
+            if let Some(table) = self.deferred {
+                deferrable::build_changed(table);
             }
             let published = self.published.map(|table| match table {
                 Published::Named(name) => made(name),

@@ -76,8 +76,7 @@ pub unsafe fn refuse_unsupported(index: pg_sys::Relation) {
     // SAFETY: the caller's index is open.
     unsafe {
         refuse_method((*(*index).rd_rel).relam);
-        refuse_form(index);
-        let columns = (*(*index).rd_index).indnatts as usize;
+        let columns = (*(*index).rd_index).indnkeyatts as usize;
         for position in 0..columns {
             refuse_key(index, position);
         }
@@ -116,32 +115,6 @@ fn refuse_method(method: pg_sys::Oid) {
         format!("access method \"{name}\" is not supported on memory-optimized tables"),
         "Leave USING out: indexes of memory-optimized tables are ordered indexes in memory.",
     )
-}
-
-/// Raises for what is not a plain index on plain columns.
-unsafe fn refuse_form(index: pg_sys::Relation) {
-    // SAFETY: an open index (caller).
-    unsafe {
-        let form = &*(*index).rd_index;
-        if form.indisexclusion {
-            unsupported(
-                "exclusion constraints are not supported on memory-optimized tables",
-                "Use UNIQUE if all operators are =.",
-            );
-        }
-        if !form.indimmediate {
-            unsupported(
-                "deferrable unique constraints are not supported on memory-optimized tables",
-                "Leave DEFERRABLE out.",
-            );
-        }
-        if form.indnkeyatts < form.indnatts {
-            unsupported(
-                "included columns are not supported in indexes of memory-optimized tables",
-                "Leave INCLUDE out: an index entry leads to the whole row, in memory.",
-            );
-        }
-    }
 }
 
 /// Raises for a key column whose values the engine cannot order as its operator class does.

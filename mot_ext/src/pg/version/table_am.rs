@@ -282,6 +282,18 @@ pub const NO_INDEXES: IndexesToUpdate = {
     }
 };
 
+/// Every index is to be told of an update.
+pub const ALL_INDEXES: IndexesToUpdate = {
+    #[cfg(feature = "pg15")]
+    {
+        true
+    }
+    #[cfg(not(feature = "pg15"))]
+    {
+        pg_sys::TU_UpdateIndexes::TU_All
+    }
+};
+
 /// Sets the callbacks whose place in the routine differs.
 pub fn set_files(
     routine: &mut pg_sys::TableAmRoutine,

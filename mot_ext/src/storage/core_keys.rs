@@ -1,0 +1,105 @@
+//! Keys that core checks: those of exclusion constraints, and unique ones that the engine does not
+//! keep.
+//!
+//! The engine refuses a second row of a unique key at once. A deferrable constraint may be broken
+//! until it is due, so its index is not unique to the engine. Core asks the index access method
+//! for it (`index_am/uniqueness.rs`), and has to be told of each update that changes a key.
+//!
+//! REINDEX CONCURRENTLY builds such an index's successor as one that is not deferrable, and gives
+//! it the mark when it is built. So a unique index that is built beside a deferrable one of the
+//! same columns is not unique to the engine, either.
+use super::{find_index, table, with_index_and_table};
+use crate::transaction::clock::PgClock;
+use crate::transaction::{relation, session};
+use pgrx::pg_sys;
+
+/// Whether core checks keys of an open, locked table behind each change of a row.
+pub fn has_keys_of_core(heap: pg_sys::Relation) -> bool {
+    // SAFETY: the caller's open table.
+    unsafe { relation::has_keys_of_core((*heap).rd_id, || find_keys_of_core(heap)) }
+}
+
+unsafe fn find_keys_of_core(heap: pg_sys::Relation) -> bool {
+    let storage = table(heap);
+    // SAFETY: the caller's open table.
+    unsafe { forms_of(heap) }.into_iter().any(|(oid, form)| {
+        let index = || session::session().find_index(storage, oid.to_u32(), &PgClock);
+        // One without storage may be built in either way.
+        form.is_exclusion || form.is_unique && !index().is_some_and(|index| index.is_unique())
+    })
+}
+
+/// Whether the engine keeps an index's keys unique. The index may be about to be built.
+///
+/// # Safety
+/// Both are open, and the second is an index of the first.
+pub unsafe fn is_kept_unique(heap: pg_sys::Relation, index: pg_sys::Relation) -> bool {
+    // SAFETY: the caller's open relations.
+    unsafe {
+        let form = Form::of(&*(*index).rd_index);
+        form.is_unique && form.is_immediate && (form.is_ready || !has_deferrable_twin(heap, &form))
+    }
+}
+
+/// Whether a deferrable unique index has the same columns.
+unsafe fn has_deferrable_twin(heap: pg_sys::Relation, form: &Form) -> bool {
+    // SAFETY: the caller's open table.
+    unsafe { forms_of(heap) }
+        .into_iter()
+        .any(|(_, other)| other.is_unique && !other.is_immediate && other.columns == form.columns)
+}
+
+/// Whether the engine keeps the keys of an index unique whose constraint is deferrable.
+pub fn is_kept_though_deferrable(index: pg_sys::Oid) -> bool {
+    with_index_and_table(index, |heap, index| {
+        // SAFETY: an open index.
+        let is_deferrable = unsafe { !(*(*index).rd_index).indimmediate };
+        is_deferrable && find_index(table(heap), index).is_some_and(|index| index.is_unique())
+    })
+    .unwrap_or(false)
+}
+
+/// What the catalog says of an index.
+struct Form {
+    is_unique: bool,
+    is_exclusion: bool,
+    is_immediate: bool,
+    is_ready: bool,
+    /// The key columns.
+    columns: Vec<i16>,
+}
+
+impl Form {
+    fn of(form: &pg_sys::FormData_pg_index) -> Form {
+        // SAFETY: an index has as many columns as its form says.
+        let columns = unsafe { form.indkey.values.as_slice(form.indnkeyatts as usize) };
+        Form {
+            is_unique: form.indisunique,
+            is_exclusion: form.indisexclusion,
+            is_immediate: form.indimmediate,
+            is_ready: form.indisready,
+            columns: columns.to_vec(),
+        }
+    }
+}
+
+/// The indexes of a table that the catalog has as live.
+unsafe fn forms_of(heap: pg_sys::Relation) -> Vec<(pg_sys::Oid, Form)> {
+    // SAFETY: the caller's open table; a catalog's rows, released when they were read.
+    unsafe {
+        let list = pg_sys::RelationGetIndexList(heap);
+        let mut forms = Vec::new();
+        for oid in pgrx::PgList::<pg_sys::Oid>::from_pg(list).iter_oid() {
+            let cache = pg_sys::SysCacheIdentifier::INDEXRELID as i32;
+            let row = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(oid));
+            if row.is_null() {
+                continue;
+            }
+            let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(row);
+            forms.push((oid, Form::of(form)));
+            pg_sys::ReleaseSysCache(row);
+        }
+        pg_sys::list_free(list);
+        forms
+    }
+}
