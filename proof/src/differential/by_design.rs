@@ -36,10 +36,17 @@ pub static FIRST_ERROR: Allowed = Allowed {
 };
 
 pub static ROWS_FILLED: Allowed = Allowed {
-    name: "an old snapshot, and ADD COLUMN ... DEFAULT since",
+    name: "an old snapshot, and rows that a definition has changed since",
     reason: "A new column's default is written into the rows of a MOT table, as by a heap table's rewrite; a heap table keeps a constant one in the \
              catalog. To another transaction with an older snapshot such a row has changed: it reads the row as it was, with NULL in the new column, and cannot \
-             change it (40001). To the one that did it all rows are its own, those too that its snapshot did not see.",
+             change it (40001). To the one that did it all rows are its own, those too that its snapshot did not see. CREATE INDEX on an expression, or with \
+             WHERE, changes rows, too: it gives them their keys.",
+};
+
+pub static BUILD_LOCKS: Allowed = Allowed {
+    name: "a statement waits on the MOT side only, beside CREATE INDEX on an expression or with WHERE",
+    reason: "Such a build gives rows their keys, so it locks the table in EXCLUSIVE mode: it waits for row locks, and row locks, those of foreign \
+             keys too, wait for it (docs/differences.md).",
 };
 
 pub static LONG_KEY: Allowed = Allowed {
@@ -64,6 +71,8 @@ pub struct Known {
     pub fills: bool,
     /// Another one has since it began.
     pub filled_beside: bool,
+    /// It has built an index that keeps keys with rows.
+    pub builds: bool,
 }
 
 impl Known {
@@ -72,6 +81,7 @@ impl Known {
         level: Level::ReadCommitted,
         fills: false,
         filled_beside: false,
+        builds: false,
     };
 }
 
@@ -103,7 +113,8 @@ pub fn answers(
     }
     let breaks_rule = |state: Option<&str>| {
         state.is_some_and(|state| {
-            state.starts_with("23") || ["40001", "44000", "55P03", "P0001"].contains(&state)
+            state.starts_with("23")
+                || ["21000", "40001", "44000", "55P03", "P0001"].contains(&state)
         })
     };
     if statement.locks_several && breaks_rule(heap) && breaks_rule(mot) {
@@ -112,8 +123,26 @@ pub fn answers(
     None
 }
 
-/// One side waits and the other has answered, while `beside` waits in another session: whether that may be.
-pub fn waits(statement: &Statement, beside: Option<&Statement>) -> Option<&'static Allowed> {
+/// Whether a statement builds an index that keeps keys with rows.
+pub fn changes_rows(text: &str) -> bool {
+    text.starts_with("CREATE ")
+        && text.contains(" INDEX ")
+        && (text.contains("((") || text.contains(" WHERE "))
+}
+
+/// One side waits and the other has answered, while `beside` waits in another session: whether that may be. `is_built_beside`: another transaction
+/// has built an index that keeps keys with rows.
+pub fn waits(
+    statement: &Statement,
+    beside: Option<&Statement>,
+    is_built_beside: bool,
+) -> Option<&'static Allowed> {
+    if is_built_beside
+        || changes_rows(&statement.text)
+        || beside.is_some_and(|beside| changes_rows(&beside.text))
+    {
+        return Some(&BUILD_LOCKS);
+    }
     if statement.locks_several {
         return Some(&ORDER_OF_ROWS);
     }

@@ -286,8 +286,17 @@ impl Table {
                 } else {
                     String::new()
                 };
+                let key = match rng.random_ratio(1, 4) {
+                    true => format!("(coalesce({column_name}))"),
+                    false => column_name.clone(),
+                };
+                let rest = match rng.random_range(0..6) {
+                    0 => format!(" WHERE {column_name} IS NOT NULL"),
+                    1 => format!(" INCLUDE ({})", columns[0].name),
+                    _ => String::new(),
+                };
                 indexes.push(format!(
-                    "CREATE INDEX {name}_{column_name}_index ON {name} ({column_name}{order}{more})"
+                    "CREATE INDEX {name}_{column_name}_index ON {name} ({key}{order}{more}){rest}"
                 ));
             }
         }

@@ -158,13 +158,22 @@ impl Table {
                     true => way,
                     false => one(rng, &["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]),
                 };
-                format!("{}{way}", self.columns[*at].name)
+                let name = &self.columns[*at].name;
+                match rng.random_ratio(1, 8) {
+                    true => format!("(coalesce({name})){way}"),
+                    false => format!("{name}{way}"),
+                }
             })
             .collect();
+        let rest = match rng.random_ratio(1, 6) {
+            true => format!(" WHERE {} IS NOT NULL", self.any(rng).name),
+            false => String::new(),
+        };
         self.indexes.push(key);
         let number = self.indexes.len();
         let columns = columns.join(", ");
-        let create = |part| format!("CREATE INDEX {part}_index{number} ON {part} ({columns})");
+        let create =
+            |part| format!("CREATE INDEX {part}_index{number} ON {part} ({columns}){rest}");
         Some(self.parts().iter().map(create).collect())
     }
 
