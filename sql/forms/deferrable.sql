@@ -139,6 +139,20 @@ TRUNCATE filled;
 INSERT INTO filled VALUES (1, 1), (2, 2);
 UPDATE filled SET b = 3 - b;
 SELECT * FROM filled ORDER BY a;
+-- a row that changes thousands of times, and meets another one half of the time
+CREATE TABLE often (id int PRIMARY KEY DEFERRABLE INITIALLY DEFERRED, v int);
+INSERT INTO often VALUES (1, 1), (-1, 2);
+BEGIN;
+DO $$ BEGIN FOR i IN 1 .. 3000 LOOP UPDATE often SET id = 1 - id WHERE v = 1; UPDATE often SET id = -2 + id % 2 WHERE v = 2; END LOOP; END $$;
+UPDATE often SET id = 3 WHERE v = 1;
+SELECT * FROM often ORDER BY v;
+COMMIT;
+BEGIN;
+DO $$ BEGIN FOR i IN 1 .. 3000 LOOP UPDATE often SET id = i % 2 WHERE v = 1; UPDATE often SET id = (i + 1) % 2 WHERE v = 2; END LOOP; END $$;
+UPDATE often SET id = 0;
+SET CONSTRAINTS ALL IMMEDIATE;
+ROLLBACK;
+SELECT * FROM often ORDER BY v;
 -- what core refuses
 CREATE TABLE refers (t int REFERENCES t);
 INSERT INTO t VALUES (1, 1, 1) ON CONFLICT (id) DO NOTHING;

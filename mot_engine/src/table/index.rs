@@ -56,6 +56,8 @@ mod marks {
     pub const DEAD: u32 = 1;
     /// A state of a row that somebody may see has no entry: its key is too long.
     pub const HAS_LEFT_OUT: u32 = 2;
+    /// The server checks that its keys are unique.
+    pub const UNIQUE_TO_SERVER: u32 = 4;
 }
 
 /// Counters of an index, for views.
@@ -109,6 +111,19 @@ impl IndexRef {
     /// Whether keys are unique.
     pub fn is_unique(self) -> bool {
         self.storage().unique
+    }
+
+    /// Whether a change of its columns changes a key of the row, to those who lock rows.
+    #[inline]
+    pub(crate) fn is_key(self) -> bool {
+        (self.is_unique() || self.has_mark(marks::UNIQUE_TO_SERVER)) && !self.is_dead()
+    }
+
+    /// The server checks that the keys of an index are unique that is not unique here. Told by its
+    /// maker, and after a restart ahead of each session's first update.
+    pub fn set_unique_to_server(self) {
+        let marks = &self.storage().marks;
+        marks.fetch_or(marks::UNIQUE_TO_SERVER, Ordering::Relaxed);
     }
 
     /// Entries, as far as counted.

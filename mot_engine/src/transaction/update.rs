@@ -338,7 +338,7 @@ fn changed_keys(
         })?;
         if differs {
             changed |= flags::KEYS_CHANGED;
-            if index.is_unique() && !index.is_dead() {
+            if index.is_key() {
                 changed |= flags::UNIQUE_KEYS_CHANGED;
             }
         }

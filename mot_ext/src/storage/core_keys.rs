@@ -11,9 +11,11 @@
 use super::{find_index, table, with_index_and_table};
 use crate::transaction::clock::PgClock;
 use crate::transaction::{relation, session};
+use mot_engine::IndexRef;
 use pgrx::pg_sys;
 
-/// Whether core checks keys of an open, locked table behind each change of a row.
+/// Whether core checks keys of an open, locked table behind each change of a row. Asked ahead of
+/// each update.
 pub fn has_keys_of_core(heap: pg_sys::Relation) -> bool {
     // SAFETY: the caller's open table.
     unsafe { relation::has_keys_of_core((*heap).rd_id, || find_keys_of_core(heap)) }
@@ -22,11 +24,38 @@ pub fn has_keys_of_core(heap: pg_sys::Relation) -> bool {
 unsafe fn find_keys_of_core(heap: pg_sys::Relation) -> bool {
     let storage = table(heap);
     // SAFETY: the caller's open table.
-    unsafe { forms_of(heap) }.into_iter().any(|(oid, form)| {
-        let index = || session::session().find_index(storage, oid.to_u32(), &PgClock);
-        // One without storage may be built in either way.
-        form.is_exclusion || form.is_unique && !index().is_some_and(|index| index.is_unique())
-    })
+    let forms = unsafe { forms_of(heap) };
+    let mut found = false;
+    for (oid, form) in forms {
+        found |= form.is_exclusion;
+        if form.is_unique {
+            // One without storage may be built in either way.
+            let index = session::session().find_index(storage, oid.to_u32(), &PgClock);
+            found |= index.is_none_or(note_unique);
+        }
+    }
+    found
+}
+
+/// Whether an index is left to core that is unique in the catalog. Row locks take its columns for a
+/// key, as on heap tables: whoever changes them asks here first.
+fn note_unique(index: IndexRef) -> bool {
+    let is_left = !index.is_unique();
+    if is_left {
+        index.set_unique_to_server();
+    }
+    is_left
+}
+
+/// The same of an index that is being made: REINDEX does not tell those who know its table.
+///
+/// # Safety
+/// The relation is open, and the index's.
+pub unsafe fn note_made(opened: pg_sys::Relation, index: IndexRef) {
+    // SAFETY: the caller's open index.
+    if unsafe { (*(*opened).rd_index).indisunique } {
+        note_unique(index);
+    }
 }
 
 /// Whether the engine keeps an index's keys unique. The index may be about to be built.

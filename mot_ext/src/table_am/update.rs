@@ -61,6 +61,8 @@ pub unsafe fn update(
         // The keys are entered here, and checked but for those that core checks.
         *indexes = version::NO_INDEXES;
         let target = target::of(relation);
+        // Ahead of the row lock, whose strength it may concern.
+        let has_keys_of_core = storage::has_keys_of_core(relation);
         let asked = Asked::new(command, crosscheck, wait);
         let named = resolve::named_by(relation, old, snapshot);
         let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("update"));
@@ -77,7 +79,7 @@ pub unsafe fn update(
         match updated {
             Ok(new) => {
                 statistics::row_changed(relation, RowChange::Update);
-                if new.changed_keys() && storage::has_keys_of_core(relation) {
+                if has_keys_of_core && new.changed_keys() {
                     *indexes = version::ALL_INDEXES;
                 }
                 let shown = Shown {
