@@ -78,6 +78,11 @@ unsafe fn has_deferrable_twin(heap: pg_sys::Relation, form: &Form) -> bool {
         .any(|(_, other)| other.is_unique && !other.is_immediate && other.columns == form.columns)
 }
 
+/// Whether the catalog has an index as unique.
+pub fn is_unique_to_core(index: pg_sys::Oid) -> bool {
+    form_of(index).is_some_and(|form| form.is_unique)
+}
+
 /// Whether the engine keeps the keys of an index unique whose constraint is deferrable.
 pub fn is_kept_though_deferrable(index: pg_sys::Oid) -> bool {
     with_index_and_table(index, |heap, index| {
@@ -114,21 +119,30 @@ impl Form {
 
 /// The indexes of a table that the catalog has as live.
 unsafe fn forms_of(heap: pg_sys::Relation) -> Vec<(pg_sys::Oid, Form)> {
-    // SAFETY: the caller's open table; a catalog's rows, released when they were read.
+    // SAFETY: the caller's open table; the list is core's copy.
     unsafe {
         let list = pg_sys::RelationGetIndexList(heap);
         let mut forms = Vec::new();
         for oid in pgrx::PgList::<pg_sys::Oid>::from_pg(list).iter_oid() {
-            let cache = pg_sys::SysCacheIdentifier::INDEXRELID as i32;
-            let row = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(oid));
-            if row.is_null() {
-                continue;
-            }
-            let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(row);
-            forms.push((oid, Form::of(form)));
-            pg_sys::ReleaseSysCache(row);
+            forms.extend(form_of(oid).map(|form| (oid, form)));
         }
         pg_sys::list_free(list);
         forms
+    }
+}
+
+/// `None`: the catalog has no such index.
+fn form_of(index: pg_sys::Oid) -> Option<Form> {
+    // SAFETY: a catalog's row, released when it was read.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::INDEXRELID as i32;
+        let row = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(index));
+        if row.is_null() {
+            return None;
+        }
+        let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(row);
+        let form = Form::of(form);
+        pg_sys::ReleaseSysCache(row);
+        Some(form)
     }
 }

@@ -30,7 +30,7 @@ pub use build::{
     rebuild_reused_index, validate_index,
 };
 
-pub use core_keys::{has_keys_of_core, is_kept_though_deferrable};
+pub use core_keys::{has_keys_of_core, is_kept_though_deferrable, is_unique_to_core};
 pub use database_copy::copy_table;
 
 use crate::errors::{self, or_raise};
