@@ -9,6 +9,7 @@ SET client_min_messages = warning;
 \i :both
 SELECT relname::text COLLATE "C", (mot.check(oid)).rows FROM pg_class WHERE relnamespace = 'am_deferrable_mot'::regnamespace AND relkind = 'r' ORDER BY 1;
 SET search_path = am_deferrable_mot;
+SELECT indexrelname::text COLLATE "C", is_unique FROM mot.stat_indexes WHERE schemaname = 'am_deferrable_mot' AND relname IN ('t', 'late') ORDER BY 1;
 -- who replicates is not asked, as on heap
 SET session_replication_role = replica;
 UPDATE t SET u = 2;

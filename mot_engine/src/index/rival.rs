@@ -8,7 +8,7 @@
 //! who enter one key beside each other one at least finds the other.
 
 use super::enter::{EntryOutcome, judge_row};
-use super::{append_slot, only_slot};
+use super::only_slot;
 use crate::clock::{Clock, Now, check_cancelled};
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
@@ -67,7 +67,6 @@ impl Session {
             }
         }
         let mut scratch = KeyBuffer::new();
-        let mut entry_key = KeyBuffer::new();
         let mut batch = Batch::with_capacity(ENTRIES_PER_PIN);
         let mut from = From::Key;
         loop {
@@ -82,19 +81,13 @@ impl Session {
             };
             tree.scan_batch(bound, Direction::Forward, &mut batch);
             for (entry, value) in batch.iter() {
+                // No key begins with another one.
                 if !entry.starts_with(key.as_slice()) {
                     return Ok(Rival::None);
                 }
                 let Some(other) = only_slot(value).filter(|other| *other != slot) else {
                     continue;
                 };
-                // A longer key may begin with this one.
-                entry_key.clear();
-                entry_key.push(key.as_slice())?;
-                append_slot(&mut entry_key, other)?;
-                if entry_key.as_slice() != entry {
-                    continue;
-                }
                 match judge_row(self, (table, index), &key, clock, other, &mut scratch)? {
                     EntryOutcome::Done => {}
                     EntryOutcome::Busy(xid) => return Ok(Rival::Unfinished(xid)),

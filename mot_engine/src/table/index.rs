@@ -58,6 +58,8 @@ mod marks {
     pub const HAS_LEFT_OUT: u32 = 2;
     /// Its keys are computed.
     pub const COMPUTED: u32 = 4;
+    /// The server checks that its keys are unique.
+    pub const UNIQUE_TO_SERVER: u32 = 8;
 }
 
 /// Counters of an index, for views.
@@ -111,6 +113,21 @@ impl IndexRef {
     /// Whether keys are unique.
     pub fn is_unique(self) -> bool {
         self.storage().unique
+    }
+
+    /// Whether a change of its columns changes a key of the row, to those who lock rows. As on heap,
+    /// no computed ones are.
+    #[inline]
+    pub(crate) fn is_key(self) -> bool {
+        let is_unique = self.is_unique() || self.has_mark(marks::UNIQUE_TO_SERVER);
+        is_unique && !self.is_dead() && !self.is_computed()
+    }
+
+    /// The server checks that the keys of an index are unique that is not unique here. Told by its
+    /// maker, and after a restart ahead of each session's first update.
+    pub fn set_unique_to_server(self) {
+        let marks = &self.storage().marks;
+        marks.fetch_or(marks::UNIQUE_TO_SERVER, Ordering::Relaxed);
     }
 
     /// Entries, as far as counted.
@@ -181,13 +198,6 @@ impl IndexRef {
     #[inline]
     pub fn is_computed(self) -> bool {
         self.has_mark(marks::COMPUTED)
-    }
-
-    /// Whether its columns are a key of the row, so that a change of them takes the stronger row
-    /// lock: as on heap, no computed ones are.
-    #[inline]
-    pub(crate) fn is_key_of_rows(self) -> bool {
-        self.is_unique() && !self.is_dead() && !self.is_computed()
     }
 
     /// A state of a row that somebody may see gets no entry.

@@ -338,7 +338,7 @@ fn changed_keys(
         })?;
         if differs {
             changed |= flags::KEYS_CHANGED;
-            if index.is_key_of_rows() {
+            if index.is_key() {
                 changed |= flags::UNIQUE_KEYS_CHANGED;
             }
         }

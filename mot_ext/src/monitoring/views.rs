@@ -143,6 +143,10 @@ fn index_usage() -> TableIterator<
             ));
         }
     }
+    // The engine knows of those alone that it keeps unique itself.
+    for (_, index, is_unique, ..) in &mut rows {
+        *is_unique |= storage::is_unique_to_core(*index);
+    }
     TableIterator::new(rows)
 }
 

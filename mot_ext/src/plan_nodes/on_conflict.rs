@@ -113,23 +113,8 @@ unsafe fn unique_indexes_below(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
             .into_iter()
             .filter(|partition| storage::is_mot_table(*partition))
             .flat_map(|partition| indexes_of(partition))
-            .filter(|index| is_unique(*index))
+            .filter(|index| storage::is_unique_to_core(*index))
             .collect()
-    }
-}
-
-fn is_unique(index: pg_sys::Oid) -> bool {
-    // SAFETY: a catalog's row, released when its field was read.
-    unsafe {
-        let cache = pg_sys::SysCacheIdentifier::INDEXRELID as i32;
-        let row = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(index));
-        if row.is_null() {
-            return false;
-        }
-        let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(row);
-        let is_unique = (*form).indisunique;
-        pg_sys::ReleaseSysCache(row);
-        is_unique
     }
 }
 

@@ -4,7 +4,7 @@ use super::build_report::{duplicated, keep_from_older, tuple_of};
 use super::compute_rows::compute_keys_of_rows;
 use super::definition::index_definition;
 use super::missing::missing_values;
-use super::{duplicate, file_of, find, table};
+use super::{core_keys, duplicate, file_of, find, table};
 use crate::errors::{self, or_raise};
 use crate::pg::{self, interrupts};
 use crate::transaction::clock::{PgClock, narrow};
@@ -64,6 +64,10 @@ pub unsafe fn build_index(
         definition.computed.is_some() && unsafe { compute_keys_of_rows(heap, index) };
     let xid = xact::write_xid();
     let made = xact::current().create_index(session, &PgClock, storage, &definition, xid);
+    if let Ok(Build::Done(made) | Build::DoneBesideOlder(made)) = made {
+        // SAFETY: the caller's open index.
+        unsafe { core_keys::note_made(index, made) };
+    }
     if let Ok(Build::Done(made) | Build::DoneBesideOlder(made)) = made
         && repeated == Repeated::Refused
         && !definition.unique
@@ -187,6 +191,8 @@ pub unsafe fn build_index_beside_writers(heap: pg_sys::Relation, index: pg_sys::
     let xid = xact::write_xid();
     let begun = xact::current().begin_index(session::session(), storage, &definition, xid);
     let made = or_raise(begun);
+    // SAFETY: the caller's open index.
+    unsafe { core_keys::note_made(index, made) };
     reach(Point::BuildBeforeRows);
     fill(storage, made);
     reach(Point::BuildBeforeDuplicates);

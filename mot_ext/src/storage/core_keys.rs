@@ -11,9 +11,11 @@
 use super::{find_index, table, with_index_and_table};
 use crate::transaction::clock::PgClock;
 use crate::transaction::{relation, session};
+use mot_engine::IndexRef;
 use pgrx::pg_sys;
 
-/// Whether core checks keys of an open, locked table behind each change of a row.
+/// Whether core checks keys of an open, locked table behind each change of a row. Asked ahead of
+/// each update.
 pub fn has_keys_of_core(heap: pg_sys::Relation) -> bool {
     // SAFETY: the caller's open table.
     unsafe { relation::has_keys_of_core((*heap).rd_id, || find_keys_of_core(heap)) }
@@ -22,11 +24,38 @@ pub fn has_keys_of_core(heap: pg_sys::Relation) -> bool {
 unsafe fn find_keys_of_core(heap: pg_sys::Relation) -> bool {
     let storage = table(heap);
     // SAFETY: the caller's open table.
-    unsafe { forms_of(heap) }.into_iter().any(|(oid, form)| {
-        let index = || session::session().find_index(storage, oid.to_u32(), &PgClock);
-        // One without storage may be built in either way.
-        form.is_exclusion || form.is_unique && !index().is_some_and(|index| index.is_unique())
-    })
+    let forms = unsafe { forms_of(heap) };
+    let mut found = false;
+    for (oid, form) in forms {
+        found |= form.is_exclusion;
+        if form.is_unique {
+            // One without storage may be built in either way.
+            let index = session::session().find_index(storage, oid.to_u32(), &PgClock);
+            found |= index.is_none_or(note_unique);
+        }
+    }
+    found
+}
+
+/// Whether an index is left to core that is unique in the catalog. Row locks take its columns for a
+/// key, as on heap tables: whoever changes them asks here first.
+fn note_unique(index: IndexRef) -> bool {
+    let is_left = !index.is_unique();
+    if is_left {
+        index.set_unique_to_server();
+    }
+    is_left
+}
+
+/// The same of an index that is being made: REINDEX does not tell those who know its table.
+///
+/// # Safety
+/// The relation is open, and the index's.
+pub unsafe fn note_made(opened: pg_sys::Relation, index: IndexRef) {
+    // SAFETY: the caller's open index.
+    if unsafe { (*(*opened).rd_index).indisunique } {
+        note_unique(index);
+    }
 }
 
 /// Whether the engine keeps an index's keys unique. The index may be about to be built.
@@ -47,6 +76,11 @@ unsafe fn has_deferrable_twin(heap: pg_sys::Relation, form: &Form) -> bool {
     unsafe { forms_of(heap) }
         .into_iter()
         .any(|(_, other)| other.is_unique && !other.is_immediate && other.columns == form.columns)
+}
+
+/// Whether the catalog has an index as unique.
+pub fn is_unique_to_core(index: pg_sys::Oid) -> bool {
+    form_of(index).is_some_and(|form| form.is_unique)
 }
 
 /// Whether the engine keeps the keys of an index unique whose constraint is deferrable.
@@ -85,21 +119,30 @@ impl Form {
 
 /// The indexes of a table that the catalog has as live.
 unsafe fn forms_of(heap: pg_sys::Relation) -> Vec<(pg_sys::Oid, Form)> {
-    // SAFETY: the caller's open table; a catalog's rows, released when they were read.
+    // SAFETY: the caller's open table; the list is core's copy.
     unsafe {
         let list = pg_sys::RelationGetIndexList(heap);
         let mut forms = Vec::new();
         for oid in pgrx::PgList::<pg_sys::Oid>::from_pg(list).iter_oid() {
-            let cache = pg_sys::SysCacheIdentifier::INDEXRELID as i32;
-            let row = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(oid));
-            if row.is_null() {
-                continue;
-            }
-            let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(row);
-            forms.push((oid, Form::of(form)));
-            pg_sys::ReleaseSysCache(row);
+            forms.extend(form_of(oid).map(|form| (oid, form)));
         }
         pg_sys::list_free(list);
         forms
+    }
+}
+
+/// `None`: the catalog has no such index.
+fn form_of(index: pg_sys::Oid) -> Option<Form> {
+    // SAFETY: a catalog's row, released when it was read.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::INDEXRELID as i32;
+        let row = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(index));
+        if row.is_null() {
+            return None;
+        }
+        let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(row);
+        let form = Form::of(form);
+        pg_sys::ReleaseSysCache(row);
+        Some(form)
     }
 }

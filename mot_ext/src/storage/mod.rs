@@ -34,7 +34,7 @@ pub use build::{
 };
 
 pub use compute_rows::rows_with_other_keys;
-pub use core_keys::{has_keys_of_core, is_kept_though_deferrable};
+pub use core_keys::{has_keys_of_core, is_kept_though_deferrable, is_unique_to_core};
 pub use database_copy::copy_table;
 
 use crate::errors::{self, or_raise};

@@ -61,6 +61,8 @@ pub unsafe fn update(
         // The keys are entered here, and checked but for those that core checks.
         *indexes = version::NO_INDEXES;
         let target = target::of(relation);
+        // Ahead of the row lock, whose strength it may concern.
+        let has_keys_of_core = storage::has_keys_of_core(relation);
         let asked = Asked::new(command, crosscheck, wait);
         // The version is looked up behind the code of users that computes keys.
         let (row, updated) = target::with_body(relation, slot, |body| {
@@ -81,7 +83,7 @@ pub unsafe fn update(
         match updated {
             Ok(new) => {
                 statistics::row_changed(relation, RowChange::Update);
-                if new.changed_keys() && storage::has_keys_of_core(relation) {
+                if has_keys_of_core && new.changed_keys() {
                     *indexes = version::ALL_INDEXES;
                 }
                 let shown = Shown {
