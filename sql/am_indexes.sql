@@ -66,10 +66,10 @@ EXCEPTION WHEN OTHERS THEN
   RETURN state || ': ' || message || E'\n  hint: ' || hint;
 END $$;
 CREATE SCHEMA am_types;
-CREATE TYPE am_types.color AS ENUM ('red', 'green');
+CREATE TYPE am_types.pair AS (a int, b int);
 CREATE COLLATION insensitive (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 CREATE OPERATOR CLASS backward_ops FOR TYPE int4 USING btree AS OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 btint4cmp(int4, int4);
-CREATE TABLE r (a int, b text, c am_types.color, d int[], e jsonb, f int4range, g point, h tsvector) USING mot;
+CREATE TABLE r (a int, b text, e jsonb, f int4range, g point, h tsvector) USING mot;
 INSERT INTO r VALUES (1, 'x');
 \pset format unaligned
 \pset tuples_only on
@@ -83,10 +83,7 @@ SELECT s || E'\n  ' || refused(s) FROM unnest(ARRAY[
   'ALTER TABLE r ADD PRIMARY KEY (a) INITIALLY DEFERRED',
   'ALTER TABLE r ADD EXCLUDE (a WITH =)',
   'ALTER TABLE r ADD EXCLUDE USING gist (f WITH &&)',
-  'CREATE INDEX ON r (c)',
-  'CREATE INDEX ON r (d)',
   'CREATE INDEX ON r (e)',
-  'CREATE INDEX ON r (f)',
   'CREATE INDEX ON r (b COLLATE insensitive)',
   'CREATE INDEX ON r (a backward_ops)',
   'CREATE INDEX ON r USING hash (a)',
@@ -96,7 +93,7 @@ SELECT s || E'\n  ' || refused(s) FROM unnest(ARRAY[
   'CREATE INDEX ON r USING gist (g)',
   'CREATE INDEX ON r USING spgist (g)',
   'CREATE TABLE r2 (a int UNIQUE DEFERRABLE) USING mot',
-  'CREATE TABLE r2 (a am_types.color PRIMARY KEY) USING mot',
+  'CREATE TABLE r2 (a am_types.pair PRIMARY KEY) USING mot',
   'CREATE TABLE r2 (a int, EXCLUDE USING mot_index (a WITH =)) USING mot'
 ]) s;
 \pset format aligned

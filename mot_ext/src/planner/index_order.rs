@@ -1,9 +1,9 @@
 //! What core's planner believes of the indexes of memory-optimized tables, beyond what it reads in
 //! the catalog.
 //!
-//! The engine orders texts by their bytes. Where a key column's collation orders otherwise the
-//! index gives no order. No path over it is sorted, and MIN and MAX do not use it. Equality and IN
-//! need no order.
+//! The engine orders texts by their bytes, and the values of an enum by their oids. Where a key
+//! column's collation, or its type, orders otherwise the index gives no order. No path over it is
+//! sorted, and MIN and MAX do not use it. Equality and IN need no order.
 //!
 //! An index that is shown as a btree (`flips`) is ours here. Core makes a row comparison a
 //! condition of btrees alone: the planner takes our ordered indexes for such from 18 on. Before,
@@ -12,7 +12,6 @@ use super::{costs, unique_proof};
 use crate::index_am::access_method::Method;
 use crate::index_am::flips;
 use crate::pg::list::items;
-use crate::pg::version;
 use crate::pg::version::index_am::ROW_COMPARISONS;
 use crate::transaction::clock::widen;
 use crate::transaction::session;
@@ -81,16 +80,28 @@ unsafe extern "C-unwind" fn describe_ours(
 /// Whether the engine's order of the keys is the one that their operator classes and collations
 /// say.
 unsafe fn is_ordered(index: *mut pg_sys::IndexOptInfo) -> bool {
-    // SAFETY: the planner's description of an index has a collation and a family for each key
-    // column.
-    unsafe {
-        (0..(*index).nkeycolumns as usize).all(|column| {
-            let collation = *(*index).indexcollations.add(column);
-            collation == pg_sys::InvalidOid
-                || keys::compares_bytes(*(*index).opfamily.add(column))
-                || version::orders_by_bytes(collation)
-        })
-    }
+    // SAFETY: the planner's description of an index has a type, a family, a collation and an
+    // expression for each key column.
+    let is_ordered = |column: usize| unsafe {
+        let input = *(*index).opcintype.add(column);
+        let own_type = match keys::is_polymorphic(input) {
+            true => {
+                let columns = items::<pg_sys::TargetEntry>((*index).indextlist);
+                pg_sys::exprType((*columns[column]).expr.cast())
+            }
+            false => input,
+        };
+        let column = keys::IndexColumn {
+            input,
+            family: *(*index).opfamily.add(column),
+            collation: *(*index).indexcollations.add(column),
+            own_type,
+        };
+        column.is_ordered()
+    };
+    // SAFETY: as above.
+    let columns = unsafe { (*index).nkeycolumns } as usize;
+    (0..columns).all(is_ordered)
 }
 
 /// Takes the indexes from the planner that lack rows for snapshots as old as this session's oldest

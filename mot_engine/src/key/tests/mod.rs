@@ -1,5 +1,6 @@
 //! Byte order against value order for every kind, keys of rows, and damage.
 
+mod containers;
 mod decimal;
 mod missing;
 mod order;
