@@ -2,7 +2,11 @@
 use super::{compares_bytes, is_key_order_collation, kind};
 use crate::pg::nodes;
 use mot_engine::key::{ElementKind, KeyKind};
+use pgrx::extension_sql;
 use pgrx::pg_sys;
+
+/// A column of `pg_opfamily`.
+const OPFAMILY_OID: pg_sys::AttrNumber = 1;
 
 /// Columns of `pg_range`.
 const RANGE_COLLATION: pg_sys::AttrNumber = 4;
@@ -24,7 +28,7 @@ pub struct IndexColumn {
 /// What the values of a column, or those that they hold, are compared by.
 #[derive(Clone, Copy)]
 struct Order {
-    kind: ElementKind,
+    kind: KeyKind,
     family: pg_sys::Oid,
     collation: pg_sys::Oid,
 }
@@ -58,10 +62,11 @@ impl IndexColumn {
 
     /// The kind of its keys; `None`: they have no encoding. May raise.
     pub fn kind(self) -> Option<KeyKind> {
+        let held = || ElementKind::of(self.order()?.kind);
         match self.input {
-            pg_sys::ANYARRAYOID => Some(KeyKind::Array(self.order()?.kind)),
-            pg_sys::ANYRANGEOID => Some(KeyKind::Range(self.order()?.kind)),
-            pg_sys::ANYMULTIRANGEOID => Some(KeyKind::Multirange(self.order()?.kind)),
+            pg_sys::ANYARRAYOID => held().map(KeyKind::Array),
+            pg_sys::ANYRANGEOID => held().map(KeyKind::Range),
+            pg_sys::ANYMULTIRANGEOID => held().map(KeyKind::Multirange),
             input => kind(input),
         }
     }
@@ -73,9 +78,21 @@ impl IndexColumn {
     /// two others.
     pub fn is_ordered(self) -> bool {
         self.order().is_some_and(|order| {
-            order.kind.kind() != KeyKind::Enum
+            order.kind != KeyKind::Enum
                 && (is_key_order_collation(order.collation) || compares_bytes(order.family))
         })
+    }
+
+    /// The family in whose order its keys lie, whichever class the index has: values that are equal
+    /// in the one are equal in the other. `None`: there is none. May raise.
+    pub fn order_family(self) -> Option<pg_sys::Oid> {
+        match self.kind()? {
+            _ if self.is_ordered() => Some(self.family),
+            KeyKind::Text => Some(pg_sys::TEXT_PATTERN_BTREE_FAM_OID),
+            KeyKind::Bpchar => Some(pg_sys::BPCHAR_PATTERN_BTREE_FAM_OID),
+            KeyKind::Enum => enum_oids(),
+            _ => None,
+        }
     }
 
     /// Whether values that are equal have the same bytes, as far as collations say. May raise.
@@ -115,7 +132,7 @@ impl IndexColumn {
             }
             input => {
                 return Some(Order {
-                    kind: ElementKind::of(kind(input)?)?,
+                    kind: kind(input)?,
                     family: self.family,
                     collation: self.collation,
                 });
@@ -123,6 +140,50 @@ impl IndexColumn {
         };
         held(element, family, collation)
     }
+}
+
+extension_sql!(
+    "
+CREATE FUNCTION mot.enum_oid_lt(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidlt';
+CREATE FUNCTION mot.enum_oid_le(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidle';
+CREATE FUNCTION mot.enum_oid_ge(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidge';
+CREATE FUNCTION mot.enum_oid_gt(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidgt';
+CREATE FUNCTION mot.enum_oid_cmp(anyenum, anyenum) RETURNS integer LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'btoidcmp';
+CREATE OPERATOR mot.~<~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_lt,
+  COMMUTATOR = OPERATOR(mot.~>~), NEGATOR = OPERATOR(mot.~>=~), RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR mot.~<=~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_le,
+  COMMUTATOR = OPERATOR(mot.~>=~), NEGATOR = OPERATOR(mot.~>~), RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR mot.~>=~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_ge,
+  COMMUTATOR = OPERATOR(mot.~<=~), NEGATOR = OPERATOR(mot.~<~), RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR mot.~>~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_gt,
+  COMMUTATOR = OPERATOR(mot.~<~), NEGATOR = OPERATOR(mot.~<=~), RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR FAMILY mot.enum_oids USING btree;
+COMMENT ON OPERATOR FAMILY mot.enum_oids USING btree IS 'enums by the oids of their values: the order of keys of memory-optimized tables';
+ALTER OPERATOR FAMILY mot.enum_oids USING btree ADD
+  OPERATOR 1 mot.~<~ (anyenum, anyenum), OPERATOR 2 mot.~<=~ (anyenum, anyenum),
+  OPERATOR 3 pg_catalog.= (anyenum, anyenum),
+  OPERATOR 4 mot.~>=~ (anyenum, anyenum), OPERATOR 5 mot.~>~ (anyenum, anyenum),
+  FUNCTION 1 (anyenum, anyenum) mot.enum_oid_cmp (anyenum, anyenum),
+  FUNCTION 2 (anyenum, anyenum) pg_catalog.btoidsortsupport (internal);
+",
+    name = "enum_oids"
+);
+
+/// The family of the statements above; `None`: the extension is of an earlier build.
+fn enum_oids() -> Option<pg_sys::Oid> {
+    // SAFETY: catalog look-ups by names.
+    let found = unsafe {
+        let schema = pg_sys::get_namespace_oid(c"mot".as_ptr(), true);
+        pg_sys::GetSysCacheOid(
+            pg_sys::SysCacheIdentifier::OPFAMILYAMNAMENSP as i32,
+            OPFAMILY_OID,
+            pg_sys::Datum::from(pg_sys::BTREE_AM_OID),
+            pg_sys::Datum::from(c"enum_oids".as_ptr()),
+            pg_sys::Datum::from(schema),
+            pg_sys::Datum::from(0),
+        )
+    };
+    (found != pg_sys::InvalidOid).then_some(found)
 }
 
 /// The order of values that others hold: by their type's own family unless one is given.
@@ -139,10 +200,10 @@ fn held(
         let wanted = pg_sys::TYPECACHE_BTREE_OPFAMILY as i32;
         &*pg_sys::lookup_type_cache(element, wanted)
     };
-    let kind = ElementKind::of(kind(entry.btree_opintype)?)?;
+    let kind = kind(entry.btree_opintype)?;
     // A user's type may borrow the class of another one, and lie otherwise.
-    let lies_alike = entry.typlen == kind.kind().width()
-        && alignment(entry.typalign as u8) == Some(kind.align());
+    let lies_alike = entry.typlen == kind.width()
+        && alignment(entry.typalign as u8) == Some(ElementKind::of(kind)?.align());
     let family = family.unwrap_or(entry.btree_opf);
     let is_own = family == entry.btree_opf || compares_bytes(family);
     (lies_alike && is_own).then_some(Order {

@@ -2,8 +2,11 @@
 //! the catalog.
 //!
 //! The engine orders texts by their bytes, and the values of an enum by their oids. Where a key
-//! column's collation, or its type, orders otherwise the index gives no order. No path over it is
-//! sorted, and MIN and MAX do not use it. Equality and IN need no order.
+//! column's collation, or its type, orders otherwise the planner is told of another operator
+//! family: the one that orders so, and has the same `=`. So no ORDER BY of that column, MIN or MAX
+//! uses the index. But where `=` fixes the column, the columns behind it are in order; and a merge
+//! join may sort its other side so. Where there is no such family the index gives no order.
+//! Equality and IN need none.
 //!
 //! An index that is shown as a btree (`flips`) is ours here. Core makes a row comparison a
 //! condition of btrees alone: the planner takes our ordered indexes for such from 18 on. Before,
@@ -59,13 +62,7 @@ unsafe extern "C-unwind" fn describe_ours(
                 continue;
             }
             unique_proof::withhold(root, index);
-            if !is_ordered(index) {
-                // Core asks `reverse_sort` without looking whether there is an order.
-                (*index).sortopfamily = std::ptr::null_mut();
-            } else if ROW_COMPARISONS {
-                // The description alone: what is executed is found by the index's oid.
-                (*index).relam = Method::Btree.oid();
-            }
+            describe_order(index);
         }
         if storage::is_mot_table(relation) {
             let opened = pg_sys::relation_open(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
@@ -77,31 +74,53 @@ unsafe extern "C-unwind" fn describe_ours(
     }
 }
 
-/// Whether the engine's order of the keys is the one that their operator classes and collations
-/// say.
-unsafe fn is_ordered(index: *mut pg_sys::IndexOptInfo) -> bool {
-    // SAFETY: the planner's description of an index has a type, a family, a collation and an
-    // expression for each key column.
-    let is_ordered = |column: usize| unsafe {
-        let input = *(*index).opcintype.add(column);
+/// Tells the planner in which order the keys lie.
+unsafe fn describe_order(index: *mut pg_sys::IndexOptInfo) {
+    // SAFETY: the planner's own description, and memory of its own.
+    unsafe {
+        let columns = || (0..(*index).nkeycolumns as usize).map(|at| column(index, at));
+        if columns().all(|column| column.is_ordered()) {
+            if ROW_COMPARISONS {
+                // The description alone: what is executed is found by the index's oid.
+                (*index).relam = Method::Btree.oid();
+            }
+            return;
+        }
+        let families: Option<Vec<_>> = columns().map(|column| column.order_family()).collect();
+        // Core asks `reverse_sort` without looking whether there is an order. Of an index that is
+        // shown as a btree the families of the operator classes lie in the same place.
+        (*index).sortopfamily = match families {
+            Some(families) => {
+                let bytes = size_of_val(&families[..]);
+                let place = pg_sys::palloc(bytes).cast::<pg_sys::Oid>();
+                place.copy_from_nonoverlapping(families.as_ptr(), families.len());
+                place
+            }
+            None => std::ptr::null_mut(),
+        };
+    }
+}
+
+/// A key column of an index, from 0.
+unsafe fn column(index: *mut pg_sys::IndexOptInfo, position: usize) -> keys::IndexColumn {
+    // SAFETY: the planner's description of an index (caller) has a type, a family, a collation and
+    // an expression for each key column.
+    unsafe {
+        let input = *(*index).opcintype.add(position);
         let own_type = match keys::is_polymorphic(input) {
             true => {
                 let columns = items::<pg_sys::TargetEntry>((*index).indextlist);
-                pg_sys::exprType((*columns[column]).expr.cast())
+                pg_sys::exprType((*columns[position]).expr.cast())
             }
             false => input,
         };
-        let column = keys::IndexColumn {
+        keys::IndexColumn {
             input,
-            family: *(*index).opfamily.add(column),
-            collation: *(*index).indexcollations.add(column),
+            family: *(*index).opfamily.add(position),
+            collation: *(*index).indexcollations.add(position),
             own_type,
-        };
-        column.is_ordered()
-    };
-    // SAFETY: as above.
-    let columns = unsafe { (*index).nkeycolumns } as usize;
-    (0..columns).all(is_ordered)
+        }
+    }
 }
 
 /// Takes the indexes from the planner that lack rows for snapshots as old as this session's oldest
