@@ -66,10 +66,10 @@ EXCEPTION WHEN OTHERS THEN
   RETURN state || ': ' || message || E'\n  hint: ' || hint;
 END $$;
 CREATE SCHEMA am_types;
-CREATE TYPE am_types.color AS ENUM ('red', 'green');
+CREATE TYPE am_types.pair AS (a int, b int);
 CREATE COLLATION insensitive (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 CREATE OPERATOR CLASS backward_ops FOR TYPE int4 USING btree AS OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 btint4cmp(int4, int4);
-CREATE TABLE r (a int, b text, c am_types.color, d int[], e jsonb, f int4range, g point, h tsvector) USING mot;
+CREATE TABLE r (a int, b text, e jsonb, f int4range, g point, h tsvector) USING mot;
 INSERT INTO r VALUES (1, 'x');
 \pset format unaligned
 \pset tuples_only on
@@ -78,10 +78,7 @@ SELECT s || E'\n  ' || refused(s) FROM unnest(ARRAY[
   'CREATE INDEX ON r ((a + 1))',
   'CREATE INDEX ON r (a) WHERE a > 0',
   'ALTER TABLE r ADD EXCLUDE USING gist (f WITH &&)',
-  'CREATE INDEX ON r (c)',
-  'CREATE INDEX ON r (d)',
   'CREATE INDEX ON r (e)',
-  'CREATE INDEX ON r (f)',
   'CREATE INDEX ON r (b COLLATE insensitive)',
   'CREATE INDEX ON r (a backward_ops)',
   'CREATE INDEX ON r USING hash (a)',
@@ -90,7 +87,7 @@ SELECT s || E'\n  ' || refused(s) FROM unnest(ARRAY[
   'CREATE INDEX ON r USING gin (h)',
   'CREATE INDEX ON r USING gist (g)',
   'CREATE INDEX ON r USING spgist (g)',
-  'CREATE TABLE r2 (a am_types.color PRIMARY KEY) USING mot'
+  'CREATE TABLE r2 (a am_types.pair PRIMARY KEY) USING mot'
 ]) s;
 \pset format aligned
 \pset tuples_only off
@@ -115,12 +112,12 @@ CREATE INDEX ordered_d_b ON ordered (d, b);
 SET enable_seqscan = off;
 SET enable_sort = off;
 SET enable_bitmapscan = off;
--- without what 18 says of nodes that settings discourage
+-- without what 18 says of nodes that settings discourage, and what versions before it say of subqueries
 CREATE FUNCTION plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE line text;
 BEGIN
   FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-    IF line !~ 'Disabled' THEN RETURN NEXT line; END IF;
+    IF line !~ 'Disabled' THEN RETURN NEXT replace(line, ' (returns $0)', ''); END IF;
   END LOOP;
 END $$;
 SELECT plan('SELECT a FROM ordered ORDER BY a');
@@ -128,6 +125,8 @@ SELECT plan('SELECT b FROM ordered ORDER BY b');
 SELECT plan('SELECT max(b) FROM ordered');
 SELECT plan('SELECT c FROM ordered ORDER BY c USING ~<~');
 SELECT plan('SELECT d FROM ordered ORDER BY d');
+SELECT plan('SELECT d FROM ordered ORDER BY d, b');
+SELECT plan('SELECT b FROM ordered WHERE d = 2 ORDER BY b');
 SELECT plan('SELECT d FROM ordered WHERE b = ''a''');
 SELECT plan('SELECT d FROM ordered WHERE b IN (''a'', ''Z'')');
 SELECT a FROM ordered ORDER BY a;
@@ -138,6 +137,32 @@ SELECT d FROM ordered WHERE b = 'a';
 SELECT d FROM ordered WHERE b IN ('a', 'Z') ORDER BY 1;
 SELECT d FROM ordered WHERE b > 'a' ORDER BY 1;
 SELECT d FROM ordered WHERE b >= 'a' AND b < 'b' ORDER BY 1;
+-- but an order of the columns behind it where `=` fixes it, and one of its bytes
+CREATE TABLE tasks (state text COLLATE german, fixed char(8) COLLATE german, at int, name name COLLATE german) USING mot;
+CREATE INDEX tasks_state ON tasks (state, at DESC);
+CREATE INDEX tasks_fixed ON tasks (fixed DESC, at, state);
+CREATE INDEX tasks_name ON tasks (name, at);
+INSERT INTO tasks SELECT x, x, n * 7 % 10, x FROM unnest(ARRAY['b', 'B', 'a', 'A', 'Z', 'z', 'ä', 'b', 'B', 'a']) WITH ORDINALITY AS u (x, n);
+CREATE VIEW queries AS SELECT * FROM (VALUES
+  ('SELECT at FROM tasks WHERE state = ''b'' ORDER BY at'), ('SELECT at, state FROM tasks WHERE state = ''b'' AND at > 0 ORDER BY state, at DESC LIMIT 1'),
+  ('SELECT at FROM tasks WHERE fixed = ''B'' ORDER BY at, state'), ('SELECT max(at) FROM tasks WHERE state = ''a'''),
+  ('SELECT state FROM tasks ORDER BY state USING ~<~'), ('SELECT state, at FROM tasks ORDER BY state, at DESC'), ('SELECT max(state) FROM tasks'),
+  ('SELECT at FROM tasks WHERE state > ''a'' ORDER BY state, at'), ('SELECT at FROM tasks WHERE name = ''a'' COLLATE german ORDER BY at'),
+  ('SELECT a.at, b.at FROM tasks a JOIN tasks b ON a.state = b.state AND a.at < b.at ORDER BY a.at'),
+  ('SELECT state, count(*) FROM tasks GROUP BY state ORDER BY state'), ('SELECT a.at, b.b FROM tasks a FULL JOIN ordered b ON a.state = b.b ORDER BY 1, 2')) q (query);
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SELECT plan(query) FROM queries;
+CREATE TABLE tasks_heap AS TABLE tasks;
+CREATE FUNCTION rows_of(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE found record; said text := '';
+BEGIN
+  FOR found IN EXECUTE query LOOP said := said || found; END LOOP;
+  RETURN said;
+END $$;
+SELECT query, rows_of(query), rows_of(query) = rows_of(replace(query, 'tasks', 'tasks_heap')) AS same FROM queries;
+RESET enable_hashjoin;
+RESET enable_nestloop;
 RESET enable_seqscan;
 RESET enable_sort;
 RESET enable_bitmapscan;

@@ -34,7 +34,50 @@ UNION ALL SELECT 'inet', unnest(ARRAY['0.0.0.0/0', '0.0.0.0', '10.0.0.0/8', '10.
 UNION ALL SELECT 'cidr', unnest(ARRAY['0.0.0.0/0', '10.0.0.0/8', '10.1.0.0/16', '192.168.0.0/24', '::/0', 'fe80::/64'])
 UNION ALL SELECT 'bit(9)', unnest(ARRAY['000000000', '000000001', '011111111', '100000000', '111111111'])
 UNION ALL SELECT 'varbit', unnest(ARRAY['', '0', '00', '000000000', '1', '10', '10000000', '100000000', '11', '111111111']);
+-- A value that was put between two others has an oid that tells nothing of the order.
+CREATE TYPE kt_enum AS ENUM ('low', 'middle', 'high');
+ALTER TYPE kt_enum ADD VALUE 'lowest' BEFORE 'low';
+ALTER TYPE kt_enum ADD VALUE 'upper' AFTER 'middle';
+CREATE TYPE kt_texts AS RANGE (subtype = text, collation = "C");
+CREATE TYPE kt_enums AS RANGE (subtype = kt_enum);
 CREATE DOMAIN kt_domain AS int CHECK (VALUE IS NOT NULL AND VALUE > -100);
+CREATE DOMAIN kt_ints AS int[] CHECK (cardinality(VALUE) < 10);
+INSERT INTO kt_values
+SELECT 'kt_enum', unnest(enum_range(NULL::kt_enum))::text
+UNION ALL SELECT 'tid', unnest(ARRAY['(0,0)', '(0,1)', '(0,256)', '(1,0)', '(256,1)', '(65535,65535)', '(65536,0)', '(4294967295,65535)'])
+UNION ALL SELECT 'oidvector', unnest(ARRAY['', '0', '1', '256', '4294967295', '0 0', '1 2', '2 1', '256 1'])
+UNION ALL SELECT 'int2vector', unnest(ARRAY['', '0', '1', '-1', '0 0', '1 2', '2 1'])
+UNION ALL SELECT type, unnest(ARRAY['{}', '{NULL}', '{NULL,NULL}', '{1}', '{1,NULL}', '{1,NULL,1}', '{1,1}', '{1,2}', '{2}', '[0:0]={1}', '[0:1]={1,2}', '{{1,2}}', '{{1},{2}}',
+  '[1:1][0:1]={{1,2}}', '[0:0][1:2]={{1,2}}', '{{1,2},{3,4}}', '{{{1,2},{3,4}}}', '{1,2,3,4}', '{0,1,1,0,1,1,0,1,NULL}'])
+  FROM unnest(ARRAY['bool[]', 'int2[]', 'int[]', 'int8[]', 'oid[]', 'float4[]', 'float8[]', 'numeric[]', 'text[]', 'varchar(5)[]', 'bpchar(3)[]', 'bytea[]', 'name[]', '"char"[]', 'money[]', 'interval[]', 'kt_ints',
+    'kt_domain[]']) type
+  WHERE type NOT IN ('bool[]', 'kt_domain[]')
+UNION ALL SELECT 'bool[]', unnest(ARRAY['{}', '{f}', '{t}', '{f,t}', '{t,f}', '{t,NULL}', '{NULL}'])
+UNION ALL SELECT 'kt_domain[]', unnest(ARRAY['{}', '{-99}', '{1}', '{1,2}'])
+UNION ALL SELECT 'kt_enum[]', unnest(ARRAY['{}', '{low}', '{lowest}', '{lowest,high}', '{high}', '{upper,NULL}', '{NULL}'])
+UNION ALL SELECT 'text[]', unnest(ARRAY['{""}', '{"",""}', '{a}', '{"a "}', '{ab}', '{a,b}', '{aa,b}', '{ä}', '{' || repeat('x', 500) || '}', '{' || repeat('x', 500) || ',y}', '{' || repeat('x', 501) || '}'])
+UNION ALL SELECT 'numeric[]', unnest(ARRAY['{-1.5}', '{0.0001}', '{1e30}', '{NaN}', '{Infinity,1}', '{-Infinity,1}'])
+UNION ALL SELECT 'float8[]', unnest(ARRAY['{-1.5}', '{1e-300}', '{NaN}', '{NaN,1}', '{Infinity}', '{-Infinity}'])
+UNION ALL SELECT 'uuid[]', unnest(ARRAY['{}', '{00000000-0000-0000-0000-000000000001}', '{ffffffff-ffff-ffff-ffff-ffffffffffff}', '{00000000-0000-0000-0000-000000000001,00000000-0000-0000-0000-000000000000}'])
+UNION ALL SELECT 'inet[]', unnest(ARRAY['{}', '{10.0.0.1}', '{10.0.0.0/8}', '{10.0.0.1,::1}', '{::1}', '{::1/64,10.0.0.1}'])
+UNION ALL SELECT 'timetz[]', unnest(ARRAY['{}', '{00:00+00}', '{00:00-01}', '{00:00+00,00:00-01}', '{24:00-15:59}'])
+UNION ALL SELECT 'timestamptz[]', unnest(ARRAY['{}', '{-infinity}', '{2000-01-01 00:00+00}', '{2000-01-01 00:00+00,infinity}', '{infinity}'])
+UNION ALL SELECT 'date[]', unnest(ARRAY['{}', '{-infinity}', '{2000-01-01}', '{2000-01-01,infinity}', '{infinity}'])
+UNION ALL SELECT 'varbit[]', unnest(ARRAY['{}', '{1}', '{10}', '{1,0}', '{100000000}', '{"",1}'])
+UNION ALL SELECT 'macaddr8[]', unnest(ARRAY['{}', '{08:00:2b:01:02:03:04:05}', '{08:00:2b:01:02:03:04:05,00:00:00:00:00:00:00:00}', '{ff:ff:ff:ff:ff:ff:ff:ff}'])
+UNION ALL SELECT 'tid[]', unnest(ARRAY['{}', '{"(0,1)"}', '{"(0,1)","(0,0)"}', '{"(1,0)"}'])
+UNION ALL SELECT 'int4range', unnest(ARRAY['empty', '(,)', '(,0)', '(,1)', '[0,1)', '[0,2)', '[0,)', '[1,2)', '[1,)', '[-2147483648,2147483647)'])
+UNION ALL SELECT 'int8range', unnest(ARRAY['empty', '(,)', '(,0)', '[0,1)', '[0,4294967296)', '[-4294967296,0)', '[1,)'])
+UNION ALL SELECT 'numrange', unnest(ARRAY['empty', '(,)', '(,0)', '(,0]', '[0,0]', '[0,1)', '[0,1]', '(0,1)', '(0,1]', '[0,)', '(0,)', '[0.5,1e50]', '[-1e50,NaN]', '(NaN,)'])
+UNION ALL SELECT 'daterange', unnest(ARRAY['empty', '(,)', '(,2000-01-01)', '[2000-01-01,2000-01-02)', '[2000-01-01,infinity)', '[2000-01-01,)', '[-infinity,2000-01-01)'])
+UNION ALL SELECT 'tsrange', unnest(ARRAY['empty', '(,)', '[2000-01-01,2000-01-01]', '[2000-01-01,2000-01-02)', '(2000-01-01,2000-01-02)', '[2000-01-01,2000-01-02]', '[-infinity,infinity]'])
+UNION ALL SELECT 'tstzrange', unnest(ARRAY['empty', '(,)', '[2000-01-01 00:00+00,2000-01-02 00:00+00)', '(2000-01-01 00:00+00,2000-01-02 00:00+00)', '[2000-01-01 00:00+00,)'])
+UNION ALL SELECT 'kt_texts', unnest(ARRAY['empty', '(,)', '(,"")', '["",""]', '[a,b)', '(a,b)', '[a,b]', '["a ",b]', '[A,b]', '[ä,)', '[a,' || repeat('x', 200) || ']', '[' || repeat('a', 200) || ',b]'])
+UNION ALL SELECT 'kt_enums', unnest(ARRAY['empty', '(,)', '[lowest,high]', '[low,middle)', '[low,middle]', '(lowest,)', '[upper,)', '(,high)'])
+UNION ALL SELECT 'int4multirange', unnest(ARRAY['{}', '{(,)}', '{(,0)}', '{[0,1)}', '{[0,1),[2,3)}', '{[0,1),[2,4)}', '{[0,1),[2,3),[5,)}', '{[0,2)}', '{[1,2)}', '{[1,)}'])
+UNION ALL SELECT 'nummultirange', unnest(ARRAY['{}', '{(,)}', '{(,0]}', '{[0,1)}', '{[0,1]}', '{(0,1)}', '{[0,1),(1,2)}', '{[0,1),(1,2),(2,3),(3,4),(4,5),(5,6)}', '{(0.5,1e30],[1e40,)}'])
+UNION ALL SELECT 'tstzmultirange', unnest(ARRAY['{}', '{[2000-01-01 00:00+00,2000-01-02 00:00+00)}', '{[2000-01-01 00:00+00,2000-01-02 00:00+00),(2001-01-01 00:00+00,)}'])
+UNION ALL SELECT 'kt_texts_multirange', unnest(ARRAY['{}', '{[a,b)}', '{[a,b],(c,d)}', '{["a ",b]}', '{["",]}', '{[a,b),[' || repeat('x', 150) || ',' || repeat('y', 150) || ']}']);
 INSERT INTO kt_values SELECT 'kt_domain', unnest(ARRAY['-99', '0', '5']);
 INSERT INTO kt_values SELECT 'regclass', unnest(ARRAY['pg_class', 'pg_index', 'pg_attribute']);
 
@@ -97,13 +140,17 @@ BEGIN
 END $$;
 SELECT type, count(*), kt_try(type) FROM kt_values GROUP BY type ORDER BY type COLLATE "C";
 -- Equal values of different bytes
-CREATE FOREIGN TABLE kt_equal (n numeric UNIQUE, f float8 UNIQUE, i interval UNIQUE, b bpchar(5) UNIQUE) SERVER mot;
-INSERT INTO kt_equal VALUES (1.0, 0, '1 month', 'a');
+CREATE FOREIGN TABLE kt_equal (n numeric UNIQUE, f float8 UNIQUE, i interval UNIQUE, b bpchar(5) UNIQUE, ns numeric[] UNIQUE, r numrange UNIQUE, m nummultirange UNIQUE) SERVER mot;
+INSERT INTO kt_equal VALUES (1.0, 0, '1 month', 'a', '{1.0,NULL}', '[1.0,2)', '{[1.0,2)}');
 INSERT INTO kt_equal (n) VALUES (1.00);
 INSERT INTO kt_equal (f) VALUES ('-0');
 INSERT INTO kt_equal (i) VALUES ('30 days');
 INSERT INTO kt_equal (b) VALUES ('a    ');
+INSERT INTO kt_equal (ns) VALUES ('{1.00,NULL}');
+INSERT INTO kt_equal (r) VALUES ('[1.00,2.000)');
+INSERT INTO kt_equal (m) VALUES ('{[1.00,2.0)}');
 SELECT n, f, i, b FROM kt_equal WHERE n = 1 AND f = '-0' AND i = '30 days' AND b = 'a';
+SELECT ns, r, m FROM kt_equal WHERE ns = '{1,NULL}' AND r = '[1,2)' AND m = '{[1,2)}';
 SELECT rows FROM mot.check('kt_equal');
 -- Cross-type integers
 CREATE FOREIGN TABLE kt_cross (a int2 PRIMARY KEY, b int4 UNIQUE, c int8 UNIQUE) SERVER mot;
@@ -127,13 +174,21 @@ SELECT (SELECT count(*) FROM kt_multi WHERE a = 3 AND b > 'b1' AND b <= 'b3') = 
 SELECT (SELECT count(*) FROM kt_multi WHERE b = 'b2' AND a < 4) = (SELECT count(*) FROM kt_multi_heap WHERE b = 'b2' AND a < 4) AS same;
 RESET enable_sort;
 -- A key that is too long
-CREATE FOREIGN TABLE kt_long (t text PRIMARY KEY) SERVER mot;
+CREATE FOREIGN TABLE kt_long (t text PRIMARY KEY, ts text[] COLLATE "C" UNIQUE, n int[]) SERVER mot;
+CREATE INDEX kt_long_n ON kt_long (n);
 INSERT INTO kt_long VALUES (repeat('x', 2600));
 INSERT INTO kt_long VALUES (repeat('x', 3000));
+INSERT INTO kt_long VALUES ('long', ARRAY[repeat('x', 3000)]);
+INSERT INTO kt_long VALUES ('long', NULL, ARRAY(SELECT generate_series(1, 1000)));
+INSERT INTO kt_long VALUES ('long', ARRAY[repeat('x', 2600), 'b'], ARRAY(SELECT generate_series(1, 500)));
 SELECT count(*) FROM kt_long WHERE t = repeat('x', 2600);
 SELECT count(*) FROM kt_long WHERE t = repeat('x', 3000);
+SELECT count(*) FROM kt_long WHERE ts = ARRAY[repeat('x', 2600), 'b'] AND ts < ARRAY[repeat('x', 3000)] AND ts > ARRAY[repeat('x', 2599), repeat('y', 3000)];
+SELECT count(*) FROM kt_long WHERE ts = ARRAY[repeat('x', 3000)];
+SELECT count(*) FROM kt_long WHERE n < ARRAY(SELECT generate_series(1, 1000)) AND n > ARRAY(SELECT generate_series(0, 1000));
 SELECT n, rows FROM unnest(ARRAY['kt_cross', 'kt_multi', 'kt_long']) n, mot.check(n::regclass);
 DROP FOREIGN TABLE kt_equal, kt_cross, kt_multi, kt_long;
 DROP TABLE kt_multi_heap, kt_values;
 DROP FUNCTION kt_try;
-DROP DOMAIN kt_domain;
+DROP DOMAIN kt_domain, kt_ints;
+DROP TYPE kt_texts, kt_enums, kt_enum;

@@ -5,16 +5,13 @@
 //!
 //! `value` copies nothing: it points into the datum. Only a compressed or out-of-line varlena is expanded, in the current
 //! memory context; index bounds from constants and parameters rarely are.
+mod column;
+
+pub use column::{IndexColumn, is_polymorphic};
+
 use crate::pg::version;
 use mot_engine::key::{KeyKind, KeyValue};
 use pgrx::pg_sys;
-
-/// Operator families whose order is that of bytes under every collation.
-const BYTE_ORDER_FAMILIES: [u32; 2] = [TEXT_PATTERN_FAMILY, BPCHAR_PATTERN_FAMILY];
-/// `text_pattern_ops` of pg_opfamily.dat.
-const TEXT_PATTERN_FAMILY: u32 = 2095;
-/// `bpchar_pattern_ops` of pg_opfamily.dat.
-const BPCHAR_PATTERN_FAMILY: u32 = 2097;
 
 /// The key kind of an operator class's input type; None when the type cannot be a key.
 pub fn kind(input_type: pg_sys::Oid) -> Option<KeyKind> {
@@ -45,6 +42,9 @@ pub fn kind(input_type: pg_sys::Oid) -> Option<KeyKind> {
         pg_sys::MACADDR8OID => KeyKind::Macaddr8,
         pg_sys::INETOID => KeyKind::Inet,
         pg_sys::BITOID | pg_sys::VARBITOID => KeyKind::VarBit,
+        pg_sys::ANYENUMOID => KeyKind::Enum,
+        pg_sys::TIDOID => KeyKind::Tid,
+        pg_sys::OIDVECTOROID => KeyKind::OidVector,
         _ => return None,
     })
 }
@@ -58,6 +58,7 @@ pub const fn is_by_value(kind: KeyKind) -> bool {
             | KeyKind::Int4
             | KeyKind::Int8
             | KeyKind::Oid
+            | KeyKind::Enum
             | KeyKind::Float4
             | KeyKind::Float8
             | KeyKind::Date
@@ -290,16 +291,11 @@ fn instant(time: i64, overflow: i32) -> Converted {
 
 /// Whether an index's byte order is the collation's order: C, POSIX, and columns without a collation. Under any other
 /// collation an index answers equality only.
-pub fn is_key_order_collation(collation: pg_sys::Oid) -> bool {
+fn is_key_order_collation(collation: pg_sys::Oid) -> bool {
     if collation == pg_sys::InvalidOid {
         return true;
     }
     version::orders_by_bytes(collation)
-}
-
-/// Whether keys lie in the order of an operator family under a collation.
-pub fn is_key_order(family: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
-    is_key_order_collation(collation) || BYTE_ORDER_FAMILIES.contains(&family.to_u32())
 }
 
 /// Families that compare texts by their bytes, whatever the collation.

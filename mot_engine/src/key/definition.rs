@@ -8,6 +8,7 @@
 //! which an index of a table of the access method is found. Forms 3 and 4 are 1 and 2 with values
 //! of columns that older rows lack. Forms 5 and 6 are 1 and 2 of an index with computed keys.
 
+use super::kind::KeyKind;
 use super::missing::{self, MissingValue};
 use crate::errors::EngineError;
 use crate::ids::FileKey;
@@ -118,133 +119,6 @@ pub fn fixed_starts(layout: &[AttributeLayout]) -> impl Iterator<Item = Option<u
     })
 }
 
-/// A type's order. The numbers are stored: never change one, only add.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
-#[repr(u8)]
-pub enum KeyKind {
-    /// boolean: false before true.
-    Bool = 1,
-    /// smallint.
-    Int2 = 2,
-    /// integer.
-    Int4 = 3,
-    /// bigint.
-    Int8 = 4,
-    /// oid, regclass and other unsigned 32-bit types.
-    Oid = 5,
-    /// real: -0 equals 0, NaN is largest.
-    Float4 = 6,
-    /// double precision: -0 equals 0, NaN is largest.
-    Float8 = 7,
-    /// date.
-    Date = 8,
-    /// time without time zone.
-    Time = 9,
-    /// timestamp without time zone.
-    Timestamp = 10,
-    /// timestamp with time zone.
-    TimestampTz = 11,
-    /// time with time zone: by instant, then by zone.
-    TimeTz = 12,
-    /// interval: by its length with 30-day months and 24-hour days.
-    Interval = 13,
-    /// uuid.
-    Uuid = 14,
-    /// numeric: by value, whatever the display scale.
-    Numeric = 15,
-    /// text, varchar: byte order (the C collation).
-    Text = 16,
-    /// char(n): byte order without trailing blanks.
-    Bpchar = 17,
-    /// bytea.
-    Bytea = 18,
-    /// "char": one unsigned byte.
-    Char = 19,
-    /// name: at most 63 bytes, ended by a zero byte.
-    Name = 20,
-    /// money.
-    Money = 21,
-    /// pg_lsn, xid8: unsigned 64 bits.
-    Unsigned8 = 22,
-    /// macaddr.
-    Macaddr = 23,
-    /// macaddr8.
-    Macaddr8 = 24,
-    /// inet and cidr.
-    Inet = 25,
-    /// bit(n) and bit varying.
-    VarBit = 26,
-}
-
-/// Every kind, for decoding and for tests.
-const KINDS: [KeyKind; 26] = [
-    KeyKind::Bool,
-    KeyKind::Int2,
-    KeyKind::Int4,
-    KeyKind::Int8,
-    KeyKind::Oid,
-    KeyKind::Float4,
-    KeyKind::Float8,
-    KeyKind::Date,
-    KeyKind::Time,
-    KeyKind::Timestamp,
-    KeyKind::TimestampTz,
-    KeyKind::TimeTz,
-    KeyKind::Interval,
-    KeyKind::Uuid,
-    KeyKind::Numeric,
-    KeyKind::Text,
-    KeyKind::Bpchar,
-    KeyKind::Bytea,
-    KeyKind::Char,
-    KeyKind::Name,
-    KeyKind::Money,
-    KeyKind::Unsigned8,
-    KeyKind::Macaddr,
-    KeyKind::Macaddr8,
-    KeyKind::Inet,
-    KeyKind::VarBit,
-];
-
-impl KeyKind {
-    /// The kind with this stored number.
-    pub fn from_byte(byte: u8) -> Option<KeyKind> {
-        KINDS.get(usize::from(byte).checked_sub(1)?).copied()
-    }
-
-    /// Every kind there is.
-    pub fn all() -> &'static [KeyKind] {
-        &KINDS
-    }
-
-    /// Width of the value in a tuple, or -1 for a varlena: pg_type's typlen.
-    pub const fn width(self) -> i16 {
-        match self {
-            KeyKind::Bool | KeyKind::Char => 1,
-            KeyKind::Int2 => 2,
-            KeyKind::Int4 | KeyKind::Oid | KeyKind::Float4 | KeyKind::Date => 4,
-            KeyKind::Int8
-            | KeyKind::Float8
-            | KeyKind::Time
-            | KeyKind::Timestamp
-            | KeyKind::TimestampTz
-            | KeyKind::Money
-            | KeyKind::Unsigned8
-            | KeyKind::Macaddr8 => 8,
-            KeyKind::Macaddr => 6,
-            KeyKind::TimeTz => 12,
-            KeyKind::Interval | KeyKind::Uuid => 16,
-            KeyKind::Name => 64,
-            KeyKind::Numeric
-            | KeyKind::Text
-            | KeyKind::Bpchar
-            | KeyKind::Bytea
-            | KeyKind::Inet
-            | KeyKind::VarBit => -1,
-        }
-    }
-}
-
 impl IndexDefinition {
     /// Appends the byte form.
     ///
@@ -291,7 +165,7 @@ impl IndexDefinition {
                 0
             } | if column.nullable { COLUMN_NULLABLE } else { 0 };
             out.extend_from_slice(&column.attnum.to_le_bytes());
-            out.extend_from_slice(&[column.kind as u8, flags]);
+            out.extend_from_slice(&[column.kind.number(), flags]);
         }
         for attribute in &self.layout {
             out.extend_from_slice(&attribute.len.to_le_bytes());
@@ -354,7 +228,7 @@ impl IndexDefinition {
             }
             columns.push(KeyColumn {
                 attnum: u16::from_le_bytes([entry[0], entry[1]]),
-                kind: KeyKind::from_byte(entry[2])
+                kind: KeyKind::from_number(entry[2])
                     .ok_or_else(|| corrupt("key column has an unknown kind"))?,
                 descending: entry[3] & COLUMN_DESCENDING != 0,
                 nulls_first: entry[3] & COLUMN_NULLS_FIRST != 0,

@@ -9,18 +9,18 @@
 //! Contract: `encode_row` and `encode_value` give the same bytes for the same value. A key longer
 //! than `KEY_BYTES_MAX` is `KeyTooLong`; after any error the buffer's content is unspecified.
 
+mod containers;
 mod kinds;
 
 use super::KEY_BYTES_MAX;
 use super::body::BodyReader;
 use super::buffer::KeyBuffer;
 use super::computed;
-use super::definition::{IndexDefinition, KeyColumn, KeyKind};
+use super::definition::{IndexDefinition, KeyColumn};
+use super::kind::KeyKind;
 use super::missing::value_of;
 use crate::errors::EngineError;
-use kinds::{
-    corrupt, encode_bytes, encode_datum, no_string, push_escaped, push_string, without_blanks,
-};
+use kinds::{corrupt, encode_bytes, encode_datum, no_string, overlong_string, push_string_start};
 
 /// Null bytes: NULL first sorts below `TAG_VALUE`, NULL last above it.
 const TAG_NULL_FIRST: u8 = 0;
@@ -62,21 +62,13 @@ pub fn encode_end(
     key: &mut KeyBuffer,
 ) -> Result<(), EngineError> {
     debug_assert!(key.is_empty());
-    let string = match value {
-        KeyValue::Bytes(bytes) => match column.kind {
-            KeyKind::Text | KeyKind::Bytea => Some(bytes),
-            KeyKind::Bpchar => Some(without_blanks(bytes)),
-            // Behind the number of bits.
-            KeyKind::VarBit => bytes.get(4..),
-            _ => None,
-        },
+    let overlong = match value {
+        KeyValue::Bytes(bytes) => overlong_string(column.kind, bytes),
         _ => None,
     };
-    match string {
-        Some(bytes) if bytes.len() > KEY_BYTES_MAX => {
-            push_start(column, &bytes[..KEY_BYTES_MAX], key)?;
-        }
-        _ => push_value(column, value, key)?,
+    match overlong {
+        Some(string) => push_start(column, string, key)?,
+        None => push_value(column, value, key)?,
     }
     key.truncate(KEY_BYTES_MAX);
     Ok(())
@@ -226,11 +218,7 @@ fn push_start(column: &KeyColumn, bytes: &[u8], key: &mut KeyBuffer) -> Result<(
         key.push_array([TAG_VALUE])?;
     }
     let start = key.len();
-    match column.kind {
-        KeyKind::Text | KeyKind::Bpchar | KeyKind::Name => push_string(bytes, key)?,
-        KeyKind::Bytea | KeyKind::VarBit => push_escaped(bytes, key)?,
-        _ => return Err(no_string()),
-    }
+    push_string_start(column.kind, bytes, key)?;
     if column.descending {
         key.complement_from(start);
     }

@@ -8,8 +8,9 @@
 
 use super::body::BodyReader;
 use super::buffer::KeyBuffer;
-use super::definition::{IndexDefinition, KeyColumn, KeyKind, fixed_starts};
+use super::definition::{IndexDefinition, KeyColumn, fixed_starts};
 use super::encode::TAG_VALUE;
+use super::kind::KeyKind;
 
 /// Keys are put together in one number.
 const FIXED_BYTES_MAX: usize = size_of::<u128>();
@@ -44,7 +45,7 @@ impl FixedColumn {
             | KeyKind::Timestamp
             | KeyKind::TimestampTz
             | KeyKind::Money => true,
-            KeyKind::Oid | KeyKind::Unsigned8 => false,
+            KeyKind::Oid | KeyKind::Enum | KeyKind::Unsigned8 => false,
             _ => return None,
         };
         let width = usize::try_from(column.kind.width()).ok()?;

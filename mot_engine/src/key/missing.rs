@@ -19,6 +19,9 @@ const COUNT_BYTES: usize = 2;
 /// Bytes before a value: its attribute and its length.
 const HEADER_BYTES: usize = 4;
 
+/// Most bytes of one: its length takes two.
+pub const MISSING_BYTES_MAX: usize = u16::MAX as usize;
+
 /// What a key column is in rows that end before it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MissingValue {
@@ -114,7 +117,7 @@ pub(super) fn validate(definition: &IndexDefinition) -> Result<(), EngineError> 
             return Err(corrupt("missing values are not in order"));
         }
         last = value.attnum;
-        if value.bytes.len() > usize::from(u16::MAX) {
+        if value.bytes.len() > MISSING_BYTES_MAX {
             return Err(corrupt("missing value is too long"));
         }
         let mut columns = definition.columns.iter();

@@ -17,6 +17,7 @@ mod computed;
 mod definition;
 mod encode;
 mod fixed;
+mod kind;
 mod list;
 mod missing;
 mod numeric;
@@ -31,7 +32,7 @@ pub(crate) use computed::is_outside;
 pub use computed::{TAIL_MARK, Tail, tail_bytes, without_tail};
 pub(crate) use definition::without_names;
 pub use definition::{
-    AttributeLayout, INDEX_COLUMNS_MAX, IndexDefinition, KeyColumn, KeyKind, TABLE_ATTRIBUTES_MAX,
+    AttributeLayout, INDEX_COLUMNS_MAX, IndexDefinition, KeyColumn, TABLE_ATTRIBUTES_MAX,
     fixed_starts,
 };
 pub(crate) use encode::none_if_too_long;
@@ -40,8 +41,9 @@ pub use encode::{
     encode_value, key_attributes_unchanged,
 };
 pub use fixed::FixedKey;
+pub use kind::{ElementKind, KeyKind};
 pub use list::KeyList;
-pub use missing::MissingValue;
+pub use missing::{MISSING_BYTES_MAX, MissingValue};
 pub use prefix::{prefix_number, prefix_numbers};
 
 pub use crate::limits::KEY_BYTES_MAX;

@@ -198,22 +198,19 @@ unsafe fn compare(
     let &[left, argument] = sides else {
         return None;
     };
-    // SAFETY: the caller's index, which has a class, a family and a collation for each key column.
+    // SAFETY: the caller's index, which has the column.
     unsafe {
         let column = column_of(left)?;
-        let family = *(*index).rd_opfamily.add(column);
-        let member = membership(operator, family)?;
+        let own = keys::IndexColumn::of(index, column);
+        let member = membership(operator, own.family)?;
         let test = test(member.strategy)?;
-        let own = *(*index).rd_opcintype.add(column);
         let is_range = !matches!(test, Test::Equal | Test::AnyOf);
-        let collation = *(*index).rd_indcollation.add(column);
-        if is_range && !keys::is_key_order(family, collation) {
+        if is_range && !own.is_ordered() {
             return None;
         }
-        let (own_kind, kind) = (keys::kind(own)?, keys::kind(member.right)?);
-        let lies_near = is_range && keys::lies_near(own, member.right);
-        let is_same = own_kind == kind;
-        if !(is_same || lies_near || keys::converts(own, member.right)) {
+        let lies_near = is_range && keys::lies_near(own.input, member.right);
+        let is_same = own.is_alike(member.right);
+        if !(is_same || lies_near || keys::converts(own.input, member.right)) {
             return None;
         }
         Some(Condition {

@@ -90,7 +90,7 @@ pub unsafe fn sought(
                         of_column.extend(of_row.into_iter().map(|condition| (at, condition)));
                     }
                     false => {
-                        let condition = condition(index, definition, column, key);
+                        let condition = condition(index, column, key);
                         of_column.extend(condition.map(|condition| (at, condition)));
                     }
                 }
@@ -144,7 +144,6 @@ fn compares_with_null(key: &pg_sys::ScanKeyData) -> bool {
 /// An open index and a key of this column of it.
 unsafe fn condition(
     index: pg_sys::Relation,
-    definition: &IndexDefinition,
     column: usize,
     key: &pg_sys::ScanKeyData,
 ) -> Option<Condition> {
@@ -167,7 +166,7 @@ unsafe fn condition(
         return None;
     }
     // SAFETY: the caller's index and key.
-    unsafe { comparison(index, definition, column, key) }
+    unsafe { comparison(index, column, key) }
 }
 
 /// The test that a comparison with a value or a list is, if the index can answer it or bound it. A
@@ -177,7 +176,6 @@ unsafe fn condition(
 /// An open index and a key of this column of it.
 pub unsafe fn comparison(
     index: pg_sys::Relation,
-    definition: &IndexDefinition,
     column: usize,
     key: &pg_sys::ScanKeyData,
 ) -> Option<Condition> {
@@ -192,24 +190,18 @@ pub unsafe fn comparison(
         _ => return None,
     };
     let is_range = !matches!(test, Test::Equal | Test::AnyOf);
-    // SAFETY: the caller's index, which has a class, a family and a collation for each column.
-    let (own_type, orders) = unsafe {
-        let family = *(*index).rd_opfamily.add(column);
-        let collation = *(*index).rd_indcollation.add(column);
-        let orders = keys::is_key_order(family, collation);
-        (*(*index).rd_opcintype.add(column), orders)
-    };
-    if is_range && !orders {
+    // SAFETY: the caller's index, which has the column.
+    let own = unsafe { keys::IndexColumn::of(index, column) };
+    if is_range && !own.is_ordered() {
         return None;
     }
     let argument_type = match key.sk_subtype {
-        pg_sys::InvalidOid => own_type,
+        pg_sys::InvalidOid => own.input,
         other => other,
     };
-    let argument_kind = keys::kind(argument_type)?;
-    let is_same = argument_kind == definition.columns[column].kind;
-    let lies_near = is_range && keys::lies_near(own_type, argument_type);
-    if !(is_same || lies_near || keys::converts(own_type, argument_type)) {
+    let is_same = own.is_alike(argument_type);
+    let lies_near = is_range && keys::lies_near(own.input, argument_type);
+    if !(is_same || lies_near || keys::converts(own.input, argument_type)) {
         return None;
     }
     Some(Condition {

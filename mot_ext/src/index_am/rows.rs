@@ -26,7 +26,7 @@ pub unsafe fn add(
     let mut is_whole = false;
     for column in first_column..definition.columns.len() {
         // SAFETY: a header's argument is an array of subkeys, of which the last says so.
-        let (key, found) = unsafe { (&*member, comparison(index, definition, column, &*member)) };
+        let (key, found) = unsafe { (&*member, comparison(index, column, &*member)) };
         let goes_on = is_of(key, column)
             && definition.columns[column].descending == definition.columns[first_column].descending;
         let Some(mut condition) = found.filter(|found| goes_on && !found.is_inexact) else {

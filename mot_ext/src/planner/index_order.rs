@@ -1,9 +1,12 @@
 //! What core's planner believes of the indexes of memory-optimized tables, beyond what it reads in
 //! the catalog.
 //!
-//! The engine orders texts by their bytes. Where a key column's collation orders otherwise the
-//! index gives no order. No path over it is sorted, and MIN and MAX do not use it. Equality and IN
-//! need no order.
+//! The engine orders texts by their bytes, and the values of an enum by their oids. Where a key
+//! column's collation, or its type, orders otherwise the planner is told of another operator
+//! family: the one that orders so, and has the same `=`. So no ORDER BY of that column, MIN or MAX
+//! uses the index. But where `=` fixes the column, the columns behind it are in order; and a merge
+//! join may sort its other side so. Where there is no such family the index gives no order.
+//! Equality and IN need none.
 //!
 //! An index that is shown as a btree (`flips`) is ours here. Core makes a row comparison a
 //! condition of btrees alone: the planner takes our ordered indexes for such from 18 on. Before,
@@ -12,7 +15,6 @@ use super::{costs, unique_proof};
 use crate::index_am::access_method::Method;
 use crate::index_am::flips;
 use crate::pg::list::items;
-use crate::pg::version;
 use crate::pg::version::index_am::ROW_COMPARISONS;
 use crate::transaction::clock::widen;
 use crate::transaction::session;
@@ -60,13 +62,7 @@ unsafe extern "C-unwind" fn describe_ours(
                 continue;
             }
             unique_proof::withhold(root, index);
-            if !is_ordered(index) {
-                // Core asks `reverse_sort` without looking whether there is an order.
-                (*index).sortopfamily = std::ptr::null_mut();
-            } else if ROW_COMPARISONS {
-                // The description alone: what is executed is found by the index's oid.
-                (*index).relam = Method::Btree.oid();
-            }
+            describe_order(index);
         }
         if storage::is_mot_table(relation) {
             let opened = pg_sys::relation_open(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
@@ -78,18 +74,52 @@ unsafe extern "C-unwind" fn describe_ours(
     }
 }
 
-/// Whether the engine's order of the keys is the one that their operator classes and collations
-/// say.
-unsafe fn is_ordered(index: *mut pg_sys::IndexOptInfo) -> bool {
-    // SAFETY: the planner's description of an index has a collation and a family for each key
-    // column.
+/// Tells the planner in which order the keys lie.
+unsafe fn describe_order(index: *mut pg_sys::IndexOptInfo) {
+    // SAFETY: the planner's own description, and memory of its own.
     unsafe {
-        (0..(*index).nkeycolumns as usize).all(|column| {
-            let collation = *(*index).indexcollations.add(column);
-            collation == pg_sys::InvalidOid
-                || keys::compares_bytes(*(*index).opfamily.add(column))
-                || version::orders_by_bytes(collation)
-        })
+        let columns = || (0..(*index).nkeycolumns as usize).map(|at| column(index, at));
+        if columns().all(|column| column.is_ordered()) {
+            if ROW_COMPARISONS {
+                // The description alone: what is executed is found by the index's oid.
+                (*index).relam = Method::Btree.oid();
+            }
+            return;
+        }
+        let families: Option<Vec<_>> = columns().map(|column| column.order_family()).collect();
+        // Core asks `reverse_sort` without looking whether there is an order. Of an index that is
+        // shown as a btree the families of the operator classes lie in the same place.
+        (*index).sortopfamily = match families {
+            Some(families) => {
+                let bytes = size_of_val(&families[..]);
+                let place = pg_sys::palloc(bytes).cast::<pg_sys::Oid>();
+                place.copy_from_nonoverlapping(families.as_ptr(), families.len());
+                place
+            }
+            None => std::ptr::null_mut(),
+        };
+    }
+}
+
+/// A key column of an index, from 0.
+unsafe fn column(index: *mut pg_sys::IndexOptInfo, position: usize) -> keys::IndexColumn {
+    // SAFETY: the planner's description of an index (caller) has a type, a family, a collation and
+    // an expression for each key column.
+    unsafe {
+        let input = *(*index).opcintype.add(position);
+        let own_type = match keys::is_polymorphic(input) {
+            true => {
+                let columns = items::<pg_sys::TargetEntry>((*index).indextlist);
+                pg_sys::exprType((*columns[position]).expr.cast())
+            }
+            false => input,
+        };
+        keys::IndexColumn {
+            input,
+            family: *(*index).opfamily.add(position),
+            collation: *(*index).indexcollations.add(position),
+            own_type,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 use super::computed_keys::is_computed;
 use super::core_keys;
 use crate::errors::refuse::unsupported;
-use crate::keys;
+use crate::keys::IndexColumn;
 use crate::pg::{self, version};
 use mot_engine::FileKey;
 use mot_engine::key::{IndexDefinition, KeyColumn};
@@ -25,10 +25,10 @@ pub unsafe fn index_definition(
         let mut last = 0;
         for position in 0..form.indnkeyatts as usize {
             let attnum = form.indkey.values.as_slice(form.indnatts as usize)[position];
-            let input = *(*index).rd_opcintype.add(position);
-            let Some(kind) = keys::kind(input) else {
+            let column = IndexColumn::of(index, position);
+            let Some(kind) = column.kind() else {
                 unsupported(
-                    format!("key type {} is not supported", u32::from(input)),
+                    format!("key type {} is not supported", u32::from(column.input)),
                     "Drop the index.",
                 );
             };

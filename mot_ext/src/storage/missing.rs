@@ -5,7 +5,9 @@
 //! takes it out of the catalog only when it writes all rows anew, into another file.
 use crate::{errors, keys};
 use mot_engine::EngineError;
-use mot_engine::key::{KeyBuffer, KeyColumn, KeyKind, KeyValue, MissingValue, encode_value};
+use mot_engine::key::{
+    KeyBuffer, KeyColumn, KeyKind, KeyValue, MISSING_BYTES_MAX, MissingValue, encode_value,
+};
 use pgrx::pg_sys;
 
 /// The missing values of key columns of an open table, in the form of an index's definition.
@@ -25,10 +27,14 @@ pub unsafe fn missing_values(heap: pg_sys::Relation, columns: &[KeyColumn]) -> V
             Ok(()) => {}
             Err(EngineError::KeyTooLong { bytes, max }) => {
                 // SAFETY: as above.
-                let name = unsafe { column_name(heap, column) };
-                errors::missing_value_too_long(&name, &super::name_of(heap), bytes, max)
+                unsafe { refuse(heap, column, bytes, max) }
             }
             Err(error) => errors::raise(error),
+        }
+        // An array may hold more blanks than a definition has room for.
+        if bytes.len() > MISSING_BYTES_MAX {
+            // SAFETY: as above.
+            unsafe { refuse(heap, column, bytes.len(), MISSING_BYTES_MAX) }
         }
         missing.push(MissingValue {
             attnum: column.attnum,
@@ -62,6 +68,13 @@ unsafe fn missing_value(heap: pg_sys::Relation, column: &KeyColumn) -> Option<Ve
         }
         KeyValue::Bytes(bytes) => Some(bytes.to_vec()),
     }
+}
+
+/// Raises 54000 for a value of so many bytes.
+unsafe fn refuse(heap: pg_sys::Relation, column: &KeyColumn, bytes: usize, max: usize) -> ! {
+    // SAFETY: the caller's open table has the column.
+    let name = unsafe { column_name(heap, column) };
+    errors::missing_value_too_long(&name, &super::name_of(heap), bytes, max)
 }
 
 unsafe fn column_name(heap: pg_sys::Relation, column: &KeyColumn) -> String {

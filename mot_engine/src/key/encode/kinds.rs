@@ -2,9 +2,10 @@
 //!
 //! What an ascending column has; NULL and descending order are the caller's.
 
+use super::containers;
 use crate::errors::EngineError;
 use crate::key::buffer::KeyBuffer;
-use crate::key::definition::KeyKind;
+use crate::key::kind::KeyKind;
 use crate::key::{KEY_BYTES_MAX, numeric};
 
 /// Ends a string that cannot contain a zero byte.
@@ -12,6 +13,9 @@ const STRING_END: u8 = 0;
 /// A zero byte inside a bytea, and the bytea's end: the end is smaller than any continuation.
 const BYTES_ZERO: [u8; 2] = [0x00, 0xFF];
 const BYTES_END: [u8; 2] = [0x00, 0x01];
+
+/// Before the oids of an oidvector: three fields of an array, its length, and its lower bound.
+const OIDVECTOR_HEADER_BYTES: usize = 20;
 
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 const MICROSECONDS_PER_DAY: i128 = 86_400_000_000;
@@ -29,7 +33,7 @@ pub(super) fn encode_datum(
         KeyKind::Char => key.push_array([datum as u8]),
         KeyKind::Int2 => key.push_array((datum as u16 ^ 1 << 15).to_be_bytes()),
         KeyKind::Int4 | KeyKind::Date => key.push_array((datum as u32 ^ 1 << 31).to_be_bytes()),
-        KeyKind::Oid => key.push_array((datum as u32).to_be_bytes()),
+        KeyKind::Oid | KeyKind::Enum => key.push_array((datum as u32).to_be_bytes()),
         KeyKind::Int8
         | KeyKind::Time
         | KeyKind::Timestamp
@@ -87,7 +91,7 @@ pub(super) fn encode_bytes(
             encode_datum(kind, u64::from(exactly::<1>(bytes)?[0]), key)
         }
         KeyKind::Int2 => encode_datum(kind, u64::from(u16::from_le_bytes(exactly(bytes)?)), key),
-        KeyKind::Int4 | KeyKind::Oid | KeyKind::Float4 | KeyKind::Date => {
+        KeyKind::Int4 | KeyKind::Oid | KeyKind::Float4 | KeyKind::Date | KeyKind::Enum => {
             encode_datum(kind, u64::from(u32::from_le_bytes(exactly(bytes)?)), key)
         }
         KeyKind::Int8
@@ -126,6 +130,50 @@ pub(super) fn encode_bytes(
         KeyKind::Numeric => numeric::encode(bytes, key),
         KeyKind::Inet => encode_inet(bytes, key),
         KeyKind::VarBit => encode_varbit(bytes, key),
+        KeyKind::Tid => encode_tid(exactly(bytes)?, key),
+        KeyKind::OidVector => encode_oidvector(bytes, key),
+        KeyKind::Range(element) => containers::encode_range(element, bytes, key),
+        KeyKind::Array(element) => containers::encode_array(element, bytes, key),
+        KeyKind::Multirange(element) => containers::encode_multirange(element, bytes, key),
+    }
+}
+
+/// As [`encode_bytes`], of a value that another one holds. Of a string longer than any key it is
+/// the beginning, which makes the key too long.
+#[inline(never)]
+pub(super) fn encode_held(
+    kind: KeyKind,
+    bytes: &[u8],
+    key: &mut KeyBuffer,
+) -> Result<(), EngineError> {
+    match overlong_string(kind, bytes) {
+        Some(string) => push_string_start(kind, string, key),
+        None => encode_bytes(kind, bytes, key),
+    }
+}
+
+/// The first `KEY_BYTES_MAX` bytes of a string that is longer than any key.
+pub(super) fn overlong_string(kind: KeyKind, bytes: &[u8]) -> Option<&[u8]> {
+    let string = match kind {
+        KeyKind::Text | KeyKind::Bytea => bytes,
+        KeyKind::Bpchar => without_blanks(bytes),
+        // Behind the number of bits.
+        KeyKind::VarBit => bytes.get(4..)?,
+        _ => return None,
+    };
+    (string.len() > KEY_BYTES_MAX).then(|| &string[..KEY_BYTES_MAX])
+}
+
+/// How the encoding of every string that begins with these bytes begins.
+pub(super) fn push_string_start(
+    kind: KeyKind,
+    bytes: &[u8],
+    key: &mut KeyBuffer,
+) -> Result<(), EngineError> {
+    match kind {
+        KeyKind::Text | KeyKind::Bpchar | KeyKind::Name => push_string(bytes, key),
+        KeyKind::Bytea | KeyKind::VarBit => push_escaped(bytes, key),
+        _ => Err(no_string()),
     }
 }
 
@@ -211,8 +259,35 @@ fn encode_varbit(bytes: &[u8], key: &mut KeyBuffer) -> Result<(), EngineError> {
     key.push_array([(length % 8) as u8 + if length % 8 == 0 { 8 } else { 0 }])
 }
 
+/// ItemPointerCompare: the block, whose upper half lies first, then the offset.
+fn encode_tid(bytes: [u8; 6], key: &mut KeyBuffer) -> Result<(), EngineError> {
+    let [a, b, c, d, e, f] = bytes;
+    key.push_array([b, a, d, c, f, e])
+}
+
+/// btoidvectorcmp: the number of oids, then the oids.
+fn encode_oidvector(bytes: &[u8], key: &mut KeyBuffer) -> Result<(), EngineError> {
+    let malformed = || corrupt("oidvector is malformed");
+    let (header, oids) = bytes
+        .split_first_chunk::<OIDVECTOR_HEADER_BYTES>()
+        .ok_or_else(malformed)?;
+    let [.., d0, d1, d2, d3, _, _, _, _] = *header;
+    let count = u32::from_le_bytes([d0, d1, d2, d3]);
+    if oids.len() % 4 != 0 || u32::try_from(oids.len() / 4) != Ok(count) {
+        return Err(malformed());
+    }
+    key.push_array(count.to_be_bytes())?;
+    for oid in oids.chunks_exact(4) {
+        key.push_array([oid[3], oid[2], oid[1], oid[0]])?;
+        if key.len() > KEY_BYTES_MAX {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// What counts of a char(n).
-pub(super) fn without_blanks(bytes: &[u8]) -> &[u8] {
+fn without_blanks(bytes: &[u8]) -> &[u8] {
     let length = bytes
         .iter()
         .rposition(|byte| *byte != b' ')
@@ -222,7 +297,7 @@ pub(super) fn without_blanks(bytes: &[u8]) -> &[u8] {
 
 /// A string without zero bytes, without its end.
 #[inline]
-pub(super) fn push_string(bytes: &[u8], key: &mut KeyBuffer) -> Result<(), EngineError> {
+fn push_string(bytes: &[u8], key: &mut KeyBuffer) -> Result<(), EngineError> {
     refuse_overlong(bytes.len(), key)?;
     if bytes.contains(&0) {
         return Err(corrupt("string holds a zero byte"));
@@ -231,7 +306,7 @@ pub(super) fn push_string(bytes: &[u8], key: &mut KeyBuffer) -> Result<(), Engin
 }
 
 /// A byte string with its zero bytes escaped, without its end.
-pub(super) fn push_escaped(bytes: &[u8], key: &mut KeyBuffer) -> Result<(), EngineError> {
+fn push_escaped(bytes: &[u8], key: &mut KeyBuffer) -> Result<(), EngineError> {
     refuse_overlong(bytes.len(), key)?;
     let mut pieces = bytes.split(|byte| *byte == 0);
     if let Some(first) = pieces.next() {

@@ -1,5 +1,7 @@
 //! Values of columns that a row ends before.
 
+use super::containers::holding;
+use super::order::oidvector;
 use super::rows::{build_body, definition_of};
 use super::*;
 use crate::ids::FileKey;
@@ -7,12 +9,16 @@ use crate::ids::FileKey;
 /// A value of a kind, as a row holds it.
 fn a_value(kind: KeyKind) -> Vec<u8> {
     match kind {
+        KeyKind::Range(element) | KeyKind::Array(element) | KeyKind::Multirange(element) => {
+            holding(kind, &a_value(element.kind()))
+        }
         // A short numeric: 1.
         KeyKind::Numeric => vec![0, 0x80, 1, 0],
         // IPv4, 8 bits of network.
         KeyKind::Inet => vec![2, 8, 10, 0, 0, 0],
         // Three bits.
         KeyKind::VarBit => vec![3, 0, 0, 0, 0xA0],
+        KeyKind::OidVector => oidvector(&[5]),
         KeyKind::Name => {
             let mut name = vec![0; 64];
             name[0] = b'n';

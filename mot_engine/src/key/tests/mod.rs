@@ -1,6 +1,7 @@
 //! Byte order against value order for every kind, keys of rows, and damage.
 
 mod computed;
+mod containers;
 mod decimal;
 mod missing;
 mod order;

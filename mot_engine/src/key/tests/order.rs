@@ -9,7 +9,7 @@ use super::*;
 use crate::errors::EngineError;
 
 /// Checks the order of two values of `kind` ascending and descending, and the prefix rule.
-fn check(
+pub(super) fn check(
     kind: KeyKind,
     left: KeyValue<'_>,
     right: KeyValue<'_>,
@@ -77,6 +77,19 @@ fn short_text() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
+fn oids() -> impl Strategy<Value = Vec<u32>> {
+    prop::collection::vec(prop_oneof![0..3_u32, any::<u32>()], 0..5)
+}
+
+/// An oidvector as PostgreSQL has it: a flat array of one dimension, from 0.
+pub(super) fn oidvector(oids: &[u32]) -> Vec<u8> {
+    [1, 0, 26, oids.len() as u32, 0]
+        .iter()
+        .chain(oids)
+        .flat_map(|number| number.to_le_bytes())
+        .collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
@@ -91,6 +104,7 @@ proptest! {
         }
         check(KeyKind::Int2, fixed(a), fixed(b), (a as i16).cmp(&(b as i16)))?;
         check(KeyKind::Oid, fixed(a), fixed(b), (a as u32).cmp(&(b as u32)))?;
+        check(KeyKind::Enum, fixed(a), fixed(b), (a as u32).cmp(&(b as u32)))?;
         check(KeyKind::Unsigned8, fixed(a), fixed(b), (a as u64).cmp(&(b as u64)))?;
         check(KeyKind::Char, fixed(a), fixed(b), (a as u8).cmp(&(b as u8)))?;
         let (x, y) = (a & 1, b & 1);
@@ -189,6 +203,23 @@ proptest! {
         check(KeyKind::Uuid, KeyValue::Bytes(&a), KeyValue::Bytes(&b), a.cmp(&b))?;
         check(KeyKind::Macaddr, KeyValue::Bytes(&a[..6]), KeyValue::Bytes(&b[..6]), a[..6].cmp(&b[..6]))?;
         check(KeyKind::Macaddr8, KeyValue::Bytes(&a[..8]), KeyValue::Bytes(&b[..8]), a[..8].cmp(&b[..8]))?;
+    }
+
+    #[test]
+    fn tids_order(a in any::<(u32, u16)>(), b in any::<(u32, u16)>(), is_near in any::<bool>()) {
+        let b = if is_near { (a.0 ^ b.0 & 0x0001_0001, b.1) } else { b };
+        // The block's upper half lies first.
+        let bytes = |(block, offset): (u32, u16)| {
+            [(block >> 16) as u16, block as u16, offset].map(u16::to_le_bytes).concat()
+        };
+        check(KeyKind::Tid, KeyValue::Bytes(&bytes(a)), KeyValue::Bytes(&bytes(b)), a.cmp(&b))?;
+    }
+
+    #[test]
+    fn oidvectors_order(a in oids(), b in oids()) {
+        let (x, y) = (oidvector(&a), oidvector(&b));
+        let order = a.len().cmp(&b.len()).then_with(|| a.cmp(&b));
+        check(KeyKind::OidVector, KeyValue::Bytes(&x), KeyValue::Bytes(&y), order)?;
     }
 
     #[test]
@@ -329,7 +360,11 @@ fn refuses_a_zero_byte_in_text() {
 }
 
 /// On which side of an end every key lies that there can be, for values about as long as keys can be and longer.
-fn check_ends(kind: KeyKind, values: &[Vec<u8>], compare: impl Fn(usize, usize) -> Ordering) {
+pub(super) fn check_ends(
+    kind: KeyKind,
+    values: &[Vec<u8>],
+    compare: impl Fn(usize, usize) -> Ordering,
+) {
     let mut cut = 0;
     for (descending, nullable) in [(false, false), (false, true), (true, false), (true, true)] {
         let column = KeyColumn {

@@ -2,8 +2,10 @@
 
 use proptest::prelude::*;
 
+use super::containers::holding;
 use super::decimal::decimal;
 use super::missing::add_missing;
+use super::order::oidvector;
 use super::*;
 use crate::errors::EngineError;
 use crate::ids::FileKey;
@@ -15,7 +17,7 @@ proptest! {
     fn damaged_bodies_never_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..120),
         header in prop::option::of((0..40_u16, any::<bool>(), 20..40_u8)),
-        kinds in prop::collection::vec(0..26_usize, 1..8),
+        kinds in prop::collection::vec(0..KeyKind::all().len(), 1..8),
         missing in any::<u32>(),
     ) {
         let mut body = bytes;
@@ -41,7 +43,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_payloads_never_panic(kind in 0..26_usize, bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+    fn arbitrary_payloads_never_panic(kind in 0..KeyKind::all().len(), bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         let mut key = KeyBuffer::new();
         let kind = KeyKind::all()[kind];
         if encode_value(&column(kind), KeyValue::Bytes(&bytes), &mut key).is_ok() {
@@ -51,7 +53,7 @@ proptest! {
 
     #[test]
     fn definitions_survive_their_byte_form(
-        kinds in prop::collection::vec(0..26_usize, 1..33),
+        kinds in prop::collection::vec(0..KeyKind::all().len(), 1..33),
         missing in any::<u32>(),
         cut in any::<prop::sample::Index>(),
         flip in any::<(prop::sample::Index, u8)>(),
@@ -164,7 +166,7 @@ proptest! {
 }
 
 /// Numbers, of which keys at fixed places are made, and some of which none are.
-const FIXED_AND_OTHERS: [KeyKind; 13] = [
+const FIXED_AND_OTHERS: [KeyKind; 14] = [
     KeyKind::Int2,
     KeyKind::Int4,
     KeyKind::Int8,
@@ -175,16 +177,17 @@ const FIXED_AND_OTHERS: [KeyKind; 13] = [
     KeyKind::TimestampTz,
     KeyKind::Money,
     KeyKind::Unsigned8,
+    KeyKind::Enum,
     KeyKind::Bool,
     KeyKind::Uuid,
     KeyKind::Text,
 ];
-const FIXED: usize = 10;
+const FIXED: usize = 11;
 
 /// A kind and a valid value of it, or NULL.
 fn row_value() -> impl Strategy<Value = (KeyKind, Option<Vec<u8>>)> {
     (
-        0..26_usize,
+        0..KeyKind::all().len(),
         decimal(),
         prop::collection::vec(1..255_u8, 64),
         0..200_usize,
@@ -192,14 +195,26 @@ fn row_value() -> impl Strategy<Value = (KeyKind, Option<Vec<u8>>)> {
     )
         .prop_map(|(kind, number, bytes, length, null)| {
             let kind = KeyKind::all()[kind];
-            let value = match kind {
+            let held = match kind {
+                KeyKind::Range(element)
+                | KeyKind::Array(element)
+                | KeyKind::Multirange(element) => element.kind(),
+                scalar => scalar,
+            };
+            let value = match held {
                 KeyKind::Numeric => number.payload(false, true),
                 KeyKind::Inet => [&[2, 24], &bytes[..4]].concat(),
                 KeyKind::VarBit => [&12_i32.to_le_bytes()[..], &bytes[..2]].concat(),
+                KeyKind::OidVector => oidvector(&[u32::from(bytes[0]), 7]),
                 KeyKind::Text | KeyKind::Bpchar | KeyKind::Bytea => {
                     bytes.iter().copied().cycle().take(length).collect()
                 }
-                _ => bytes[..kind.width() as usize].to_vec(),
+                _ => bytes[..held.width() as usize].to_vec(),
+            };
+            let value = if held == kind {
+                value
+            } else {
+                holding(kind, &value)
             };
             (kind, if null { None } else { Some(value) })
         })
@@ -209,6 +224,7 @@ fn layout_of(kind: KeyKind) -> AttributeLayout {
     let (align, by_value) = match kind {
         KeyKind::Bool | KeyKind::Char | KeyKind::Uuid | KeyKind::Name => (1, false),
         KeyKind::Int2 => (2, true),
+        KeyKind::Tid => (2, false),
         KeyKind::TimeTz | KeyKind::Interval => (8, false),
         _ => match kind.width() {
             8 => (8, true),
@@ -404,15 +420,64 @@ fn external_and_compressed_data_are_refused() {
     }
 }
 
+/// The stored numbers of the kinds: lines are only added.
+const NUMBERS: [(u8, KeyKind); 29] = [
+    (1, KeyKind::Bool),
+    (2, KeyKind::Int2),
+    (3, KeyKind::Int4),
+    (4, KeyKind::Int8),
+    (5, KeyKind::Oid),
+    (6, KeyKind::Float4),
+    (7, KeyKind::Float8),
+    (8, KeyKind::Date),
+    (9, KeyKind::Time),
+    (10, KeyKind::Timestamp),
+    (11, KeyKind::TimestampTz),
+    (12, KeyKind::TimeTz),
+    (13, KeyKind::Interval),
+    (14, KeyKind::Uuid),
+    (15, KeyKind::Numeric),
+    (16, KeyKind::Text),
+    (17, KeyKind::Bpchar),
+    (18, KeyKind::Bytea),
+    (19, KeyKind::Char),
+    (20, KeyKind::Name),
+    (21, KeyKind::Money),
+    (22, KeyKind::Unsigned8),
+    (23, KeyKind::Macaddr),
+    (24, KeyKind::Macaddr8),
+    (25, KeyKind::Inet),
+    (26, KeyKind::VarBit),
+    (27, KeyKind::Enum),
+    (28, KeyKind::Tid),
+    (29, KeyKind::OidVector),
+];
+
 /// The stored numbers of the kinds and the byte form never change.
 #[test]
 fn byte_form_is_stable() {
-    for (index, kind) in KeyKind::all().iter().enumerate() {
-        assert_eq!(*kind as usize, index + 1);
-        assert_eq!(KeyKind::from_byte(*kind as u8), Some(*kind));
+    for (number, kind) in NUMBERS {
+        assert_eq!(kind.number(), number);
     }
-    assert_eq!(KeyKind::from_byte(0), None);
-    assert_eq!(KeyKind::from_byte(27), None);
+    let known = |number: u8| {
+        let (_, kind) = NUMBERS.iter().find(|(known, _)| *known == number % 64)?;
+        let element = ElementKind::of(*kind).expect("holds no others");
+        Some(match number {
+            0..64 => *kind,
+            64..128 => KeyKind::Range(element),
+            128..192 => KeyKind::Array(element),
+            192.. => KeyKind::Multirange(element),
+        })
+    };
+    let mut all = Vec::new();
+    for number in 0..=u8::MAX {
+        assert_eq!(KeyKind::from_number(number), known(number));
+        if let Some(kind) = known(number) {
+            assert_eq!(kind.number(), number);
+            all.push(kind);
+        }
+    }
+    assert_eq!(KeyKind::all(), all);
     let mut bytes = Vec::new();
     definition_of(&[KeyKind::Int4, KeyKind::Text])
         .write_bytes(&mut bytes)

@@ -10,9 +10,10 @@
 use crate::errors::refuse::unsupported;
 use crate::index_am::access_method::{self, Method};
 use crate::index_am::flips;
+use crate::keys::{self, IndexColumn};
 use crate::pg::nodes;
+use crate::storage;
 use crate::storage::computed_keys::is_computed;
-use crate::{keys, storage};
 use mot_engine::Slot;
 use pgrx::pg_sys;
 
@@ -119,22 +120,19 @@ fn refuse_method(method: pg_sys::Oid) {
 
 /// Raises for a key column whose values the engine cannot order as its operator class does.
 unsafe fn refuse_key(index: pg_sys::Relation, position: usize) {
-    // SAFETY: an open index with so many key columns (caller), each with an input type, a family
-    // and a collation.
+    // SAFETY: an open index with so many key columns (caller).
     unsafe {
-        let input = *(*index).rd_opcintype.add(position);
-        let family = *(*index).rd_opfamily.add(position);
-        let collation = *(*index).rd_indcollation.add(position);
-        if keys::kind(input).is_none() {
+        let column = IndexColumn::of(index, position);
+        if column.kind().is_none() {
             unsupported(
                 format!(
                     "keys of type {} are not supported on memory-optimized tables",
                     type_name(key_type(index, position))
                 ),
-                "Key columns can be of the built-in scalar types: numbers, dates and times, strings, uuid, bytea, network addresses.",
+                "Key columns can be of built-in scalar types, such as numbers, times and text, of enums, arrays and ranges of those.",
             );
         }
-        if !keys::compares_bytes(family) && family != own_family(input) {
+        if !keys::compares_bytes(column.family) && column.family != own_family(column.input) {
             unsupported(
                 format!(
                     "operator classes for other orders of type {} are not supported on memory-optimized tables",
@@ -143,7 +141,7 @@ unsafe fn refuse_key(index: pg_sys::Relation, position: usize) {
                 "Use the type's own operator class.",
             );
         }
-        if collation != pg_sys::InvalidOid && !pg_sys::get_collation_isdeterministic(collation) {
+        if !column.is_deterministic() {
             unsupported(
                 "nondeterministic collations are not supported in indexes of memory-optimized tables",
                 "Use a deterministic collation: keys are equal when their bytes are.",

@@ -1,0 +1,241 @@
+//! Types as keys know them: by their order.
+//!
+//! Contract: a kind's number is stored in definitions. None ever means another kind.
+
+/// How many kinds hold no others.
+const SCALAR_COUNT: usize = 29;
+
+/// The number of a kind that holds others is one of these and the number of those.
+const RANGES: u8 = 64;
+const ARRAYS: u8 = 128;
+const MULTIRANGES: u8 = 192;
+
+const _: () = assert!(SCALAR_COUNT < RANGES as usize);
+
+/// A type's order.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub enum KeyKind {
+    /// boolean: false before true.
+    Bool,
+    /// smallint.
+    Int2,
+    /// integer.
+    Int4,
+    /// bigint.
+    Int8,
+    /// oid, regclass and other unsigned 32-bit types.
+    Oid,
+    /// real: -0 equals 0, NaN is largest.
+    Float4,
+    /// double precision: -0 equals 0, NaN is largest.
+    Float8,
+    /// date.
+    Date,
+    /// time without time zone.
+    Time,
+    /// timestamp without time zone.
+    Timestamp,
+    /// timestamp with time zone.
+    TimestampTz,
+    /// time with time zone: by instant, then by zone.
+    TimeTz,
+    /// interval: by its length with 30-day months and 24-hour days.
+    Interval,
+    /// uuid.
+    Uuid,
+    /// numeric: by value, whatever the display scale.
+    Numeric,
+    /// text, varchar: byte order (the C collation).
+    Text,
+    /// char(n): byte order without trailing blanks.
+    Bpchar,
+    /// bytea.
+    Bytea,
+    /// "char": one unsigned byte.
+    Char,
+    /// name: at most 63 bytes, ended by a zero byte.
+    Name,
+    /// money.
+    Money,
+    /// pg_lsn, xid8: unsigned 64 bits.
+    Unsigned8,
+    /// macaddr.
+    Macaddr,
+    /// macaddr8.
+    Macaddr8,
+    /// inet and cidr.
+    Inet,
+    /// bit(n) and bit varying.
+    VarBit,
+    /// An enum: by the values' oids, which is not the order of the type.
+    Enum,
+    /// tid: by block, then by offset.
+    Tid,
+    /// oidvector: by length, then by the oids.
+    OidVector,
+    /// A range: an empty one first, then by the lower bounds, then by the upper ones.
+    Range(ElementKind),
+    /// An array: by the elements, then by their number, the dimensions and the lower bounds.
+    Array(ElementKind),
+    /// A multirange: by the ranges, then by their number.
+    Multirange(ElementKind),
+}
+
+/// The kinds that hold no others, each at its number less one. What is stored hangs on the order:
+/// only add, up to [`RANGES`].
+const SCALARS: [KeyKind; SCALAR_COUNT] = [
+    KeyKind::Bool,
+    KeyKind::Int2,
+    KeyKind::Int4,
+    KeyKind::Int8,
+    KeyKind::Oid,
+    KeyKind::Float4,
+    KeyKind::Float8,
+    KeyKind::Date,
+    KeyKind::Time,
+    KeyKind::Timestamp,
+    KeyKind::TimestampTz,
+    KeyKind::TimeTz,
+    KeyKind::Interval,
+    KeyKind::Uuid,
+    KeyKind::Numeric,
+    KeyKind::Text,
+    KeyKind::Bpchar,
+    KeyKind::Bytea,
+    KeyKind::Char,
+    KeyKind::Name,
+    KeyKind::Money,
+    KeyKind::Unsigned8,
+    KeyKind::Macaddr,
+    KeyKind::Macaddr8,
+    KeyKind::Inet,
+    KeyKind::VarBit,
+    KeyKind::Enum,
+    KeyKind::Tid,
+    KeyKind::OidVector,
+];
+
+/// Every kind there is.
+const KINDS: [KeyKind; 4 * SCALAR_COUNT] = {
+    let mut kinds = [KeyKind::Bool; 4 * SCALAR_COUNT];
+    let mut at = 0;
+    while at < SCALAR_COUNT {
+        let element = ElementKind(at as u8 + 1);
+        kinds[at] = SCALARS[at];
+        kinds[SCALAR_COUNT + at] = KeyKind::Range(element);
+        kinds[2 * SCALAR_COUNT + at] = KeyKind::Array(element);
+        kinds[3 * SCALAR_COUNT + at] = KeyKind::Multirange(element);
+        at += 1;
+    }
+    kinds
+};
+
+/// The kind of what an array, a range or a multirange holds. It is none of these itself.
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+pub struct ElementKind(u8);
+
+impl ElementKind {
+    /// Of a kind that holds no others.
+    pub fn of(kind: KeyKind) -> Option<ElementKind> {
+        let place = SCALARS.iter().position(|scalar| *scalar == kind)?;
+        Some(ElementKind(place as u8 + 1))
+    }
+
+    fn from_number(number: u8) -> Option<ElementKind> {
+        (1..=SCALAR_COUNT as u8)
+            .contains(&number)
+            .then_some(ElementKind(number))
+    }
+
+    /// The kind itself.
+    pub const fn kind(self) -> KeyKind {
+        SCALARS[self.0 as usize - 1]
+    }
+
+    /// Alignment of its values in bytes: pg_type's typalign.
+    pub const fn align(self) -> u8 {
+        match self.kind() {
+            KeyKind::Bool | KeyKind::Char | KeyKind::Uuid | KeyKind::Name => 1,
+            KeyKind::Int2 | KeyKind::Tid => 2,
+            KeyKind::Int8
+            | KeyKind::Float8
+            | KeyKind::Time
+            | KeyKind::Timestamp
+            | KeyKind::TimestampTz
+            | KeyKind::TimeTz
+            | KeyKind::Interval
+            | KeyKind::Money
+            | KeyKind::Unsigned8 => 8,
+            _ => 4,
+        }
+    }
+}
+
+impl std::fmt::Debug for ElementKind {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.kind().fmt(formatter)
+    }
+}
+
+impl KeyKind {
+    /// The kind with this stored number.
+    pub fn from_number(number: u8) -> Option<KeyKind> {
+        let element = ElementKind::from_number(number % RANGES)?;
+        Some(match number - number % RANGES {
+            RANGES => KeyKind::Range(element),
+            ARRAYS => KeyKind::Array(element),
+            MULTIRANGES => KeyKind::Multirange(element),
+            _ => element.kind(),
+        })
+    }
+
+    /// The number that is stored.
+    pub fn number(self) -> u8 {
+        match self {
+            KeyKind::Range(element) => RANGES + element.0,
+            KeyKind::Array(element) => ARRAYS + element.0,
+            KeyKind::Multirange(element) => MULTIRANGES + element.0,
+            scalar => {
+                ElementKind::of(scalar)
+                    .expect("every such kind is listed")
+                    .0
+            }
+        }
+    }
+
+    /// Every kind there is.
+    pub fn all() -> &'static [KeyKind] {
+        &KINDS
+    }
+
+    /// Width of the value in a tuple, or -1 for a varlena: pg_type's typlen.
+    pub const fn width(self) -> i16 {
+        match self {
+            KeyKind::Bool | KeyKind::Char => 1,
+            KeyKind::Int2 => 2,
+            KeyKind::Int4 | KeyKind::Oid | KeyKind::Float4 | KeyKind::Date | KeyKind::Enum => 4,
+            KeyKind::Int8
+            | KeyKind::Float8
+            | KeyKind::Time
+            | KeyKind::Timestamp
+            | KeyKind::TimestampTz
+            | KeyKind::Money
+            | KeyKind::Unsigned8
+            | KeyKind::Macaddr8 => 8,
+            KeyKind::Macaddr | KeyKind::Tid => 6,
+            KeyKind::TimeTz => 12,
+            KeyKind::Interval | KeyKind::Uuid => 16,
+            KeyKind::Name => 64,
+            KeyKind::Numeric
+            | KeyKind::Text
+            | KeyKind::Bpchar
+            | KeyKind::Bytea
+            | KeyKind::Inet
+            | KeyKind::VarBit
+            | KeyKind::OidVector
+            | KeyKind::Range(_)
+            | KeyKind::Array(_)
+            | KeyKind::Multirange(_) => -1,
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! A key column of an index, as the catalog has it.
+use super::{compares_bytes, is_key_order_collation, kind};
+use crate::pg::nodes;
+use mot_engine::key::{ElementKind, KeyKind};
+use pgrx::extension_sql;
+use pgrx::pg_sys;
+
+/// A column of `pg_opfamily`.
+const OPFAMILY_OID: pg_sys::AttrNumber = 1;
+
+/// Columns of `pg_range`.
+const RANGE_COLLATION: pg_sys::AttrNumber = 4;
+const RANGE_SUBTYPE_CLASS: pg_sys::AttrNumber = 5;
+
+/// What a key column's encoding and order follow from.
+#[derive(Clone, Copy)]
+pub struct IndexColumn {
+    /// The input type of its operator class.
+    pub input: pg_sys::Oid,
+    /// The family of its operator class.
+    pub family: pg_sys::Oid,
+    /// The collation; invalid for types without one.
+    pub collation: pg_sys::Oid,
+    /// The column's own type, where the input type is polymorphic ([`is_polymorphic`]).
+    pub own_type: pg_sys::Oid,
+}
+
+/// What the values of a column, or those that they hold, are compared by.
+#[derive(Clone, Copy)]
+struct Order {
+    kind: KeyKind,
+    family: pg_sys::Oid,
+    collation: pg_sys::Oid,
+}
+
+/// Whether an operator class takes arrays, ranges or multiranges of whatever type: then the key's
+/// kind follows from the column's own type.
+pub fn is_polymorphic(input: pg_sys::Oid) -> bool {
+    matches!(
+        input,
+        pg_sys::ANYARRAYOID | pg_sys::ANYRANGEOID | pg_sys::ANYMULTIRANGEOID
+    )
+}
+
+impl IndexColumn {
+    /// A key column of an open index, from 0.
+    ///
+    /// # Safety
+    /// An open index with this key column.
+    pub unsafe fn of(index: pg_sys::Relation, position: usize) -> IndexColumn {
+        // SAFETY: an open index (caller) has a type, a family and a collation for each key column,
+        // and a descriptor with all columns.
+        unsafe {
+            IndexColumn {
+                input: *(*index).rd_opcintype.add(position),
+                family: *(*index).rd_opfamily.add(position),
+                collation: *(*index).rd_indcollation.add(position),
+                own_type: nodes::attributes(index)[position].atttypid,
+            }
+        }
+    }
+
+    /// The kind of its keys; `None`: they have no encoding. May raise.
+    pub fn kind(self) -> Option<KeyKind> {
+        let held = || ElementKind::of(self.order()?.kind);
+        match self.input {
+            pg_sys::ANYARRAYOID => held().map(KeyKind::Array),
+            pg_sys::ANYRANGEOID => held().map(KeyKind::Range),
+            pg_sys::ANYMULTIRANGEOID => held().map(KeyKind::Multirange),
+            input => kind(input),
+        }
+    }
+
+    /// Whether its keys lie in the order of its operator class. If not, an index answers equality
+    /// alone. May raise.
+    ///
+    /// The order of an enum's values is in the catalog, and ALTER TYPE may put a new one between
+    /// two others.
+    pub fn is_ordered(self) -> bool {
+        self.order().is_some_and(|order| {
+            order.kind != KeyKind::Enum
+                && (is_key_order_collation(order.collation) || compares_bytes(order.family))
+        })
+    }
+
+    /// The family in whose order its keys lie, whichever class the index has: values that are equal
+    /// in the one are equal in the other. `None`: there is none. May raise.
+    pub fn order_family(self) -> Option<pg_sys::Oid> {
+        match self.kind()? {
+            _ if self.is_ordered() => Some(self.family),
+            KeyKind::Text => Some(pg_sys::TEXT_PATTERN_BTREE_FAM_OID),
+            KeyKind::Bpchar => Some(pg_sys::BPCHAR_PATTERN_BTREE_FAM_OID),
+            KeyKind::Enum => enum_oids(),
+            _ => None,
+        }
+    }
+
+    /// Whether values that are equal have the same bytes, as far as collations say. May raise.
+    pub fn is_deterministic(self) -> bool {
+        let collation = self.order().map_or(self.collation, |order| order.collation);
+        // SAFETY: a catalog look-up of a collation that is in use.
+        collation == pg_sys::InvalidOid
+            || unsafe { pg_sys::get_collation_isdeterministic(collation) }
+    }
+
+    /// Whether a value of an operator's argument type has the same encoding as the column's.
+    pub fn is_alike(self, argument: pg_sys::Oid) -> bool {
+        // A polymorphic operator takes the very type of the column.
+        argument == self.input || kind(argument).is_some_and(|kind| self.kind() == Some(kind))
+    }
+
+    fn order(self) -> Option<Order> {
+        let (element, family, collation) = match self.input {
+            pg_sys::ANYARRAYOID => {
+                // SAFETY: a catalog look-up; a domain over arrays counts as the array.
+                let element = unsafe { pg_sys::get_base_element_type(self.own_type) };
+                (element, None, self.collation)
+            }
+            pg_sys::ANYRANGEOID | pg_sys::ANYMULTIRANGEOID => {
+                // SAFETY: catalog look-ups of the column's type, which is a range or a multirange
+                // or a domain over one.
+                let range = unsafe {
+                    match pg_sys::getBaseType(self.own_type) {
+                        range if self.input == pg_sys::ANYRANGEOID => range,
+                        multirange => pg_sys::get_multirange_range(multirange),
+                    }
+                };
+                let (family, collation) = range_order(range)?;
+                // SAFETY: as above.
+                let element = unsafe { pg_sys::get_range_subtype(range) };
+                (element, Some(family), collation)
+            }
+            input => {
+                return Some(Order {
+                    kind: kind(input)?,
+                    family: self.family,
+                    collation: self.collation,
+                });
+            }
+        };
+        held(element, family, collation)
+    }
+}
+
+extension_sql!(
+    "
+CREATE FUNCTION mot.enum_oid_lt(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidlt';
+CREATE FUNCTION mot.enum_oid_le(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidle';
+CREATE FUNCTION mot.enum_oid_ge(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidge';
+CREATE FUNCTION mot.enum_oid_gt(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidgt';
+CREATE FUNCTION mot.enum_oid_cmp(anyenum, anyenum) RETURNS integer LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'btoidcmp';
+CREATE OPERATOR mot.~<~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_lt,
+  COMMUTATOR = OPERATOR(mot.~>~), NEGATOR = OPERATOR(mot.~>=~), RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR mot.~<=~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_le,
+  COMMUTATOR = OPERATOR(mot.~>=~), NEGATOR = OPERATOR(mot.~>~), RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR mot.~>=~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_ge,
+  COMMUTATOR = OPERATOR(mot.~<=~), NEGATOR = OPERATOR(mot.~<~), RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR mot.~>~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_gt,
+  COMMUTATOR = OPERATOR(mot.~<~), NEGATOR = OPERATOR(mot.~<=~), RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR FAMILY mot.enum_oids USING btree;
+COMMENT ON OPERATOR FAMILY mot.enum_oids USING btree IS 'enums by the oids of their values: the order of keys of memory-optimized tables';
+ALTER OPERATOR FAMILY mot.enum_oids USING btree ADD
+  OPERATOR 1 mot.~<~ (anyenum, anyenum), OPERATOR 2 mot.~<=~ (anyenum, anyenum),
+  OPERATOR 3 pg_catalog.= (anyenum, anyenum),
+  OPERATOR 4 mot.~>=~ (anyenum, anyenum), OPERATOR 5 mot.~>~ (anyenum, anyenum),
+  FUNCTION 1 (anyenum, anyenum) mot.enum_oid_cmp (anyenum, anyenum),
+  FUNCTION 2 (anyenum, anyenum) pg_catalog.btoidsortsupport (internal);
+",
+    name = "enum_oids"
+);
+
+/// The family of the statements above; `None`: the extension is of an earlier build.
+fn enum_oids() -> Option<pg_sys::Oid> {
+    // SAFETY: catalog look-ups by names.
+    let found = unsafe {
+        let schema = pg_sys::get_namespace_oid(c"mot".as_ptr(), true);
+        pg_sys::GetSysCacheOid(
+            pg_sys::SysCacheIdentifier::OPFAMILYAMNAMENSP as i32,
+            OPFAMILY_OID,
+            pg_sys::Datum::from(pg_sys::BTREE_AM_OID),
+            pg_sys::Datum::from(c"enum_oids".as_ptr()),
+            pg_sys::Datum::from(schema),
+            pg_sys::Datum::from(0),
+        )
+    };
+    (found != pg_sys::InvalidOid).then_some(found)
+}
+
+/// The order of values that others hold: by their type's own family unless one is given.
+fn held(
+    element: pg_sys::Oid,
+    family: Option<pg_sys::Oid>,
+    collation: pg_sys::Oid,
+) -> Option<Order> {
+    if element == pg_sys::InvalidOid {
+        return None;
+    }
+    // SAFETY: a catalog look-up; the entry lives as long as the process.
+    let entry = unsafe {
+        let wanted = pg_sys::TYPECACHE_BTREE_OPFAMILY as i32;
+        &*pg_sys::lookup_type_cache(element, wanted)
+    };
+    let kind = kind(entry.btree_opintype)?;
+    // A user's type may borrow the class of another one, and lie otherwise.
+    let lies_alike = entry.typlen == kind.width()
+        && alignment(entry.typalign as u8) == Some(ElementKind::of(kind)?.align());
+    let family = family.unwrap_or(entry.btree_opf);
+    let is_own = family == entry.btree_opf || compares_bytes(family);
+    (lies_alike && is_own).then_some(Order {
+        kind,
+        family,
+        collation,
+    })
+}
+
+/// Bytes of an alignment of `pg_type`.
+fn alignment(typalign: u8) -> Option<u8> {
+    match typalign {
+        pg_sys::TYPALIGN_CHAR => Some(1),
+        pg_sys::TYPALIGN_SHORT => Some(2),
+        pg_sys::TYPALIGN_INT => Some(4),
+        pg_sys::TYPALIGN_DOUBLE => Some(8),
+        _ => None,
+    }
+}
+
+/// The family and the collation by which a range type compares its bounds.
+fn range_order(range: pg_sys::Oid) -> Option<(pg_sys::Oid, pg_sys::Oid)> {
+    // SAFETY: a row of the catalog's cache is read while it is held, and its columns are never
+    // NULL.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::RANGETYPE as i32;
+        let row = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(range));
+        if row.is_null() {
+            return None;
+        }
+        let column = |number| {
+            let mut is_null = false;
+            let value = pg_sys::SysCacheGetAttr(cache, row, number, &raw mut is_null);
+            pg_sys::Oid::from(value.value() as u32)
+        };
+        let (class, collation) = (column(RANGE_SUBTYPE_CLASS), column(RANGE_COLLATION));
+        pg_sys::ReleaseSysCache(row);
+        Some((pg_sys::get_opclass_family(class), collation))
+    }
+}
