@@ -154,18 +154,10 @@ pub(crate) fn is_outside(definition: &IndexDefinition, body: &[u8]) -> bool {
 }
 
 /// A tail that is being made.
+#[derive(Default)]
 pub struct Tail {
     entries: Vec<u8>,
     key: KeyBuffer,
-}
-
-impl Default for Tail {
-    fn default() -> Tail {
-        Tail {
-            entries: Vec::new(),
-            key: KeyBuffer::new(),
-        }
-    }
 }
 
 impl Tail {
