@@ -47,6 +47,16 @@ impl Matching {
 }
 
 impl Session {
+    /// Whether a key of some index differs between two states of a row, the older one of which lies
+    /// in the chain below the newer one. Both are kept by the caller.
+    pub fn have_keys_changed(&self, older: VersionRef, newer: VersionRef) -> bool {
+        let _pin = self.local.pin();
+        let chain = std::iter::successors(Some(newer), VersionRef::next);
+        chain
+            .take_while(|version| *version != older)
+            .any(|version| !version.is_lock() && version.changed_keys())
+    }
+
     /// The state of the row that tuple ids name by this ordinal, for a transaction that has it from
     /// one of these snapshots, or from its own changes and locks. Never a tombstone.
     ///

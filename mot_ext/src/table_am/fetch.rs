@@ -158,6 +158,9 @@ pub unsafe fn tuple(
         let Some(Handed { row, version }) = found else {
             return false;
         };
+        if (*snapshot).snapshot_type == SNAPSHOT_SELF && is_other_entry(table, *tid, version) {
+            return false;
+        }
         *tid = tid::of(table, row, version);
         let shown = Shown {
             relation: (*relation).rd_id,
@@ -172,6 +175,22 @@ pub unsafe fn tuple(
         }
         true
     }
+}
+
+/// Whether the row's state has other keys than the state that a tuple id names. So core asks when a
+/// constraint is due: it means the entries of the named state, and a change of keys has made others,
+/// of which the change has told core. On heap it has ended the HOT chain.
+unsafe fn is_other_entry(
+    table: TableRef,
+    tid: pg_sys::ItemPointerData,
+    version: VersionRef,
+) -> bool {
+    let Some(name) = tid::name(table, tid) else {
+        return false;
+    };
+    // SAFETY: no snapshot: own states are meant, and what they replaced.
+    let named = unsafe { resolve::named(table, name, std::ptr::null_mut()) };
+    named.is_some_and(|named| session::session().have_keys_changed(named, version))
 }
 
 /// `tuple_fetch_row_version`.
