@@ -4,7 +4,7 @@ SET client_min_messages = warning;
 CREATE SCHEMA am_computed;
 CREATE SCHEMA of_heap;
 CREATE SCHEMA of_mot;
--- Runs a statement in a schema of each access method, and shows what came of it: once, if it is the same.
+-- Runs a statement in a schema of each access method, and shows what came of it.
 CREATE FUNCTION am_computed.outcome(method text, statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   result text; state text; message text; detail text; rows bigint;

@@ -1,5 +1,6 @@
-# Indexes on expressions and partial ones across recoveries: replay and loading compute nothing, they find the keys behind the rows.
-# After each, index and rows agree, on the primary, on a standby and on a server made of a base backup.
+# Indexes on expressions and partial ones across recoveries. Replay and loading compute nothing:
+# they find the keys behind the rows. After each, index and rows agree, on the primary, on a standby
+# and on a server made of a base backup.
 use strict;
 use warnings;
 
@@ -32,7 +33,8 @@ sub looks_right
 	return;
 }
 
-# Another table for each way: rows 1 to 4 are older than the indexes, row 5 is younger. Row 9 has another key.
+# Another table for each way. Rows 1 to 4 are older than the indexes, row 5 is younger. Row 9 has
+# another key.
 my $number = 0;
 sub make_table
 {
@@ -65,7 +67,7 @@ looks_right($primary, $_, '1,4,5,9', "$tables{$_}, changes replayed") for sort k
 wait_replayed($primary, $standby);
 looks_right($standby, $_, '1,4,5,9', "$tables{$_}, on the standby") for sort keys %tables;
 
-# A clean restart loads the checkpoint; a warm one keeps the arena; a server made of a backup loads it, too.
+# A clean restart loads the checkpoint, a warm one keeps the arena. A server made of a backup loads.
 $primary->restart;
 looks_right($primary, $_, '1,4,5,9', "$tables{$_}, after a clean restart") for sort keys %tables;
 $primary->append_conf('postgresql.conf', "mot.warm_restart = on\n");

@@ -180,10 +180,11 @@ impl Tail {
         Ok(())
     }
 
-    /// Begins anew with all entries that a body has.
-    pub fn take_all(&mut self, body: &[u8]) -> Result<(), EngineError> {
-        self.clear();
-        self.push(entries(body)?)
+    /// With all entries that a body has.
+    pub fn of(body: &[u8]) -> Result<Tail, EngineError> {
+        let mut tail = Tail::default();
+        tail.push(entries(body)?)?;
+        Ok(tail)
     }
 
     /// Adds that the row is not in an index.
@@ -239,6 +240,16 @@ impl Tail {
         entries.copy_from_slice(&self.entries);
         length.copy_from_slice(&(self.entries.len() as u32).to_le_bytes());
         debug_assert_eq!(tail_bytes(out), self.bytes());
+    }
+
+    /// Appends the row with this tail to a body that is being made.
+    pub fn append_to(&self, row: &[u8], body: &mut Vec<u8>) -> Result<(), EngineError> {
+        let (start, bytes) = (body.len(), row.len() + self.bytes());
+        body.try_reserve(bytes)
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        body.resize(start + bytes, 0);
+        self.write(row, &mut body[start..]);
+        Ok(())
     }
 
     /// Whether a body has this entry of an index already: the one that was added last.

@@ -113,7 +113,8 @@ fn push_value(
 /// Replaces `key` by the key of the row with this `body`. A column that the row ends before has
 /// the value that the definition names, or is NULL.
 ///
-/// A computed key lies in the row's tail (`computed.rs`). A row that the tail says to be outside a partial index has none: `key` is left empty.
+/// A computed key lies in the row's tail (`computed.rs`). A row has none if the tail says that it is
+/// outside a partial index: `key` is left empty.
 ///
 /// A row with NULL in a NOT NULL key column has no key: `key` is left empty, which no key is, and the row has no entry in the index. Such
 /// states exist beside the index, not under it: older than the NOT NULL (an index is built over chains that may still hold them), or
@@ -147,7 +148,8 @@ pub fn encode_row(
     Ok(HasNull(has_null))
 }
 
-/// As [`encode_row`], of a row that the index need not have taken: where the key is too long, or is not known, the row has none, either.
+/// As [`encode_row`], of a row that the index need not have taken. Where the key is too long, or is
+/// not known, the row has none, either.
 ///
 /// A writer that would give a row a key too long for one of its indexes is refused, and so is the index if a row has one. But there are such states beside the index: older ones, which others had
 /// replaced when it was made; and younger ones, of an index that was dropped and is

@@ -416,9 +416,8 @@ pub fn formed(row: Row) -> Vec<u8> {
                 .unwrap();
         }
     }
-    let row = body(row);
-    let mut with_tail = vec![0; row.len() + tail.bytes()];
-    tail.write(&row, &mut with_tail);
+    let mut with_tail = Vec::new();
+    tail.append_to(&body(row), &mut with_tail).unwrap();
     with_tail
 }
 

@@ -3,7 +3,7 @@
 //! The check holds ShareLock: readers go on, writers wait. On a standby that lock does not exist; there it is exact only while replay stands
 //! still (`pg_wal_replay_pause`): what it finds while replay goes on proves nothing, and it says so instead. Sizes hold AccessShareLock, everywhere.
 use crate::errors::refuse::raise;
-use crate::pg::{nodes, version};
+use crate::pg::{index_row, nodes, version};
 use crate::storage::{definition, rows_with_other_keys};
 use crate::transaction::clock::PgClock;
 use crate::transaction::{applied, session};
@@ -147,9 +147,11 @@ fn check_table(
         })
         .unwrap_or_else(|error| errors::raise(error));
     let mut problems = report.problems as usize - duplicates;
+    let mut other_keys = 0;
     for difference in catalog_differences(&opened) {
         problems += 1;
-        shown.push(difference);
+        other_keys += usize::from(matches!(difference, Difference::Keys(_)));
+        shown.push(difference.into_text());
     }
     if problems > 0 {
         // SAFETY: an open relation.
@@ -166,7 +168,10 @@ fn check_table(
             PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
             format!("memory-optimized table \"{name}\" is damaged: {problems} problems found"),
             Some(shown.join("\n")),
-            Some("Restart the server to build all indexes anew from the rows; keep a copy of the data directory for study.".into()),
+            Some(match other_keys == problems {
+                true => "REINDEX these indexes: functions that they call are not immutable.".into(),
+                false => "Restart the server to build all indexes anew from the rows; keep a copy of the data directory for study.".into(),
+            }),
         );
     }
     TableIterator::once((
@@ -177,8 +182,24 @@ fn check_table(
     ))
 }
 
+/// Where an index is not what the catalog says, in words.
+enum Difference {
+    /// It is another one, or one side has none.
+    Definition(String),
+    /// Its keys are others than its expressions give.
+    Keys(String),
+}
+
+impl Difference {
+    fn into_text(self) -> String {
+        match self {
+            Difference::Definition(text) | Difference::Keys(text) => text,
+        }
+    }
+}
+
 /// Where the engine's indexes are not the catalog's.
-fn catalog_differences(opened: &Opened) -> Vec<String> {
+fn catalog_differences(opened: &Opened) -> Vec<Difference> {
     let session = session::session();
     let engine = session.indexes(opened.storage, &PgClock);
     let mut differences = Vec::new();
@@ -193,7 +214,8 @@ fn catalog_differences(opened: &Opened) -> Vec<String> {
             let is_dead = states(index.relation_oid().into()).is_some_and(|states| !states.is_live);
             // Core lists no dead ones; a DROP INDEX CONCURRENTLY may have left one behind.
             if !catalog.iter().any(is_listed) && !is_dead {
-                differences.push(format!("index {} is not in pg_index", index.relation_oid()));
+                let text = format!("index {} is not in pg_index", index.relation_oid());
+                differences.push(Difference::Definition(text));
             }
         }
         for oid in catalog {
@@ -203,13 +225,15 @@ fn catalog_differences(opened: &Opened) -> Vec<String> {
             else {
                 // One that is not ready has none: its build was given up.
                 if states(oid).is_none_or(|states| states.is_ready) {
-                    differences.push(format!("index {} has no storage", oid.to_u32()));
+                    let text = format!("index {} has no storage", oid.to_u32());
+                    differences.push(Difference::Definition(text));
                 }
                 continue;
             };
-            differences.extend(definition_difference(opened.table, oid, *index));
+            let different = definition_difference(opened.table, oid, *index);
+            differences.extend(different.map(Difference::Definition));
             if index.is_computed() {
-                differences.extend(key_difference(opened.table, oid));
+                differences.extend(key_difference(opened.table, oid).map(Difference::Keys));
             }
         }
     }
@@ -225,24 +249,11 @@ struct States {
 
 /// `None`: the catalog has no such index.
 fn states(index: pg_sys::Oid) -> Option<States> {
-    // SAFETY: a catalog's row, released when its fields were read.
-    unsafe {
-        let row = pg_sys::SearchSysCache1(
-            pg_sys::SysCacheIdentifier::INDEXRELID as i32,
-            pg_sys::Datum::from(index),
-        );
-        if row.is_null() {
-            return None;
-        }
-        let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(row);
-        let states = States {
-            is_ready: form.indisready,
-            is_valid: form.indisvalid,
-            is_live: form.indislive,
-        };
-        pg_sys::ReleaseSysCache(row);
-        Some(states)
-    }
+    index_row::read(index, |_, form| States {
+        is_ready: form.indisready,
+        is_valid: form.indisvalid,
+        is_live: form.indislive,
+    })
 }
 
 /// Indexes that may have two rows with one unique key: their build beside writers failed for that,
@@ -318,7 +329,7 @@ unsafe fn key_difference(table: pg_sys::Relation, oid: pg_sys::Oid) -> Option<St
     };
     (rows > 0).then(|| {
         format!(
-            "index {} has another key of {rows} rows than its expressions give: REINDEX it",
+            "index {} has other keys of {rows} rows than its expressions give",
             oid.to_u32()
         )
     })

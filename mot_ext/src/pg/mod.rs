@@ -8,6 +8,7 @@ pub mod checkpointer;
 pub mod depth;
 pub mod executor;
 pub mod guard;
+pub mod index_row;
 pub mod inheritance;
 pub mod interrupts;
 pub mod list;

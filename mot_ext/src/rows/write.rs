@@ -5,6 +5,7 @@
 //! this very command changed already is left alone; one that a trigger or function of this command changed is an error.
 use super::tuple;
 use crate::errors::or_raise;
+use crate::pg::index_row;
 use crate::serializable;
 use crate::shared_memory::test_switch::{self, Step};
 use crate::storage::duplicate;
@@ -376,20 +377,7 @@ impl Target {
 
 /// Whether the catalog has an index whose keys writers maintain.
 fn is_live(index: pg_sys::Oid) -> bool {
-    // SAFETY: a catalog's row, released when its field was read.
-    unsafe {
-        let row = pg_sys::SearchSysCache1(
-            pg_sys::SysCacheIdentifier::INDEXRELID as i32,
-            pg_sys::Datum::from(index),
-        );
-        if row.is_null() {
-            return false;
-        }
-        let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(row);
-        let is_live = form.indislive;
-        pg_sys::ReleaseSysCache(row);
-        is_live
-    }
+    index_row::read(index, |_, form| form.indislive).unwrap_or(false)
 }
 
 /// The row is locked and the statement passes over such rows.

@@ -65,17 +65,15 @@ pub unsafe fn build_index(
     let xid = xact::write_xid();
     let made = xact::current().create_index(session, &PgClock, storage, &definition, xid);
     if let Ok(Build::Done(made) | Build::DoneBesideOlder(made)) = made {
-        // SAFETY: the caller's open index.
-        unsafe { core_keys::note_made(index, made) };
-    }
-    if let Ok(Build::Done(made) | Build::DoneBesideOlder(made)) = made
-        && repeated == Repeated::Refused
-        && !definition.unique
         // SAFETY: the caller's open relations; writers are locked out, so nobody is waited for.
-        && let Some(slots) = unsafe { find_repeated(index, storage, made, Xid(0), |_| false) }
-    {
-        // SAFETY: as above.
-        unsafe { duplicated(heap, index, storage, slots[0]) }
+        unsafe {
+            core_keys::note_made(index, made);
+            let is_asked = repeated == Repeated::Refused && !definition.unique;
+            let find = || find_repeated(index, storage, made, Xid(0), |_| false);
+            if let Some(slots) = is_asked.then(find).flatten() {
+                duplicated(heap, index, storage, slots[0])
+            }
+        }
     }
     match made {
         Ok(Build::Done(_)) if !has_replaced => Built::ForAll,

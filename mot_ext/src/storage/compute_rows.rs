@@ -14,7 +14,7 @@ use crate::errors::refuse::unsupported;
 use crate::pg::{interrupts, predicate};
 use crate::transaction::clock::{PgClock, narrow};
 use crate::transaction::{session, xact};
-use mot_engine::key::{Tail, without_tail};
+use mot_engine::key::without_tail;
 use mot_engine::row::STAMP_BYTES;
 use mot_engine::{CommandId, Newest, Slot, TableRef, VersionRef, Written, Xid};
 use pgrx::pg_sys;
@@ -173,7 +173,8 @@ impl Rows {
         if or_raise(tail.is_last_in(body, self.number)) {
             return Looked::Fits;
         }
-        extend(&mut self.new, without_tail(body), tail);
+        self.new.clear();
+        or_raise(tail.append_to(without_tail(body), &mut self.new));
         Looked::Differs(seen)
     }
 
@@ -200,13 +201,6 @@ impl Rows {
             Written::Changed | Written::Gone | Written::SelfModified(_) => false,
         }
     }
-}
-
-/// Replaces `body` by a row with a tail.
-fn extend(body: &mut Vec<u8>, row: &[u8], tail: &Tail) {
-    body.clear();
-    body.resize(row.len() + tail.bytes(), 0);
-    tail.write(row, body);
 }
 
 fn wait_for(xid: Xid) {

@@ -13,7 +13,7 @@ use super::definition::index_definition;
 use crate::errors::or_raise;
 use crate::executor::expressions::passes;
 use crate::keys;
-use crate::pg;
+use crate::pg::{self, index_row};
 use crate::transaction::relation;
 use mot_engine::key::{KeyColumn, Tail};
 use pgrx::pg_sys;
@@ -180,22 +180,18 @@ unsafe fn computed_indexes(table: pg_sys::Relation) -> Vec<pg_sys::Oid> {
 
 /// Whether the keys of an index are computed, by its row of the catalog.
 pub fn has_computed_keys(index: pg_sys::Oid) -> bool {
-    // SAFETY: a catalog's row, released when it was looked at.
-    unsafe {
-        let row = pg_sys::SearchSysCache1(
-            pg_sys::SysCacheIdentifier::INDEXRELID as i32,
-            pg_sys::Datum::from(index),
-        );
-        if row.is_null() {
-            return false;
-        }
-        let is_null =
-            |column: u32| pg_sys::heap_attisnull(row, column as i32, std::ptr::null_mut());
-        let is_plain =
-            is_null(pg_sys::Anum_pg_index_indexprs) && is_null(pg_sys::Anum_pg_index_indpred);
-        pg_sys::ReleaseSysCache(row);
-        !is_plain
-    }
+    let columns = [
+        pg_sys::Anum_pg_index_indexprs,
+        pg_sys::Anum_pg_index_indpred,
+    ];
+    let is_set = |row, column: &u32| {
+        // SAFETY: a row of pg_index, which has the column.
+        !unsafe { pg_sys::heap_attisnull(row, *column as i32, std::ptr::null_mut()) }
+    };
+    index_row::read(index, |row, _| {
+        columns.iter().any(|column| is_set(row, column))
+    })
+    .unwrap_or(false)
 }
 
 /// Whether an index of an open table has computed keys, by the catalog.
@@ -217,8 +213,16 @@ pub unsafe fn is_computed(index: pg_sys::Relation) -> bool {
     }
 }
 
-/// Until when an evaluator is good: the transaction, and what was invalidated by then.
-type Moment = (u64, u64, u64);
+/// Until when an evaluator is good.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Moment {
+    /// The transaction.
+    transaction: u64,
+    invalidations: Invalidations,
+}
+
+/// How many invalidations there were, of relations and of functions.
+type Invalidations = (u64, u64);
 
 /// The evaluators of this transaction, by table.
 #[derive(Default)]
@@ -246,14 +250,16 @@ unsafe extern "C-unwind" fn on_function(_arg: pg_sys::Datum, _cache: i32, _hash:
     CACHE.functions.set(CACHE.functions.get() + 1);
 }
 
+fn invalidations() -> Invalidations {
+    (relation::generation(), CACHE.functions.get())
+}
+
 fn moment() -> Moment {
-    // SAFETY: the caller is about to write, so it may have an id.
-    let transaction = unsafe { pg_sys::GetTopFullTransactionId() };
-    (
-        transaction.value,
-        relation::generation(),
-        CACHE.functions.get(),
-    )
+    Moment {
+        // SAFETY: the caller is about to write, so it may have an id.
+        transaction: unsafe { pg_sys::GetTopFullTransactionId() }.value,
+        invalidations: invalidations(),
+    }
 }
 
 /// Takes the evaluator of a table out of the cache, or makes one.
@@ -293,10 +299,10 @@ unsafe fn take(table: pg_sys::Relation, now: Moment) -> Evaluator {
     unsafe { Evaluator::of_table(table) }
 }
 
-/// Puts an evaluator that was taken at a moment back, unless that is over.
+/// Puts an evaluator back that this transaction took at a moment, unless that is over.
 fn put_back(table: u32, taken: Moment, evaluator: Evaluator) {
     let replaced = match CACHE.kept.borrow_mut().as_mut() {
-        Some(kept) if kept.moment == taken && taken == moment() => {
+        Some(kept) if kept.moment == taken && taken.invalidations == invalidations() => {
             kept.of_tables.insert(table, evaluator)
         }
         _ => Some(evaluator),

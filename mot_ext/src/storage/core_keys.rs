@@ -10,6 +10,7 @@
 //! same columns is not unique to the engine, either.
 use super::computed_keys::is_computed;
 use super::{find_index, table, with_index_and_table};
+use crate::pg::index_row;
 use crate::transaction::clock::PgClock;
 use crate::transaction::{relation, session};
 use mot_engine::IndexRef;
@@ -137,16 +138,5 @@ unsafe fn forms_of(heap: pg_sys::Relation) -> Vec<(pg_sys::Oid, Form)> {
 
 /// `None`: the catalog has no such index.
 fn form_of(index: pg_sys::Oid) -> Option<Form> {
-    // SAFETY: a catalog's row, released when it was read.
-    unsafe {
-        let cache = pg_sys::SysCacheIdentifier::INDEXRELID as i32;
-        let row = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(index));
-        if row.is_null() {
-            return None;
-        }
-        let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(row);
-        let form = Form::of(form);
-        pg_sys::ReleaseSysCache(row);
-        Some(form)
-    }
+    index_row::read(index, |_, form| Form::of(form))
 }

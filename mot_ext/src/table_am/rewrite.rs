@@ -243,19 +243,14 @@ impl Former {
             for at in &self.dropped {
                 self.nulls[*at] = true;
             }
-            // Computed keys go along: core builds the indexes behind the rewrite.
-            let mut tail = Tail::default();
-            tail.take_all(version.body())?;
             let former_context = pg_sys::MemoryContextSwitchTo(self.memory);
             let formed = tuple::form_values(self.new, values, nulls);
-            let formed = tuple::extend(formed, &tail);
             pg_sys::MemoryContextSwitchTo(former_context);
-            let room = body.try_reserve(formed.len());
-            if room.is_ok() {
-                body.extend_from_slice(formed);
-            }
+            // Computed keys go along: core builds the indexes behind the rewrite.
+            let tail = Tail::of(version.body());
+            let put = tail.and_then(|tail| tail.append_to(formed, body));
             pg::empty_bare_context(self.memory);
-            room.map_err(|_| EngineError::OutOfProcessMemory)
+            put
         }
     }
 }

@@ -130,8 +130,8 @@ pub fn changes_rows(text: &str) -> bool {
         && (text.contains("((") || text.contains(" WHERE "))
 }
 
-/// One side waits and the other has answered, while `beside` waits in another session: whether that may be. `is_built_beside`: another transaction
-/// has built an index that keeps keys with rows.
+/// One side waits and the other has answered, while `beside` waits in another session: whether that
+/// may be. `is_built_beside`: another transaction has built an index that keeps keys with rows.
 pub fn waits(
     statement: &Statement,
     beside: Option<&Statement>,

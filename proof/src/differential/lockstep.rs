@@ -87,8 +87,8 @@ impl Pair {
         Ok(self.answers.iter().all(Option::is_some))
     }
 
-    /// Waits until each side has answered or waits for one of `others`. `beside` is what another session waits with; `is_built_beside`: see
-    /// [`by_design::waits`].
+    /// Waits until each side has answered or waits for one of `others`. `beside` is what another
+    /// session waits with; `is_built_beside`: see [`by_design::waits`].
     pub fn settle(
         &mut self,
         monitor: &mut Session,

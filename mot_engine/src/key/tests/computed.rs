@@ -30,8 +30,8 @@ fn row() -> Vec<u8> {
 }
 
 fn with(tail: &Tail, row: &[u8]) -> Vec<u8> {
-    let mut body = vec![0; row.len() + tail.bytes()];
-    tail.write(row, &mut body);
+    let mut body = Vec::new();
+    tail.append_to(row, &mut body).expect("memory");
     body
 }
 

@@ -144,9 +144,9 @@ pub unsafe fn alter_table(
     }
 }
 
-/// ALTER COLUMN TYPE and SET EXPRESSION: indexes on the column that serve no key say btree in the catalog until
-/// core drops them. They are shown as btrees in memory, too, for as long: event triggers of
-/// `ddl_command_start` can use them. Parallel workers could not, so there are none.
+/// ALTER COLUMN TYPE and SET EXPRESSION: indexes on the column that serve no key say btree in the
+/// catalog until core drops them. They are shown as btrees in memory, too, for as long: event
+/// triggers of `ddl_command_start` can use them. Parallel workers could not, so there are none.
 unsafe fn write_out_as_btrees(
     command: *mut AlterTableCmd,
     relid: pg_sys::Oid,
