@@ -101,7 +101,7 @@ TRUNCATE t;
 INSERT INTO t VALUES (2, 'four', 4, 4, now(), 4);
 INSERT INTO t VALUES (2, 'five', 5, 5, now(), 5);
 
--- an index on a column whose collation orders otherwise than by bytes gives no order, and serves equality
+-- an index on a column whose collation orders otherwise than by bytes gives the order of the collation
 CREATE COLLATION german (provider = icu, locale = 'de');
 CREATE TABLE ordered (a text COLLATE "C", b text COLLATE german, c text COLLATE german, d int) USING mot;
 INSERT INTO ordered SELECT x, x, x, n FROM unnest(ARRAY['b', 'B', 'a', 'A', 'Z', 'z', 'ä']) WITH ORDINALITY AS u (x, n);
@@ -137,7 +137,7 @@ SELECT d FROM ordered WHERE b = 'a';
 SELECT d FROM ordered WHERE b IN ('a', 'Z') ORDER BY 1;
 SELECT d FROM ordered WHERE b > 'a' ORDER BY 1;
 SELECT d FROM ordered WHERE b >= 'a' AND b < 'b' ORDER BY 1;
--- but an order of the columns behind it where `=` fixes it, and one of its bytes
+-- and the columns behind it are in order where `=` fixes it
 CREATE TABLE tasks (state text COLLATE german, fixed char(8) COLLATE german, at int, name name COLLATE german) USING mot;
 CREATE INDEX tasks_state ON tasks (state, at DESC);
 CREATE INDEX tasks_fixed ON tasks (fixed DESC, at, state);

@@ -82,6 +82,7 @@ fn bench_keys(criterion: &mut Criterion) {
         descending: false,
         nulls_first: false,
         nullable: false,
+        collation: None,
     };
     let definition = |columns: &[u16]| IndexDefinition {
         relation: 1,

@@ -133,6 +133,7 @@ fn index(relation: u32, unique: bool, columns: &[(u16, KeyKind)]) -> IndexDefini
             descending: false,
             nulls_first: false,
             nullable: false,
+            collation: None,
         })
         .collect();
     let last = columns.iter().map(|column| column.attnum).max();

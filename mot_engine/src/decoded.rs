@@ -9,6 +9,7 @@
 use crate::errors::EngineError;
 use crate::ids::IndexId;
 use crate::key::{FixedKey, IndexDefinition, without_names};
+use crate::table::IndexRef;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ptr::NonNull;
@@ -48,18 +49,15 @@ impl Definitions {
         }
     }
 
-    /// What the definition of this index says; `bytes` are its byte form.
+    /// What the definition of this index says. Its keys lie in an order that this process has.
     #[inline]
-    pub(crate) fn get<'a>(
-        &self,
-        id: IndexId,
-        bytes: impl FnOnce() -> &'a [u8],
-    ) -> Result<&Decoded, EngineError> {
+    pub(crate) fn get(&self, index: IndexRef) -> Result<&Decoded, EngineError> {
+        let id = index.id();
         let place = &self.recent[id.0 as usize % PLACES];
         let decoded = match place.get() {
             Some((found, decoded)) if found == id => decoded,
             _ => {
-                let decoded = self.all.borrow_mut().find(bytes())?;
+                let decoded = self.all.borrow_mut().find(index)?;
                 place.set(Some((id, decoded)));
                 decoded
             }
@@ -70,16 +68,19 @@ impl Definitions {
 }
 
 impl All {
-    /// The one with these bytes, decoded if it is the first.
+    /// That of an index, decoded if it is the first of its columns.
     #[cold]
-    fn find(&mut self, bytes: &[u8]) -> Result<NonNull<Decoded>, EngineError> {
-        without_names(bytes, &mut self.wanted)?;
+    fn find(&mut self, index: IndexRef) -> Result<NonNull<Decoded>, EngineError> {
+        without_names(index.definition_bytes(), &mut self.wanted)?;
         if let Some(decoded) = self.by_bytes.get(&self.wanted[..]) {
+            // SAFETY: as in `get`.
+            index.check_collations(unsafe { &decoded.as_ref().definition })?;
             return Ok(*decoded);
         }
+        let definition = IndexDefinition::from_bytes(&self.wanted)?;
+        index.check_collations(&definition)?;
         let has_room = self.by_bytes.try_reserve(1);
         has_room.map_err(|_| EngineError::OutOfProcessMemory)?;
-        let definition = IndexDefinition::from_bytes(&self.wanted)?;
         let fixed = FixedKey::of(&definition);
         let decoded = NonNull::from(Box::leak(Box::new(Decoded { definition, fixed })));
         self.by_bytes.insert(self.wanted[..].into(), decoded);

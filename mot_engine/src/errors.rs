@@ -17,6 +17,9 @@ pub enum EngineError {
     /// A row was formed without its key in an index that cannot compute it.
     #[error("a row has no computed key")]
     KeyNotComputed,
+    /// A library orders texts otherwise than when the index's keys were entered.
+    #[error("index {index} has keys in an order of texts that this process does not have")]
+    CollationChanged { index: u32 },
     /// A row is too long.
     #[error("a row of {bytes} bytes exceeds the maximum of {max} bytes")]
     RowTooLong { bytes: usize, max: usize },

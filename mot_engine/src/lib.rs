@@ -14,6 +14,7 @@ mod all_committed;
 pub mod check;
 pub mod checkpoint;
 pub mod clock;
+pub mod collation;
 #[cfg(test)]
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -52,7 +53,9 @@ pub use index::{Build, EntryRange, Rival};
 pub use reclaim::{OldSnapshot, OldSnapshots, Sweep};
 pub use rest::{NotTakenOver, TakenOver};
 pub use row::{LockStrength, Newest, VersionRef};
-pub use scan::{Direction, GROUP_ROWS_MAX, IndexScan, KeyRange, RowScan, SharedRowScan};
+pub use scan::{
+    Direction, GROUP_ROWS_MAX, GroupedScan, IndexScan, KeyRange, RowScan, SharedRowScan,
+};
 pub use session::{Session, StateAt, Upon};
 pub use table::{IndexRef, Persistence, TableRef, Walk};
 pub use transaction::{

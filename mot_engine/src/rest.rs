@@ -10,9 +10,10 @@
 
 use crate::engine::{Engine, State};
 use crate::errors::EngineError;
+use crate::key::IndexDefinition;
 use crate::memory::{ArenaOptions, Memory, Region, Unrest};
 use crate::session::temporary::discharge;
-use crate::table::TableRef;
+use crate::table::{IndexRef, TableRef};
 use std::sync::atomic::Ordering;
 
 /// More tables than this are a cycle of damaged links.
@@ -40,6 +41,13 @@ pub enum NotTakenOver {
     NoEngine,
     #[error("the memory was not left in order: {0}")]
     Unrest(Unrest),
+}
+
+/// Whether an index has keys in an order of texts that this process does not have, or a definition
+/// that it cannot read.
+fn has_other_order(index: IndexRef) -> bool {
+    let definition = IndexDefinition::from_bytes(index.definition_bytes());
+    definition.is_err() || definition.is_ok_and(|read| index.check_collations(&read).is_err())
 }
 
 impl Engine {
@@ -75,6 +83,9 @@ impl Engine {
                 .any(|count| count.load(Ordering::Acquire) != 0)
             {
                 unrest = Some(Unrest::Walked);
+            }
+            if table.all_indexes().any(has_other_order) {
+                unrest = Some(Unrest::Collation);
             }
         });
         if whole { unrest } else { Some(Unrest::Damaged) }

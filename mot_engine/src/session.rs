@@ -372,8 +372,7 @@ impl Session {
 
     #[inline]
     fn decoded(&self, index: IndexRef) -> Result<&Decoded, EngineError> {
-        self.definitions
-            .get(index.id(), || index.definition_bytes())
+        self.definitions.get(index)
     }
 
     pub(crate) fn tree_memory(&self, urgency: Urgency) -> NodeMemory<'_> {

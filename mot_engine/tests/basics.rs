@@ -132,6 +132,7 @@ fn definition(oid: u32, attnum: u16, unique: bool) -> IndexDefinition {
         descending: false,
         nulls_first: false,
         nullable: false,
+        collation: None,
     };
     IndexDefinition {
         relation: oid,

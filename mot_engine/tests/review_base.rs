@@ -266,6 +266,7 @@ fn keys_that_are_too_long_cost_no_slots() {
             descending: false,
             nulls_first: false,
             nullable: false,
+            collation: None,
         }],
         layout: vec![AttributeLayout {
             len: -1,

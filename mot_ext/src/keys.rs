@@ -6,10 +6,10 @@
 //! `value` copies nothing: it points into the datum. Only a compressed or out-of-line varlena is expanded, in the current
 //! memory context; index bounds from constants and parameters rarely are.
 mod column;
+mod text_order;
 
 pub use column::{IndexColumn, is_polymorphic};
 
-use crate::pg::version;
 use mot_engine::key::{KeyKind, KeyValue};
 use pgrx::pg_sys;
 
@@ -287,15 +287,6 @@ fn instant(time: i64, overflow: i32) -> Converted {
         1.. => Converted::JustBelow(TIME_LAST as u64),
         _ => Converted::JustBelow((TIME_FIRST + 1) as u64),
     }
-}
-
-/// Whether an index's byte order is the collation's order: C, POSIX, and columns without a collation. Under any other
-/// collation an index answers equality only.
-fn is_key_order_collation(collation: pg_sys::Oid) -> bool {
-    if collation == pg_sys::InvalidOid {
-        return true;
-    }
-    version::orders_by_bytes(collation)
 }
 
 /// Families that compare texts by their bytes, whatever the collation.

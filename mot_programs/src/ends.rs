@@ -93,8 +93,10 @@ impl Ends {
             Argument::Null => return Ok(false),
         };
         scratch.clear();
-        // Of a value longer than any key it does not matter whether the end is included.
+        // Of a value longer than any key it does not matter whether the end is included. Where
+        // texts are ordered only roughly those that lie beside it may be on either side.
         encode_end(column, value, scratch)?;
+        is_inclusive |= column.orders_roughly();
         let end = End {
             key: scratch.as_slice().to_vec(),
             is_inclusive,

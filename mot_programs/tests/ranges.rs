@@ -80,6 +80,7 @@ fn column(kind: KeyKind) -> impl Strategy<Value = KeyColumn> {
         descending,
         nulls_first,
         nullable,
+        collation: None,
     })
 }
 
@@ -218,6 +219,7 @@ fn a_value_longer_than_any_key_is_an_end_all_the_same() {
         descending: false,
         nulls_first: false,
         nullable: false,
+        collation: None,
     };
     let long = vec![b'b'; KEY_BYTES_MAX + 10];
     for limit in [

@@ -38,6 +38,7 @@ fn column(attnum: u16, kind: KeyKind) -> KeyColumn {
         descending: false,
         nulls_first: false,
         nullable: false,
+        collation: None,
     }
 }
 

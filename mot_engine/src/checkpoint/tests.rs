@@ -77,6 +77,7 @@ fn definition() -> IndexDefinition {
             descending: false,
             nulls_first: false,
             nullable: false,
+            collation: None,
         }],
         layout: vec![AttributeLayout {
             len: 4,

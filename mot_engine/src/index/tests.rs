@@ -49,6 +49,7 @@ fn definition(relation: u32, unique: bool) -> IndexDefinition {
             descending: false,
             nulls_first: false,
             nullable: false,
+            collation: None,
         }],
         layout: vec![AttributeLayout {
             len: -1,

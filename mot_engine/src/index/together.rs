@@ -256,6 +256,7 @@ mod tests {
             descending: false,
             nulls_first: false,
             nullable: false,
+            collation: None,
         };
         let layout = AttributeLayout {
             len: 4,

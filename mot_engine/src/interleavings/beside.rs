@@ -34,6 +34,7 @@ fn definition(unique: bool) -> IndexDefinition {
             descending: false,
             nulls_first: false,
             nullable: false,
+            collation: None,
         }],
         layout: vec![int8],
         missing: Vec::new(),

@@ -36,6 +36,7 @@ fn definition() -> IndexDefinition {
             descending: false,
             nulls_first: false,
             nullable: false,
+            collation: None,
         }],
         layout: vec![int8],
         missing: Vec::new(),

@@ -14,13 +14,17 @@
 //! row without an entry was formed before the index was: its key is not known
 //! ([`EngineError::KeyNotComputed`]).
 //!
+//! A text's key is there without what a collation adds, which follows from the text: libraries
+//! differ from machine to machine, and tails are logged.
+//!
 //! Contract: total, as `body.rs`. What [`Tail`] writes is what is read, and a key in a tail is what
-//! `encode_value` makes of the columns' values, one behind the other, each with a mark for NULL.
+//! `encode_value` makes of the columns' values without their collations, one behind the other, each
+//! with a mark for NULL.
 
 use super::KEY_BYTES_MAX;
 use super::buffer::KeyBuffer;
 use super::definition::{INDEX_COLUMNS_MAX, IndexDefinition, KeyColumn, corrupt};
-use super::encode::{HasNull, KeyValue, TAG_VALUE, encode_value};
+use super::encode::{HasNull, KeyValue, STRING_END, TAG_VALUE, encode_value};
 use crate::errors::EngineError;
 
 /// Where in a body the mark is, and the mark. PostgreSQL leaves the bit alone.
@@ -128,23 +132,41 @@ pub(super) fn entry_of(body: &[u8], number: u32) -> Result<Option<Entry<'_>>, En
     Ok(None)
 }
 
-/// Replaces `key` by the key in a body's tail, as [`super::encode_row`] does by the row's own.
+/// Replaces `key` by the key in a body's tail, as [`super::encode::encode_columns`] does by the
+/// row's own.
 pub(super) fn take(
-    definition: &IndexDefinition,
-    number: u32,
+    (definition, number): (&IndexDefinition, u32),
     body: &[u8],
     key: &mut KeyBuffer,
+    mut ended: impl FnMut(usize),
 ) -> Result<HasNull, EngineError> {
     key.clear();
     let entry = entry_of(body, number)?.ok_or(EngineError::KeyNotComputed)?;
     let mut has_null = false;
     if !entry.is_none() {
-        for value in entry.values(definition)? {
-            has_null |= value[0] != TAG_VALUE;
-            key.push(value)?;
+        for (column, value) in definition.columns.iter().zip(entry.values(definition)?) {
+            let is_null = value[0] != TAG_VALUE;
+            has_null |= is_null;
+            match column.collation {
+                Some(_) if !is_null => collate(column, value, key)?,
+                _ => key.push(value)?,
+            }
+            ended(key.len());
         }
     }
     Ok(HasNull(has_null))
+}
+
+/// Appends the encoding of a text of which a tail has the one without a collation.
+fn collate(column: &KeyColumn, value: &[u8], key: &mut KeyBuffer) -> Result<(), EngineError> {
+    let mut text = KeyBuffer::new();
+    text.push(&value[1..])?;
+    if column.descending {
+        text.complement_from(0);
+    }
+    let string = text.as_slice().strip_suffix(&[STRING_END]);
+    let string = string.ok_or_else(|| corrupt("a text of a row's tail has no end"))?;
+    encode_value(column, KeyValue::Bytes(string), key)
 }
 
 /// Whether a body's tail says that the row is not in the index.
@@ -206,7 +228,11 @@ impl Tail {
         let mut count = 0;
         for (column, value) in columns.iter().zip(values) {
             debug_assert!(column.nullable, "a computed column has a mark for NULL");
-            encode_value(column, value, &mut self.key)?;
+            let column = KeyColumn {
+                collation: None,
+                ..*column
+            };
+            encode_value(&column, value, &mut self.key)?;
             let end = self.key.len() as u16;
             self.push(&end.to_le_bytes())?;
             count += 1;

@@ -6,10 +6,13 @@
 //!
 //! Form 1 is that of a foreign table's index, which its oid names. Form 2 also has the file by
 //! which an index of a table of the access method is found. Forms 3 and 4 are 1 and 2 with values
-//! of columns that older rows lack. Forms 5 and 6 are 1 and 2 of an index with computed keys.
+//! of columns that older rows lack. Forms 5 and 6 are 1 and 2 of an index with computed keys. Forms
+//! 9 to 14 are 1 to 6 of an index with collations.
 
+use super::collations;
 use super::kind::KeyKind;
 use super::missing::{self, MissingValue};
+use crate::collation::Collation;
 use crate::errors::EngineError;
 use crate::ids::FileKey;
 
@@ -27,7 +30,9 @@ const FORM_FILE: u8 = 1;
 const FORM_MISSING: u8 = 2;
 /// What is added to it for computed keys; not together with missing values.
 const FORM_COMPUTED: u8 = 4;
-const FORM_LAST: u8 = FORM_FIRST + FORM_FILE + FORM_COMPUTED;
+/// What is added to it for collations.
+const FORM_COLLATIONS: u8 = 8;
+const FORM_LAST: u8 = FORM_FIRST + FORM_FILE + FORM_COMPUTED + FORM_COLLATIONS;
 
 /// Bytes before the columns: form, flags, relation, column count, attribute count.
 const HEADER_BYTES: usize = 10;
@@ -80,6 +85,18 @@ pub struct KeyColumn {
     pub nulls_first: bool,
     /// Whether NULL can occur. A NOT NULL column saves one byte per key.
     pub nullable: bool,
+    /// In whose order texts lie, or those that the values hold; `None`: in that of their bytes.
+    pub collation: Option<Collation>,
+}
+
+impl KeyColumn {
+    /// Whether keys lie in the order of the column's texts only as far as a first look goes: those
+    /// that it calls equal lie side by side, by their bytes ([`Collation::is_exact`]).
+    #[inline]
+    pub fn orders_roughly(&self) -> bool {
+        self.collation
+            .is_some_and(|collation| !collation.is_exact())
+    }
 }
 
 /// How an attribute lies in a heap tuple: pg_attribute's attlen, attalign, attbyval.
@@ -124,10 +141,12 @@ impl IndexDefinition {
     ///
     /// ```text
     /// u8 form, u8 flags, u32 relation, u16 columns, u16 attributes,
-    /// forms 2, 4 and 6 only: u32 tablespace, u32 file,
-    /// columns x { u16 attnum, u8 kind, u8 flags }, attributes x { i16 len, u8 align, u8 by_value
-    /// }, forms 3 and 4 only: u16 values, values x { u16 attnum, u16 length, value }
-    /// forms 5 and 6 only: u32 number in rows' tails
+    /// with a file: u32 tablespace, u32 file,
+    /// columns x { u16 attnum, u8 kind, u8 flags },
+    /// attributes x { i16 len, u8 align, u8 by_value },
+    /// with collations: u16 collations, collations x { u8 column, u8 provider, u8 length, locale },
+    /// with missing values: u16 values, values x { u16 attnum, u16 length, value }
+    /// with computed keys: u32 number in rows' tails
     /// ```
     pub fn write_bytes(&self, out: &mut Vec<u8>) -> Result<(), EngineError> {
         self.validate()?;
@@ -145,6 +164,11 @@ impl IndexDefinition {
                 ([], None) => 0,
                 ([], Some(_)) => FORM_COMPUTED,
                 _ => FORM_MISSING,
+            }
+            + if self.has_collations() {
+                FORM_COLLATIONS
+            } else {
+                0
             };
         out.extend_from_slice(&[form, flags]);
         out.extend_from_slice(&self.relation.to_le_bytes());
@@ -171,6 +195,7 @@ impl IndexDefinition {
             out.extend_from_slice(&attribute.len.to_le_bytes());
             out.extend_from_slice(&[attribute.align, u8::from(attribute.by_value)]);
         }
+        collations::write(&self.columns, out);
         missing::write(&self.missing, out);
         out.extend(self.computed.iter().flat_map(|number| number.to_le_bytes()));
         Ok(())
@@ -183,7 +208,32 @@ impl IndexDefinition {
         let attributes = self.layout.len() * ATTRIBUTE_BYTES;
         let computed = self.computed.map_or(0, |number| size_of_val(&number));
         let missing = missing::bytes_len(&self.missing);
-        HEADER_BYTES + file + columns + attributes + missing + computed
+        let collations = collations::bytes_len(&self.columns);
+        HEADER_BYTES + file + columns + attributes + collations + missing + computed
+    }
+
+    /// Whether texts of a column lie otherwise than by their bytes.
+    pub fn has_collations(&self) -> bool {
+        self.columns.iter().any(|column| column.collation.is_some())
+    }
+
+    /// The first column from `start` on whose texts are ordered only roughly.
+    pub fn rough_column(&self, start: usize) -> Option<usize> {
+        let rough = self
+            .columns
+            .iter()
+            .skip(start)
+            .position(KeyColumn::orders_roughly);
+        rough.map(|at| start + at)
+    }
+
+    /// A number that two processes have in common whose libraries order this index's texts in the
+    /// same way; 0 where no library does.
+    pub fn collations_fingerprint(&self) -> u64 {
+        let collations = self.columns.iter().filter_map(|column| column.collation);
+        collations.fold(0, |sum, collation| {
+            u64::rotate_left(sum, 1) ^ collation.fingerprint()
+        })
     }
 
     /// Decodes and checks a byte form that fills `bytes` exactly.
@@ -204,6 +254,10 @@ impl IndexDefinition {
         let (attribute_bytes, rest) = rest
             .split_at_checked(attribute_count * ATTRIBUTE_BYTES)
             .ok_or_else(cut)?;
+        let (collations, rest) = match has_collations(header[0]) {
+            true => collations::read(rest)?,
+            false => (Vec::new(), rest),
+        };
         let mut missing = Vec::new();
         let mut computed = None;
         if has_missing(header[0]) {
@@ -233,7 +287,14 @@ impl IndexDefinition {
                 descending: entry[3] & COLUMN_DESCENDING != 0,
                 nulls_first: entry[3] & COLUMN_NULLS_FIRST != 0,
                 nullable: entry[3] & COLUMN_NULLABLE != 0,
+                collation: None,
             });
+        }
+        for (column, collation) in collations {
+            let column = columns.get_mut(column);
+            column
+                .ok_or_else(|| corrupt("a collation is of no key column"))?
+                .collation = Some(collation);
         }
         for entry in attribute_bytes.chunks_exact(ATTRIBUTE_BYTES) {
             if entry[3] > 1 {
@@ -278,6 +339,15 @@ impl IndexDefinition {
                 return Err(corrupt("attribute length is not positive, -1 or -2"));
             }
         }
+        let fits = |column: &KeyColumn| match column.collation {
+            Some(collation) if collation.is_exact() => column.kind.has_texts(),
+            // A scan puts texts in order, but no values that hold them.
+            Some(_) => column.kind.is_text(),
+            None => true,
+        };
+        if !self.columns.iter().all(fits) {
+            return Err(corrupt("a collation is of a key column without texts"));
+        }
         if self.computed.is_some() {
             return self.validate_computed();
         }
@@ -295,9 +365,13 @@ impl IndexDefinition {
         missing::validate(self)
     }
 
-    /// Checks that nothing is said of attributes, and that each column has a mark for NULL.
+    /// Checks that nothing is said of attributes, and that each column has a mark for NULL. A tail's
+    /// key gives a text back, but not one inside another value.
     fn validate_computed(&self) -> Result<(), EngineError> {
-        let is_computed = |column: &KeyColumn| column.attnum == 0 && column.nullable;
+        let is_computed = |column: &KeyColumn| {
+            let is_text = matches!(column.kind, KeyKind::Text | KeyKind::Bpchar);
+            column.attnum == 0 && column.nullable && (is_text || column.collation.is_none())
+        };
         let is_alone = self.layout.is_empty() && self.missing.is_empty();
         if is_alone && self.columns.iter().all(is_computed) {
             return Ok(());
@@ -337,11 +411,17 @@ fn has_computed(form: u8) -> bool {
     (form - FORM_FIRST) & FORM_COMPUTED != 0
 }
 
+/// Whether the form with this number has collations; it is one of those there are.
+fn has_collations(form: u8) -> bool {
+    (form - FORM_FIRST) & FORM_COLLATIONS != 0
+}
+
 /// Parts a byte form: header, file, and what follows.
 fn split(bytes: &[u8]) -> Result<(&[u8; HEADER_BYTES], FileKey, &[u8]), EngineError> {
     let cut = || corrupt("definition is cut");
     let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or_else(cut)?;
-    if !(FORM_FIRST..=FORM_LAST).contains(&header[0]) {
+    let is_known = (FORM_FIRST..=FORM_LAST).contains(&header[0]);
+    if !is_known || has_missing(header[0]) && has_computed(header[0]) {
         return Err(corrupt("definition has an unknown form"));
     }
     if !has_file(header[0]) {

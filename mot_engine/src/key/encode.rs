@@ -12,19 +12,24 @@
 mod containers;
 mod kinds;
 
-use super::KEY_BYTES_MAX;
+pub(crate) use kinds::STRING_END;
+
 use super::body::BodyReader;
 use super::buffer::KeyBuffer;
 use super::computed;
 use super::definition::{IndexDefinition, KeyColumn};
 use super::kind::KeyKind;
 use super::missing::value_of;
+use super::{COLLATED_KEY_BYTES_MAX, KEY_BYTES_MAX};
 use crate::errors::EngineError;
-use kinds::{corrupt, encode_bytes, encode_datum, no_string, overlong_string, push_string_start};
+use kinds::{
+    corrupt, encode_bytes, encode_datum, is_overlong_string, no_string, push_collation,
+    push_overlong, push_string_start, string_of,
+};
 
 /// Null bytes: NULL first sorts below `TAG_VALUE`, NULL last above it.
 const TAG_NULL_FIRST: u8 = 0;
-pub(super) const TAG_VALUE: u8 = 1;
+pub(crate) const TAG_VALUE: u8 = 1;
 const TAG_NULL_LAST: u8 = 2;
 
 /// Whether any key column is NULL.
@@ -56,21 +61,31 @@ pub fn encode_value(
 /// Fills an empty buffer with a column's encoding as one end of a range: as `encode_value` has it, but of a value that is longer than any key the
 /// first `KEY_BYTES_MAX` bytes. No key's column begins with those (it would have to go on behind them), so a key lies on the side of them on which it
 /// lies of the value.
+///
+/// Where texts are ordered only roughly ([`KeyColumn::orders_roughly`]) it is what all keys begin with that lie beside the value's.
 pub fn encode_end(
     column: &KeyColumn,
     value: KeyValue<'_>,
     key: &mut KeyBuffer,
 ) -> Result<(), EngineError> {
     debug_assert!(key.is_empty());
-    let overlong = match value {
-        KeyValue::Bytes(bytes) => overlong_string(column.kind, bytes),
-        _ => None,
-    };
-    match overlong {
-        Some(string) => push_start(column, string, key)?,
-        None => push_value(column, value, key)?,
+    match value {
+        KeyValue::Bytes(bytes) if column.orders_roughly() => {
+            let start = begin_value(column, key)?;
+            push_collation(column.collation, string_of(column.kind, bytes)?, key)?;
+            end_value(column, start, key);
+        }
+        KeyValue::Bytes(bytes) if is_overlong_string(column.kind, bytes) => {
+            let start = begin_value(column, key)?;
+            push_overlong(column.kind, column.collation, bytes, key)?;
+            end_value(column, start, key);
+        }
+        _ => push_value(column, value, key)?,
     }
-    key.truncate(KEY_BYTES_MAX);
+    key.truncate(match column.collation {
+        Some(_) => COLLATED_KEY_BYTES_MAX,
+        None => KEY_BYTES_MAX,
+    });
     Ok(())
 }
 
@@ -81,33 +96,41 @@ fn push_value(
     value: KeyValue<'_>,
     key: &mut KeyBuffer,
 ) -> Result<(), EngineError> {
-    let start = match value {
-        KeyValue::Null => {
-            if !column.nullable {
-                return Err(corrupt("NULL in a NOT NULL key column"));
-            }
-            key.push_array([if column.nulls_first {
-                TAG_NULL_FIRST
-            } else {
-                TAG_NULL_LAST
-            }])?;
-            return Ok(());
+    if let KeyValue::Null = value {
+        if !column.nullable {
+            return Err(corrupt("NULL in a NOT NULL key column"));
         }
-        _ if column.nullable => {
-            key.push_array([TAG_VALUE])?;
-            key.len()
-        }
-        _ => key.len(),
-    };
+        return key.push_array([if column.nulls_first {
+            TAG_NULL_FIRST
+        } else {
+            TAG_NULL_LAST
+        }]);
+    }
+    let start = begin_value(column, key)?;
     match value {
         KeyValue::Fixed(datum) => encode_datum(column.kind, datum, key)?,
-        KeyValue::Bytes(bytes) => encode_bytes(column.kind, bytes, key)?,
+        KeyValue::Bytes(bytes) => encode_bytes(column.kind, column.collation, bytes, key)?,
         KeyValue::Null => {}
     }
+    end_value(column, start, key);
+    Ok(())
+}
+
+/// Says that a value follows, where it can be NULL. Returns where it begins.
+#[inline(always)]
+fn begin_value(column: &KeyColumn, key: &mut KeyBuffer) -> Result<usize, EngineError> {
+    if column.nullable {
+        key.push_array([TAG_VALUE])?;
+    }
+    Ok(key.len())
+}
+
+/// Turns the order round from where the value begins, where the largest comes first.
+#[inline(always)]
+fn end_value(column: &KeyColumn, start: usize, key: &mut KeyBuffer) {
     if column.descending {
         key.complement_from(start);
     }
-    Ok(())
 }
 
 /// Replaces `key` by the key of the row with this `body`. A column that the row ends before has
@@ -125,8 +148,19 @@ pub fn encode_row(
     body: &[u8],
     key: &mut KeyBuffer,
 ) -> Result<HasNull, EngineError> {
+    encode_columns(definition, body, key, |_| ())
+}
+
+/// As [`encode_row`]; `ended` is called behind each column, with the key's length so far.
+#[inline]
+pub(crate) fn encode_columns(
+    definition: &IndexDefinition,
+    body: &[u8],
+    key: &mut KeyBuffer,
+    mut ended: impl FnMut(usize),
+) -> Result<HasNull, EngineError> {
     if let Some(number) = definition.computed {
-        return computed::take(definition, number, body, key);
+        return computed::take((definition, number), body, key, ended);
     }
     key.clear();
     let mut reader = BodyReader::new(&definition.layout, body)?;
@@ -144,6 +178,7 @@ pub fn encode_row(
             Some(bytes) => KeyValue::Bytes(bytes),
         };
         encode_value(column, value, key)?;
+        ended(key.len());
     }
     Ok(HasNull(has_null))
 }
@@ -201,35 +236,25 @@ pub fn key_attributes_unchanged(
 }
 
 /// Appends the start of a string column's encoding: a byte prefix of every key whose column starts
-/// with `prefix` (and of no other). For `LIKE 'abc%'` and `^@`. Text, Bpchar, Name and Bytea only.
+/// with `prefix` (and of no other). For `LIKE 'abc%'` and `^@`. Text, Bpchar, Name and Bytea in the
+/// order of their bytes only.
 pub fn encode_string_prefix(
     column: &KeyColumn,
     prefix: &[u8],
     key: &mut KeyBuffer,
 ) -> Result<(), EngineError> {
-    if column.kind == KeyKind::VarBit {
+    if column.kind == KeyKind::VarBit || column.collation.is_some() {
         return Err(no_string());
     }
-    push_start(column, prefix, key)?;
+    let start = begin_value(column, key)?;
+    push_string_start(column.kind, prefix, key)?;
+    end_value(column, start, key);
     check_length(key)
-}
-
-/// How the encoding of every string that begins with these bytes begins.
-fn push_start(column: &KeyColumn, bytes: &[u8], key: &mut KeyBuffer) -> Result<(), EngineError> {
-    if column.nullable {
-        key.push_array([TAG_VALUE])?;
-    }
-    let start = key.len();
-    push_string_start(column.kind, bytes, key)?;
-    if column.descending {
-        key.complement_from(start);
-    }
-    Ok(())
 }
 
 #[inline(always)]
 fn check_length(key: &KeyBuffer) -> Result<(), EngineError> {
-    if key.len() > KEY_BYTES_MAX {
+    if key.is_too_long() {
         return Err(EngineError::KeyTooLong {
             bytes: key.len(),
             max: KEY_BYTES_MAX,

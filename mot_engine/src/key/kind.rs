@@ -203,6 +203,21 @@ impl KeyKind {
         }
     }
 
+    /// Whether the values are texts.
+    pub fn is_text(self) -> bool {
+        matches!(self, KeyKind::Text | KeyKind::Bpchar | KeyKind::Name)
+    }
+
+    /// Whether a collation says in which order the values lie: texts, and what holds them.
+    pub fn has_texts(self) -> bool {
+        match self {
+            KeyKind::Range(held) | KeyKind::Array(held) | KeyKind::Multirange(held) => {
+                held.kind().is_text()
+            }
+            kind => kind.is_text(),
+        }
+    }
+
     /// Every kind there is.
     pub fn all() -> &'static [KeyKind] {
         &KINDS

@@ -3,7 +3,9 @@
 //! A client's list (`= ANY`) may have a hundred million elements. So each costs its own bytes and four, eight once they are sorted; and every
 //! byte is asked for in a way that may be refused, for a list that does not fit is the statement's error and not the server's end.
 
+use super::definition::KeyColumn;
 use crate::errors::EngineError;
+use std::cmp::Ordering;
 
 /// Comparisons between two looks at whether to go on.
 const COMPARED_PER_LOOK: u32 = 4096;
@@ -119,6 +121,37 @@ impl KeyList {
         }
         self.order = order;
         Ok(())
+    }
+
+    /// Brings sorted values of a column that orders texts only roughly into the order of its
+    /// collation. `look` as for [`KeyList::sort`].
+    pub fn collate(
+        &mut self,
+        column: &KeyColumn,
+        mut look: impl FnMut(),
+    ) -> Result<(), EngineError> {
+        if self.len() < 2 {
+            return Ok(());
+        }
+        let mut order = std::mem::take(&mut self.order);
+        if order.is_empty() {
+            reserve_exact(&mut order, self.ends.len())?;
+            order.extend((0..self.ends.len()).map(|number| number as u32));
+        }
+        let (mut compared, mut failure) = (0_u32, None);
+        order.sort_by(|a, b| {
+            compared = compared.wrapping_add(1);
+            if compared.is_multiple_of(COMPARED_PER_LOOK) {
+                look();
+            }
+            let (a, b) = (self.added(*a as usize), self.added(*b as usize));
+            column.compare_encoded(a, b).unwrap_or_else(|error| {
+                failure = Some(error);
+                Ordering::Equal
+            })
+        });
+        self.order = order;
+        failure.map_or(Ok(()), Err)
     }
 
     /// None; the memory stays for the next ones.

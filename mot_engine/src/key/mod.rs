@@ -13,6 +13,7 @@
 
 mod body;
 mod buffer;
+mod collations;
 mod computed;
 mod definition;
 mod encode;
@@ -22,6 +23,7 @@ mod list;
 mod missing;
 mod numeric;
 mod prefix;
+mod rough;
 
 #[cfg(test)]
 mod tests;
@@ -35,15 +37,15 @@ pub use definition::{
     AttributeLayout, INDEX_COLUMNS_MAX, IndexDefinition, KeyColumn, TABLE_ATTRIBUTES_MAX,
     fixed_starts,
 };
-pub(crate) use encode::none_if_too_long;
 pub use encode::{
     HasNull, KeyValue, encode_end, encode_row, encode_row_if_any, encode_string_prefix,
     encode_value, key_attributes_unchanged,
 };
+pub(crate) use encode::{encode_columns, none_if_too_long};
 pub use fixed::FixedKey;
 pub use kind::{ElementKind, KeyKind};
 pub use list::KeyList;
 pub use missing::{MISSING_BYTES_MAX, MissingValue};
 pub use prefix::{prefix_number, prefix_numbers};
 
-pub use crate::limits::KEY_BYTES_MAX;
+pub use crate::limits::{COLLATED_KEY_BYTES_MAX, KEY_BYTES_MAX};

@@ -189,6 +189,7 @@ fn definition() -> IndexDefinition {
             descending: false,
             nulls_first: false,
             nullable: true,
+            collation: None,
         }],
         layout: vec![AttributeLayout {
             len: 4,

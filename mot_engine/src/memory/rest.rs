@@ -23,6 +23,8 @@ pub enum Unrest {
     Logging,
     #[error("a table is still being walked")]
     Walked,
+    #[error("a collation orders texts otherwise than before")]
+    Collation,
     #[error("its tables are not loaded ({0:?})")]
     State(State),
     #[error("its list of tables is damaged")]

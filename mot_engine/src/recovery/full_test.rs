@@ -53,6 +53,7 @@ fn with_replayed_table(test: impl FnOnce(Engine, &Session, &mut Replayer)) {
             descending: false,
             nulls_first: false,
             nullable: false,
+            collation: None,
         }],
         layout: vec![AttributeLayout {
             len: 4,

@@ -5,6 +5,7 @@
 //! (`Now`), which keeps nothing, it may be another row: its key is compared, and no row is judged before it is asked for.
 
 mod found;
+mod grouped;
 mod index_scan;
 mod pending;
 mod points;
@@ -12,6 +13,7 @@ mod range;
 mod row_scan;
 mod shared;
 
+pub use grouped::GroupedScan;
 pub use index_scan::IndexScan;
 pub use mot_index::Direction;
 pub use range::KeyRange;

@@ -1,6 +1,7 @@
 //! A range of keys, spoken of by key prefixes.
 
 use crate::errors::EngineError;
+use mot_index::Direction;
 
 /// A half-open range of encoded keys. Reusable: setting bounds keeps the memory.
 #[derive(Default, Clone, Debug)]
@@ -86,6 +87,53 @@ impl KeyRange {
     /// Whether a key is in the range.
     pub fn contains(&self, key: &[u8]) -> bool {
         self.low().is_none_or(|low| key >= low) && self.high().is_none_or(|high| key < high)
+    }
+
+    /// Whether no key is in it, whatever keys there are.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.is_empty
+    }
+
+    /// What of it starts with `prefix`.
+    pub(super) fn within(&self, prefix: &[u8]) -> Result<KeyRange, EngineError> {
+        let mut part = KeyRange::new();
+        part.set_prefix(prefix)?;
+        if let Some(low) = self.low().filter(|low| *low > prefix) {
+            fill(&mut part.low, low)?;
+        }
+        if let Some(high) = self.high()
+            && part.high().is_none_or(|successor| high < successor)
+        {
+            fill(&mut part.high, high)?;
+            part.has_high = true;
+        }
+        part.is_empty = self.is_empty;
+        Ok(part)
+    }
+
+    /// What of it lies beyond all keys that start with `prefix`, in a direction.
+    pub(super) fn beyond(
+        &self,
+        prefix: &[u8],
+        direction: Direction,
+    ) -> Result<KeyRange, EngineError> {
+        let mut part = KeyRange::new();
+        match direction {
+            Direction::Forward => {
+                part.set_low(prefix, false)?;
+                if let Some(high) = self.high() {
+                    part.set_high(high, false)?;
+                }
+            }
+            Direction::Backward => {
+                part.set_high(prefix, false)?;
+                if let Some(low) = self.low() {
+                    part.set_low(low, true)?;
+                }
+            }
+        }
+        part.is_empty |= self.is_empty;
+        Ok(part)
     }
 
     /// The key of a point look-up.

@@ -28,6 +28,8 @@ pub(crate) struct IndexStorage {
     pub(crate) unique: bool,
     pub(crate) nulls_not_distinct: bool,
     pub(crate) definition_bytes: u32,
+    /// [`IndexDefinition::collations_fingerprint`], as the process found it that made the index.
+    pub(crate) collations: u64,
     pub(crate) table: NonNull<TableStorage>,
     /// As in a table: 0 when settled.
     pub(crate) created: AtomicU64,
@@ -244,6 +246,16 @@ impl IndexRef {
         }
     }
 
+    /// Checks that this process orders the keys as those do that entered them.
+    pub(crate) fn check_collations(self, definition: &IndexDefinition) -> Result<(), EngineError> {
+        if definition.collations_fingerprint() == self.storage().collations {
+            return Ok(());
+        }
+        Err(EngineError::CollationChanged {
+            index: self.relation_oid(),
+        })
+    }
+
     /// A new, empty index, reachable by nobody yet.
     pub(crate) fn allocate(
         memory: &LocalMemory,
@@ -283,6 +295,7 @@ impl IndexRef {
                 unique: definition.unique,
                 nulls_not_distinct: definition.nulls_not_distinct,
                 definition_bytes: bytes.len() as u32,
+                collations: definition.collations_fingerprint(),
                 root: TreeRoot::new(),
             });
             let at = storage.add(1).cast::<u8>();

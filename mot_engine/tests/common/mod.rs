@@ -374,6 +374,7 @@ pub fn definition(oid: u32, unique: bool, columns: &[(u16, bool)]) -> IndexDefin
                 descending: *descending,
                 nulls_first: *descending,
                 nullable: *attnum == 3,
+                collation: None,
             })
             .collect(),
         layout: vec![int4; 3],
@@ -398,6 +399,7 @@ pub fn computed(oid: u32, unique: bool) -> IndexDefinition {
             descending: false,
             nulls_first: false,
             nullable: true,
+            collation: None,
         }],
         layout: Vec::new(),
         missing: Vec::new(),

@@ -37,6 +37,9 @@ pub struct Bounds {
     is_one_point: bool,
     /// Leading columns that the prefixes fix.
     fixed_columns: usize,
+    /// Whether one prefix lies behind the other in the index, too: the values of a list whose texts
+    /// are ordered only roughly are in the order of their collation.
+    are_in_key_order: bool,
     prefixes: Prefixes,
     ends: Ends,
     scratch: KeyBuffer,
@@ -73,7 +76,10 @@ impl Bounds {
                 .any(|key| key.column == column && matches!(key.test, Test::Equal | Test::AnyOf))
         };
         let is_point = definition.unique && (0..definition.columns.len()).all(fixed);
-        let fixes = |key: &&Key| matches!(key.test, Test::Equal | Test::AnyOf | Test::IsNull);
+        let fixes = |key: &&Key| key.test.fixes();
+        let are_in_key_order = keys
+            .iter()
+            .all(|key| key.test != Test::AnyOf || !definition.columns[key.column].orders_roughly());
         let is_one_point = definition.unique
             && keys.len() == definition.columns.len()
             && keys
@@ -86,6 +92,7 @@ impl Bounds {
             is_point,
             is_one_point,
             fixed_columns: keys.iter().filter(fixes).count(),
+            are_in_key_order,
             prefixes: Prefixes::new(),
             ends: Ends::default(),
             scratch: KeyBuffer::new(),
@@ -221,7 +228,7 @@ impl Bounds {
         index: IndexRef,
         direction: Direction,
     ) -> Result<(), EngineError> {
-        if self.barren < BARREN_MAX || !self.prefixes.are_very_many() {
+        if self.barren < BARREN_MAX || !self.are_in_key_order || !self.prefixes.are_very_many() {
             return Ok(());
         }
         self.given.set_prefix(self.prefixes.current())?;

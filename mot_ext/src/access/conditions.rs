@@ -41,6 +41,11 @@ impl Test {
         }
     }
 
+    /// Whether it says what the column is: one of some values.
+    pub fn fixes(self) -> bool {
+        matches!(self, Test::Equal | Test::AnyOf | Test::IsNull)
+    }
+
     /// Whether it compares with an argument.
     pub fn has_argument(self) -> bool {
         !matches!(self, Test::IsNull | Test::IsNotNull)

@@ -6,9 +6,10 @@
 use super::plain::{Scope, are_plain, calls_functions};
 use crate::access::conditions::{Test, membership};
 use crate::access::search::{Key, Search};
-use crate::keys;
 use crate::pg::list::{items, list};
 use crate::transaction::relation::Relation;
+use crate::{keys, storage};
+use mot_engine::key::IndexDefinition;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 
@@ -67,14 +68,23 @@ impl Access {
             // that.
             pg_sys::LockRelationOid(node.indexid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
             let found = Relation::closed(node.indexid).with(|index| {
+                let definition = storage::definition_of(index)?;
                 let mut found = Vec::with_capacity(tests.len());
                 for test in &tests {
-                    found.push(condition(index, *test)?);
+                    found.push(condition(index, definition, *test)?);
                 }
-                Some((found, (*(*index).rd_index).indnkeyatts as usize))
+                Some((found, definition))
             });
-            let (found, columns) = found?;
-            let chosen = choose(&found, columns);
+            let (found, definition) = found?;
+            let chosen = choose(&found, definition.columns.len());
+            // Core's node has the index put the rows in order.
+            let fixed = |at: &&usize| found[**at].key.test.fixes();
+            if definition
+                .rough_column(chosen.iter().filter(fixed).count())
+                .is_some()
+            {
+                return None;
+            }
             // Ahead of the others, as core's recheck is: a policy's condition may be among them,
             // and another one may tell of a row by its error.
             let rest = (0..found.len()).filter(|at| !chosen.contains(at) || found[*at].is_inexact);
@@ -149,21 +159,25 @@ struct Condition {
 }
 
 /// The test that an index condition is; `None`: none known here.
-unsafe fn condition(index: pg_sys::Relation, clause: *mut pg_sys::Expr) -> Option<Condition> {
+unsafe fn condition(
+    index: pg_sys::Relation,
+    definition: &IndexDefinition,
+    clause: *mut pg_sys::Expr,
+) -> Option<Condition> {
     // SAFETY: an index condition of core's, whose left side is a column of the index; casts by tag.
     unsafe {
         match (*clause.cast::<pg_sys::Node>()).type_ {
             T_OpExpr => {
                 let clause = &*clause.cast::<pg_sys::OpExpr>();
                 let sides = items::<pg_sys::Expr>(clause.args);
-                compare(index, clause.opno, &sides, |strategy| {
+                compare((index, definition), clause.opno, &sides, |strategy| {
                     Some(Test::from_number(strategy))
                 })
             }
             T_ScalarArrayOpExpr => {
                 let clause = &*clause.cast::<pg_sys::ScalarArrayOpExpr>();
                 let sides = items::<pg_sys::Expr>(clause.args);
-                compare(index, clause.opno, &sides, |strategy| {
+                compare((index, definition), clause.opno, &sides, |strategy| {
                     (clause.useOr && strategy == Test::Equal as i32).then_some(Test::AnyOf)
                 })
             }
@@ -190,7 +204,7 @@ unsafe fn condition(index: pg_sys::Relation, clause: *mut pg_sys::Expr) -> Optio
 
 /// A comparison of a column with a value, or with a list of values.
 unsafe fn compare(
-    index: pg_sys::Relation,
+    (index, definition): (pg_sys::Relation, &IndexDefinition),
     operator: pg_sys::Oid,
     sides: &[*mut pg_sys::Expr],
     test: impl Fn(i32) -> Option<Test>,
@@ -205,7 +219,7 @@ unsafe fn compare(
         let member = membership(operator, own.family)?;
         let test = test(member.strategy)?;
         let is_range = !matches!(test, Test::Equal | Test::AnyOf);
-        if is_range && !own.is_ordered() {
+        if is_range && !own.is_ordered_as(&definition.columns[column]) {
             return None;
         }
         let lies_near = is_range && keys::lies_near(own.input, member.right);

@@ -42,6 +42,13 @@ pub fn raise(error: EngineError) -> ! {
             "A row was formed before the index was made, and its key is not known.",
             "Drop the index, and create it without CONCURRENTLY."
         ),
+        EngineError::CollationChanged { .. } => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            message,
+            "A library or a locale of the machine was changed while the server ran.",
+            "Restart the server: it builds the indexes of memory-optimized tables anew."
+        ),
         EngineError::RowTooLong { .. } => raise_report!(
             PgLogLevel::ERROR,
             ERRCODE_PROGRAM_LIMIT_EXCEEDED,

@@ -90,7 +90,7 @@ pub unsafe fn sought(
                         of_column.extend(of_row.into_iter().map(|condition| (at, condition)));
                     }
                     false => {
-                        let condition = condition(index, column, key);
+                        let condition = condition(index, definition, column, key);
                         of_column.extend(condition.map(|condition| (at, condition)));
                     }
                 }
@@ -144,6 +144,7 @@ fn compares_with_null(key: &pg_sys::ScanKeyData) -> bool {
 /// An open index and a key of this column of it.
 unsafe fn condition(
     index: pg_sys::Relation,
+    definition: &IndexDefinition,
     column: usize,
     key: &pg_sys::ScanKeyData,
 ) -> Option<Condition> {
@@ -166,7 +167,7 @@ unsafe fn condition(
         return None;
     }
     // SAFETY: the caller's index and key.
-    unsafe { comparison(index, column, key) }
+    unsafe { comparison(index, definition, column, key) }
 }
 
 /// The test that a comparison with a value or a list is, if the index can answer it or bound it. A
@@ -176,6 +177,7 @@ unsafe fn condition(
 /// An open index and a key of this column of it.
 pub unsafe fn comparison(
     index: pg_sys::Relation,
+    definition: &IndexDefinition,
     column: usize,
     key: &pg_sys::ScanKeyData,
 ) -> Option<Condition> {
@@ -192,7 +194,7 @@ pub unsafe fn comparison(
     let is_range = !matches!(test, Test::Equal | Test::AnyOf);
     // SAFETY: the caller's index, which has the column.
     let own = unsafe { keys::IndexColumn::of(index, column) };
-    if is_range && !own.is_ordered() {
+    if is_range && !own.is_ordered_as(&definition.columns[column]) {
         return None;
     }
     let argument_type = match key.sk_subtype {
@@ -211,6 +213,7 @@ pub unsafe fn comparison(
             argument_type,
         },
         argument: Some(argument(key)),
-        is_inexact: lies_near && !is_same,
+        is_inexact: (lies_near && !is_same)
+            || (is_range && definition.columns[column].orders_roughly()),
     })
 }

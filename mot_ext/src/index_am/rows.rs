@@ -26,17 +26,27 @@ pub unsafe fn add(
     let mut is_whole = false;
     for column in first_column..definition.columns.len() {
         // SAFETY: a header's argument is an array of subkeys, of which the last says so.
-        let (key, found) = unsafe { (&*member, comparison(index, column, &*member)) };
+        let (key, found) = unsafe { (&*member, comparison(index, definition, column, &*member)) };
         let goes_on = is_of(key, column)
             && definition.columns[column].descending == definition.columns[first_column].descending;
-        let Some(mut condition) = found.filter(|found| goes_on && !found.is_inexact) else {
+        // Texts that lie beside the one that is compared with are on either side of it: a part of a
+        // row that follows says nothing then.
+        let is_rough = definition.columns[column].orders_roughly();
+        let Some(mut condition) = found.filter(|found| goes_on && (!found.is_inexact || is_rough))
+        else {
             break;
         };
+        if is_rough && column > first_column {
+            break;
+        }
         condition.is_inexact = true;
         if column > first_column {
             condition.key.test = Test::RowGoesOn;
         }
         conditions.push(condition);
+        if is_rough {
+            break;
+        }
         if has(key, pg_sys::SK_ROW_END) {
             is_whole = true;
             break;

@@ -15,7 +15,7 @@ use crate::transaction::clock::{PgClock, PgSnapshot};
 use crate::transaction::{relation, session};
 use crate::{pg, storage, table_am};
 use mot_engine::{
-    Direction, IndexRef, IndexScan, KeyRange, Now, Session, Slot, TableRef, VersionRef,
+    Direction, GroupedScan, IndexRef, IndexScan, KeyRange, Now, Session, Slot, TableRef, VersionRef,
 };
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys::{self, SnapshotType::*};
@@ -36,6 +36,11 @@ struct State {
     view: Option<Seen>,
     sought: Sought,
     scan: IndexScan,
+    /// Instead of it, where the range's texts are ordered only roughly and the order counts.
+    grouped: Option<Box<GroupedScan>>,
+    is_grouped: bool,
+    /// The order of rows is nobody's business.
+    is_for_bitmap: bool,
     range: KeyRange,
     /// The arguments were made into ranges.
     has_ranges: bool,
@@ -123,6 +128,9 @@ pub unsafe fn rescan(
                 view: None,
                 sought: keys::sought(opened, definition, given),
                 scan: IndexScan::new(),
+                grouped: None,
+                is_grouped: false,
+                is_for_bitmap: false,
                 range: KeyRange::new(),
                 has_ranges: false,
                 has_key: false,
@@ -195,6 +203,7 @@ pub unsafe fn all(scan: pg_sys::IndexScanDesc, bitmap: *mut pg_sys::TIDBitmap) -
     // SAFETY: as core calls it, with a snapshot that stays registered until the scan ends.
     unsafe {
         let state = state(scan);
+        state.is_for_bitmap = true;
         let opened = (*scan).indexRelation;
         if state.view.is_none() {
             let oid = (*(*opened).rd_index).indrelid;
@@ -410,7 +419,7 @@ impl State {
     fn step_by<R: Reading>(&mut self, snapshot: &R) -> Option<(Slot, VersionRef)> {
         loop {
             if self.is_in_range {
-                let found = or_raise(self.scan.next(self.session, snapshot));
+                let found = self.next_in_range(snapshot);
                 if found.is_some() {
                     self.sought.bounds.found();
                     return found;
@@ -430,6 +439,7 @@ impl State {
                 let points = points.inspect(|_| *searches += 1);
                 or_raise(self.scan.start_points(self.table, self.index, points));
                 self.is_in_range = true;
+                self.is_grouped = false;
                 continue;
             }
             if !self.next_range() {
@@ -437,8 +447,32 @@ impl State {
             }
             let (columns, prefix) = self.sought.bounds.prefix();
             snapshot.begin_range(self.oid, columns, prefix);
-            self.start();
+            self.start_in_order(columns);
         }
+    }
+
+    /// The next row of the range.
+    fn next_in_range<R: Reading>(&mut self, snapshot: &R) -> Option<(Slot, VersionRef)> {
+        or_raise(match &mut self.grouped {
+            Some(grouped) if self.is_grouped => grouped.next(self.session, snapshot),
+            _ => self.scan.next(self.session, snapshot),
+        })
+    }
+
+    /// Begins to read a range in which so many leading columns are fixed, in the order of the index's
+    /// collations.
+    fn start_in_order(&mut self, fixed: usize) {
+        let definition = or_raise(self.session.definition(self.index));
+        self.is_grouped = definition.rough_column(fixed).is_some() && !self.is_for_bitmap;
+        if !self.is_grouped {
+            return self.start();
+        }
+        let grouped = self.grouped.get_or_insert_default();
+        let place = (self.table, self.index);
+        let range = (&self.range, fixed);
+        or_raise(grouped.start(self.session, place, range, self.direction));
+        self.searches += 1;
+        self.is_in_range = true;
     }
 
     fn step_now(&mut self) -> Option<(Slot, VersionRef)> {

@@ -1,7 +1,9 @@
 //! A key column of an index, as the catalog has it.
-use super::{compares_bytes, is_key_order_collation, kind};
+use super::text_order::{TextOrder, text_order};
+use super::{compares_bytes, kind};
 use crate::pg::nodes;
-use mot_engine::key::{ElementKind, KeyKind};
+use mot_engine::collation::Collation;
+use mot_engine::key::{ElementKind, KeyColumn, KeyKind};
 use pgrx::extension_sql;
 use pgrx::pg_sys;
 
@@ -42,6 +44,16 @@ pub fn is_polymorphic(input: pg_sys::Oid) -> bool {
     )
 }
 
+impl Order {
+    /// In whose order texts lie; those without any lie by their bytes. May raise.
+    fn of_texts(self) -> TextOrder {
+        match self.kind.has_texts() && !compares_bytes(self.family) {
+            true => text_order(self.collation),
+            false => TextOrder::Bytes,
+        }
+    }
+}
+
 impl IndexColumn {
     /// A key column of an open index, from 0.
     ///
@@ -71,25 +83,62 @@ impl IndexColumn {
         }
     }
 
-    /// Whether its keys lie in the order of its operator class. If not, an index answers equality
-    /// alone. May raise.
+    /// In whose order its texts are to lie in a new index; `None`: in that of their bytes. May raise.
+    ///
+    /// A computed key gives back a text, but no text inside another value.
+    pub fn collation(self, is_computed: bool) -> Option<Collation> {
+        let kind = self.kind()?;
+        let can_lie_so = match is_computed {
+            true => matches!(kind, KeyKind::Text | KeyKind::Bpchar),
+            false => kind.has_texts(),
+        };
+        match self.order()?.of_texts() {
+            TextOrder::Collated(collation)
+                if can_lie_so && (collation.is_exact() || kind.is_text()) =>
+            {
+                Some(collation)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether its keys lie in the order of its operator class, whatever an index says of collations.
+    /// May raise.
     ///
     /// The order of an enum's values is in the catalog, and ALTER TYPE may put a new one between
     /// two others.
     pub fn is_ordered(self) -> bool {
         self.order().is_some_and(|order| {
-            order.kind != KeyKind::Enum
-                && (is_key_order_collation(order.collation) || compares_bytes(order.family))
+            order.kind != KeyKind::Enum && order.of_texts() == TextOrder::Bytes
         })
     }
 
+    /// Whether keys that an index has as `column` says lie in the order of the operator class. If
+    /// not, it answers equality alone. May raise.
+    ///
+    /// An index of an earlier build has texts in the order of their bytes, whatever the collation.
+    pub fn is_ordered_as(self, column: &KeyColumn) -> bool {
+        match column.collation {
+            None => self.is_ordered(),
+            Some(collation) => {
+                let order = self.order().map(Order::of_texts);
+                order == Some(TextOrder::Collated(collation))
+            }
+        }
+    }
+
     /// The family in whose order its keys lie, whichever class the index has: values that are equal
-    /// in the one are equal in the other. `None`: there is none. May raise.
-    pub fn order_family(self) -> Option<pg_sys::Oid> {
+    /// in the one are equal in the other. `None`: there is none, or nothing is known of its keys.
+    /// May raise.
+    pub fn order_family(self, column: Option<&KeyColumn>) -> Option<pg_sys::Oid> {
+        let is_collated = column.is_some_and(|column| column.collation.is_some());
         match self.kind()? {
-            _ if self.is_ordered() => Some(self.family),
-            KeyKind::Text => Some(pg_sys::TEXT_PATTERN_BTREE_FAM_OID),
-            KeyKind::Bpchar => Some(pg_sys::BPCHAR_PATTERN_BTREE_FAM_OID),
+            _ if self.is_ordered() || column.is_some_and(|column| self.is_ordered_as(column)) => {
+                Some(self.family)
+            }
+            _ if is_collated => None,
+            KeyKind::Text if column.is_some() => Some(pg_sys::TEXT_PATTERN_BTREE_FAM_OID),
+            KeyKind::Bpchar if column.is_some() => Some(pg_sys::BPCHAR_PATTERN_BTREE_FAM_OID),
             KeyKind::Enum => enum_oids(),
             _ => None,
         }
@@ -109,6 +158,7 @@ impl IndexColumn {
         argument == self.input || kind(argument).is_some_and(|kind| self.kind() == Some(kind))
     }
 
+    /// What its values, or those that they hold, are compared by.
     fn order(self) -> Option<Order> {
         let (element, family, collation) = match self.input {
             pg_sys::ANYARRAYOID => {

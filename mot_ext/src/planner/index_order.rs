@@ -1,10 +1,9 @@
 //! What core's planner believes of the indexes of memory-optimized tables, beyond what it reads in
 //! the catalog.
 //!
-//! The engine orders texts by their bytes, and the values of an enum by their oids. Where a key
-//! column's collation, or its type, orders otherwise the planner is told of another operator
-//! family: the one that orders so, and has the same `=`. So no ORDER BY of that column, MIN or MAX
-//! uses the index. But where `=` fixes the column, the columns behind it are in order; and a merge
+//! The engine orders the values of an enum by their oids, and texts by their bytes where it has no
+//! way to their collation. There the planner is told of another operator family: the one that orders
+//! so, and has the same `=`. So no ORDER BY of that column, MIN or MAX uses the index. But where `=` fixes the column, the columns behind it are in order; and a merge
 //! join may sort its other side so. Where there is no such family the index gives no order.
 //! Equality and IN need none.
 //!
@@ -80,13 +79,23 @@ unsafe fn describe_order(index: *mut pg_sys::IndexOptInfo) {
     unsafe {
         let columns = || (0..(*index).nkeycolumns as usize).map(|at| column(index, at));
         if columns().all(|column| column.is_ordered()) {
-            if ROW_COMPARISONS {
-                // The description alone: what is executed is found by the index's oid.
-                (*index).relam = Method::Btree.oid();
-            }
+            allow_row_comparisons(index);
             return;
         }
-        let families: Option<Vec<_>> = columns().map(|column| column.order_family()).collect();
+        let opened = pg_sys::index_open((*index).indexoid, pg_sys::NoLock as pg_sys::LOCKMODE);
+        let definition = storage::definition_of(opened);
+        pg_sys::index_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
+        let known = |at: usize| definition.map(|definition| &definition.columns[at]);
+        if columns().enumerate().all(|(at, column)| {
+            column.is_ordered() || known(at).is_some_and(|known| column.is_ordered_as(known))
+        }) {
+            allow_row_comparisons(index);
+            return;
+        }
+        let families: Option<Vec<_>> = columns()
+            .enumerate()
+            .map(|(at, column)| column.order_family(known(at)))
+            .collect();
         // Core asks `reverse_sort` without looking whether there is an order. Of an index that is
         // shown as a btree the families of the operator classes lie in the same place.
         (*index).sortopfamily = match families {
@@ -98,6 +107,14 @@ unsafe fn describe_order(index: *mut pg_sys::IndexOptInfo) {
             }
             None => std::ptr::null_mut(),
         };
+    }
+}
+
+/// Has the planner take an index for such as compare rows, where core has any index do so.
+unsafe fn allow_row_comparisons(index: *mut pg_sys::IndexOptInfo) {
+    if ROW_COMPARISONS {
+        // SAFETY: the planner's own description. What is executed is found by the index's oid.
+        unsafe { (*index).relam = Method::Btree.oid() };
     }
 }
 

@@ -41,6 +41,7 @@ pub unsafe fn index_definition(
                 nulls_first: option & INDOPTION_NULLS_FIRST != 0,
                 nullable: is_computed
                     || !version::promises_no_null((*table).rd_att, attnum as usize - 1),
+                collation: column.collation(is_computed),
             });
             last = last.max(attnum as usize);
         }

@@ -41,6 +41,7 @@ use crate::errors::{self, or_raise};
 use crate::pg::version::table_am as version;
 use crate::transaction::clock::PgClock;
 use crate::transaction::{relation, session, xact};
+use mot_engine::key::IndexDefinition;
 use mot_engine::{FileKey, IndexRef, Persistence, RelationKey, TableRef};
 use pgrx::pg_sys;
 use std::cell::Cell;
@@ -204,6 +205,16 @@ pub fn index(table: TableRef, index: pg_sys::Relation) -> IndexRef {
 /// The storage of an open index of `table`, if there is one.
 pub fn find_index(table: TableRef, index: pg_sys::Relation) -> Option<IndexRef> {
     session::session().find_index_of_file(table, file_of(index), &PgClock)
+}
+
+/// What the engine knows of the keys of an open index whose table is locked; `None`: there is no
+/// storage, or it is another session's.
+pub fn definition_of(index: pg_sys::Relation) -> Option<&'static IndexDefinition> {
+    // SAFETY: the caller's open index, whose table is there.
+    let table = unsafe { (*(*index).rd_index).indrelid };
+    let table = relation::Relation::closed(table).with(find_of_method)?;
+    let index = find_index(table, index)?;
+    Some(or_raise(session::session().definition(index)))
 }
 
 /// Whether the engine knows an index's file, as it does before `ambuild` only of one that core uses

@@ -9,8 +9,8 @@
 //! unfinished: it is `KeyTooLong`, or an end that is cut anyway.
 
 use super::kinds::{corrupt, encode_held};
+use crate::collation::Collation;
 use crate::errors::EngineError;
-use crate::key::KEY_BYTES_MAX;
 use crate::key::buffer::KeyBuffer;
 use crate::key::kind::ElementKind;
 
@@ -48,11 +48,25 @@ const BOUND_LOWEST: u8 = 0;
 const BOUND_VALUE: u8 = 1;
 const BOUND_HIGHEST: u8 = 2;
 
+/// What the held values are ordered by.
+#[derive(Copy, Clone)]
+pub(super) struct Element {
+    pub(super) kind: ElementKind,
+    /// Of texts.
+    pub(super) collation: Option<Collation>,
+}
+
+impl Element {
+    fn encode(self, bytes: &[u8], key: &mut KeyBuffer) -> Result<(), EngineError> {
+        encode_held(self.kind.kind(), self.collation, bytes, key)
+    }
+}
+
 /// array_cmp: the elements, NULL behind all values, then their number, the number of dimensions,
 /// their lengths and lower bounds.
 #[inline(never)]
 pub(super) fn encode_array(
-    element: ElementKind,
+    element: Element,
     bytes: &[u8],
     key: &mut KeyBuffer,
 ) -> Result<(), EngineError> {
@@ -67,9 +81,9 @@ pub(super) fn encode_array(
             key.push_array([NULL])?;
         } else {
             key.push_array([VALUE])?;
-            encode_held(element.kind(), values.next_aligned()?, key)?;
+            element.encode(values.next_aligned()?, key)?;
         }
-        if key.len() > KEY_BYTES_MAX {
+        if key.is_too_long() {
             return Ok(());
         }
     }
@@ -141,7 +155,7 @@ impl<'a> Array<'a> {
 /// range_cmp: an empty range before all others, then the lower bound, then the upper one.
 #[inline(never)]
 pub(super) fn encode_range(
-    element: ElementKind,
+    element: Element,
     bytes: &[u8],
     key: &mut KeyBuffer,
 ) -> Result<(), EngineError> {
@@ -164,7 +178,7 @@ pub(super) fn encode_range(
 /// multirange_cmp: one range after the other, then their number.
 #[inline(never)]
 pub(super) fn encode_multirange(
-    element: ElementKind,
+    element: Element,
     bytes: &[u8],
     key: &mut KeyBuffer,
 ) -> Result<(), EngineError> {
@@ -187,7 +201,7 @@ pub(super) fn encode_multirange(
         values.align();
         key.push_array([VALUE])?;
         encode_bounds(*flags, &mut values, key)?;
-        if key.len() > KEY_BYTES_MAX {
+        if key.is_too_long() {
             return Ok(());
         }
     }
@@ -201,13 +215,13 @@ fn encode_bounds(
     values: &mut Values<'_>,
     key: &mut KeyBuffer,
 ) -> Result<(), EngineError> {
-    let kind = values.element.kind();
+    let element = values.element;
     if flags & LOWER_INFINITE != 0 {
         key.push_array([BOUND_LOWEST])?;
     } else {
         key.push_array([BOUND_VALUE])?;
-        encode_held(kind, values.next_packed()?, key)?;
-        if key.len() > KEY_BYTES_MAX {
+        element.encode(values.next_packed()?, key)?;
+        if key.is_too_long() {
             return Ok(());
         }
         key.push_array([u8::from(flags & LOWER_INCLUSIVE == 0)])?;
@@ -216,8 +230,8 @@ fn encode_bounds(
         return key.push_array([BOUND_HIGHEST]);
     }
     key.push_array([BOUND_VALUE])?;
-    encode_held(kind, values.next_packed()?, key)?;
-    if key.len() > KEY_BYTES_MAX {
+    element.encode(values.next_packed()?, key)?;
+    if key.is_too_long() {
         return Ok(());
     }
     key.push_array([u8::from(flags & UPPER_INCLUSIVE != 0)])
@@ -229,12 +243,12 @@ struct Values<'a> {
     bytes: &'a [u8],
     /// Where in it the next value, or the padding before it, begins.
     offset: usize,
-    element: ElementKind,
+    element: Element,
 }
 
 impl<'a> Values<'a> {
     fn align(&mut self) {
-        self.offset = aligned(self.offset, usize::from(self.element.align()));
+        self.offset = aligned(self.offset, usize::from(self.element.kind.align()));
     }
 
     /// The next one, which is aligned whatever its header.
@@ -246,7 +260,7 @@ impl<'a> Values<'a> {
     /// The next one. Before a varlena with a short header there is no padding, and a zero byte is
     /// nothing else.
     fn next_packed(&mut self) -> Result<&'a [u8], EngineError> {
-        let is_varlena = self.element.kind().width() < 0;
+        let is_varlena = self.element.kind.kind().width() < 0;
         if !is_varlena || self.bytes.get(self.offset) == Some(&0) {
             self.align();
         }
@@ -255,7 +269,7 @@ impl<'a> Values<'a> {
 
     fn take(&mut self) -> Result<&'a [u8], EngineError> {
         let rest = self.bytes.get(self.offset..).ok_or_else(cut)?;
-        let (header, length) = match usize::try_from(self.element.kind().width()) {
+        let (header, length) = match usize::try_from(self.element.kind.kind().width()) {
             Ok(width) => (0, width),
             Err(_) => varlena(rest)?,
         };

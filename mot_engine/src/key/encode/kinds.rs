@@ -2,14 +2,15 @@
 //!
 //! What an ascending column has; NULL and descending order are the caller's.
 
-use super::containers;
+use super::containers::{self, Element};
+use crate::collation::Collation;
 use crate::errors::EngineError;
 use crate::key::buffer::KeyBuffer;
 use crate::key::kind::KeyKind;
 use crate::key::{KEY_BYTES_MAX, numeric};
 
 /// Ends a string that cannot contain a zero byte.
-const STRING_END: u8 = 0;
+pub(crate) const STRING_END: u8 = 0;
 /// A zero byte inside a bytea, and the bytea's end: the end is smaller than any continuation.
 const BYTES_ZERO: [u8; 2] = [0x00, 0xFF];
 const BYTES_END: [u8; 2] = [0x00, 0x01];
@@ -83,6 +84,7 @@ fn exactly<const N: usize>(bytes: &[u8]) -> Result<[u8; N], EngineError> {
 #[inline]
 pub(super) fn encode_bytes(
     kind: KeyKind,
+    collation: Option<Collation>,
     bytes: &[u8],
     key: &mut KeyBuffer,
 ) -> Result<(), EngineError> {
@@ -106,21 +108,10 @@ pub(super) fn encode_bytes(
         KeyKind::Macaddr8 => key.push_array(exactly::<8>(bytes)?),
         KeyKind::TimeTz => encode_timetz(exactly(bytes)?, key),
         KeyKind::Interval => encode_interval(exactly(bytes)?, key),
-        KeyKind::Name => {
-            let bytes = exactly::<64>(bytes)?;
-            let length = bytes
-                .iter()
-                .position(|byte| *byte == 0)
-                .unwrap_or(bytes.len());
-            push_string(&bytes[..length], key)?;
-            key.push_array([STRING_END])
-        }
-        KeyKind::Text => {
-            push_string(bytes, key)?;
-            key.push_array([STRING_END])
-        }
-        KeyKind::Bpchar => {
-            push_string(without_blanks(bytes), key)?;
+        KeyKind::Text | KeyKind::Bpchar | KeyKind::Name => {
+            let string = string_of(kind, bytes)?;
+            push_collation(collation, string, key)?;
+            push_string(string, key)?;
             key.push_array([STRING_END])
         }
         KeyKind::Bytea => {
@@ -132,9 +123,11 @@ pub(super) fn encode_bytes(
         KeyKind::VarBit => encode_varbit(bytes, key),
         KeyKind::Tid => encode_tid(exactly(bytes)?, key),
         KeyKind::OidVector => encode_oidvector(bytes, key),
-        KeyKind::Range(element) => containers::encode_range(element, bytes, key),
-        KeyKind::Array(element) => containers::encode_array(element, bytes, key),
-        KeyKind::Multirange(element) => containers::encode_multirange(element, bytes, key),
+        KeyKind::Range(kind) => containers::encode_range(Element { kind, collation }, bytes, key),
+        KeyKind::Array(kind) => containers::encode_array(Element { kind, collation }, bytes, key),
+        KeyKind::Multirange(kind) => {
+            containers::encode_multirange(Element { kind, collation }, bytes, key)
+        }
     }
 }
 
@@ -143,25 +136,89 @@ pub(super) fn encode_bytes(
 #[inline(never)]
 pub(super) fn encode_held(
     kind: KeyKind,
+    collation: Option<Collation>,
     bytes: &[u8],
     key: &mut KeyBuffer,
 ) -> Result<(), EngineError> {
-    match overlong_string(kind, bytes) {
-        Some(string) => push_string_start(kind, string, key),
-        None => encode_bytes(kind, bytes, key),
+    if is_overlong_string(kind, bytes) {
+        push_overlong(kind, collation, bytes, key)
+    } else {
+        encode_bytes(kind, collation, bytes, key)
     }
 }
 
-/// The first `KEY_BYTES_MAX` bytes of a string that is longer than any key.
-pub(super) fn overlong_string(kind: KeyKind, bytes: &[u8]) -> Option<&[u8]> {
-    let string = match kind {
-        KeyKind::Text | KeyKind::Bytea => bytes,
-        KeyKind::Bpchar => without_blanks(bytes),
+/// Whether it is a string longer than any key.
+pub(super) fn is_overlong_string(kind: KeyKind, bytes: &[u8]) -> bool {
+    bytes.len() > KEY_BYTES_MAX
+        && string_of(kind, bytes).is_ok_and(|string| string.len() > KEY_BYTES_MAX)
+}
+
+/// As [`encode_bytes`], of a string longer than any key: its beginning, which makes the key too
+/// long.
+#[cold]
+pub(super) fn push_overlong(
+    kind: KeyKind,
+    collation: Option<Collation>,
+    bytes: &[u8],
+    key: &mut KeyBuffer,
+) -> Result<(), EngineError> {
+    let string = string_of(kind, bytes)?;
+    push_collation(collation, string, key)?;
+    push_string_start(kind, &string[..KEY_BYTES_MAX.min(string.len())], key)
+}
+
+/// The string that a value is, as far as it counts.
+#[inline(always)]
+pub(super) fn string_of(kind: KeyKind, bytes: &[u8]) -> Result<&[u8], EngineError> {
+    match kind {
+        KeyKind::Text | KeyKind::Bytea => Ok(bytes),
+        KeyKind::Bpchar => Ok(without_blanks(bytes)),
+        KeyKind::Name => {
+            let bytes = exactly_64(bytes)?;
+            let length = bytes.iter().position(|byte| *byte == 0);
+            Ok(&bytes[..length.unwrap_or(bytes.len())])
+        }
         // Behind the number of bits.
-        KeyKind::VarBit => bytes.get(4..)?,
-        _ => return None,
-    };
-    (string.len() > KEY_BYTES_MAX).then(|| &string[..KEY_BYTES_MAX])
+        KeyKind::VarBit => bytes
+            .get(4..)
+            .ok_or_else(|| corrupt("bit string is malformed")),
+        _ => Err(no_string()),
+    }
+}
+
+fn exactly_64(bytes: &[u8]) -> Result<&[u8; 64], EngineError> {
+    bytes
+        .try_into()
+        .map_err(|_| corrupt("key value has a wrong width"))
+}
+
+/// What a collation puts ahead of a string: bytes in its order, and their end.
+#[inline(always)]
+pub(super) fn push_collation(
+    collation: Option<Collation>,
+    string: &[u8],
+    key: &mut KeyBuffer,
+) -> Result<(), EngineError> {
+    match collation {
+        Some(collation) => push_collated(collation, string, key),
+        None => Ok(()),
+    }
+}
+
+#[inline(never)]
+fn push_collated(
+    collation: Collation,
+    string: &[u8],
+    key: &mut KeyBuffer,
+) -> Result<(), EngineError> {
+    if string.contains(&0) {
+        return Err(corrupt("string holds a zero byte"));
+    }
+    collation.sort_key(string, |bytes| {
+        debug_assert!(!bytes.contains(&STRING_END), "the end is behind the bytes");
+        key.push_collation(bytes)
+    })?;
+    key.push_collation(&[STRING_END])
 }
 
 /// How the encoding of every string that begins with these bytes begins.
@@ -279,7 +336,7 @@ fn encode_oidvector(bytes: &[u8], key: &mut KeyBuffer) -> Result<(), EngineError
     key.push_array(count.to_be_bytes())?;
     for oid in oids.chunks_exact(4) {
         key.push_array([oid[3], oid[2], oid[1], oid[0]])?;
-        if key.len() > KEY_BYTES_MAX {
+        if key.is_too_long() {
             break;
         }
     }

@@ -12,6 +12,7 @@ fn computed(number: u32, kinds: &[KeyKind]) -> IndexDefinition {
         descending: false,
         nulls_first: false,
         nullable: true,
+        collation: None,
     });
     IndexDefinition {
         columns: columns.collect(),

@@ -1,5 +1,6 @@
 //! Byte order against value order for every kind, keys of rows, and damage.
 
+mod collated;
 mod computed;
 mod containers;
 mod decimal;
@@ -16,6 +17,7 @@ fn column(kind: KeyKind) -> KeyColumn {
         descending: false,
         nulls_first: false,
         nullable: false,
+        collation: None,
     }
 }
 

@@ -253,6 +253,7 @@ pub(super) fn definition_of(kinds: &[KeyKind]) -> IndexDefinition {
                 descending: index % 3 == 1,
                 nulls_first: index % 2 == 1,
                 nullable: true,
+                collation: None,
             })
             .collect(),
         layout: kinds.iter().map(|kind| layout_of(*kind)).collect(),

@@ -308,6 +308,7 @@ pub(super) fn index(relation: u32, attnum: u16, unique: bool) -> IndexDefinition
             descending: false,
             nulls_first: false,
             nullable: false,
+            collation: None,
         }],
         layout: vec![
             AttributeLayout {

@@ -69,6 +69,9 @@ impl Bounds {
             }
         }
         found.sort(look_at_interrupts)?;
+        if column.orders_roughly() {
+            found.collate(column, look_at_interrupts)?;
+        }
         if found.is_empty() {
             return Ok(false);
         }

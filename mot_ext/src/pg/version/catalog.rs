@@ -6,8 +6,8 @@ unsafe extern "C-unwind" {
     /// Raises for an oid that is no collation.
     #[cfg(not(feature = "pg18"))]
     fn lc_collate_is_c(collation: pg_sys::Oid) -> bool;
-    /// As above. The result lives as long as the process.
-    #[cfg(feature = "pg18")]
+    /// Raises as above, and for a locale that the machine does not have. The result lives as long as
+    /// the process.
     fn pg_newlocale_from_collation(collation: pg_sys::Oid) -> *const Locale;
     /// Raises; makes nothing where there is one, or none is needed.
     fn AlterTableCreateToastTable(
@@ -18,11 +18,11 @@ unsafe extern "C-unwind" {
 }
 
 /// How `struct pg_locale_struct` of `utils/pg_locale.h` begins.
-#[cfg(feature = "pg18")]
 #[repr(C)]
 struct Locale {
     _provider: std::ffi::c_char,
     _deterministic: bool,
+    #[cfg(feature = "pg18")]
     collate_is_c: bool,
 }
 
@@ -36,6 +36,16 @@ pub fn orders_by_bytes(collation: pg_sys::Oid) -> bool {
         #[cfg(feature = "pg18")]
         return (*pg_sys::ffi::pg_guard_ffi_boundary(|| pg_newlocale_from_collation(collation)))
             .collate_is_c;
+    }
+}
+
+/// Has core open a collation's locale: it warns of another version than the catalog has, and raises
+/// if the machine does not have it.
+pub fn open_locale(collation: pg_sys::Oid) {
+    // SAFETY: one guarded call of a function without side effects but its cache, whose entries stay.
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        pg_sys::ffi::pg_guard_ffi_boundary(|| pg_newlocale_from_collation(collation));
     }
 }
 

@@ -4,6 +4,7 @@
 //! What an executor's hook looks like is said where the hook is (`compiled/hooks.rs`).
 pub mod bitmap;
 mod catalog;
+mod collation;
 mod executor;
 pub mod index_am;
 mod planner;
@@ -11,6 +12,7 @@ mod process;
 pub mod table_am;
 
 pub use catalog::*;
+pub use collation::*;
 pub use executor::*;
 pub use planner::*;
 pub use process::*;

@@ -1,0 +1,231 @@
+//! Collations: from texts to bytes whose order is a collation's.
+//!
+//! A key of a text has, ahead of the text itself, bytes that a library of the machine makes of it
+//! (`README.md`). They are a pure function of the text and the locale. So replay, loading and
+//! standbys compute them as they compute all keys, and nobody stores or logs them.
+//!
+//! Contract:
+//! - A collation is named by provider and locale, and looked up once in a process. It is never
+//!   freed: definitions, and what is decoded of them, refer to it.
+//! - A locale that the machine does not have is *missing*: it gives no bytes, and texts lie in the
+//!   order of their own. No scan may ask for an order then ([`Collation::is_missing`]).
+//! - All processes of a server must agree on what a locale gives. [`Collation::fingerprint`] is what
+//!   they compare: who enters keys into an index notes it there.
+
+mod icu;
+mod locale;
+
+pub use locale::compares_bytes;
+
+use crate::errors::EngineError;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::fmt;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Bytes of a locale's name: its length is stored in one.
+pub const LOCALE_BYTES_MAX: usize = u8::MAX as usize;
+
+/// Whose order of texts it is. The numbers are stored, and never reused.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Provider {
+    /// ICU's sort keys: texts with equal ones are equal to the collation.
+    Icu = 1,
+    /// The C library's first level. Texts with equal bytes lie side by side, in any order.
+    LibcFirstLevel = 2,
+}
+
+impl Provider {
+    /// The provider with this stored number.
+    pub fn from_number(number: u8) -> Option<Provider> {
+        [Provider::Icu, Provider::LibcFirstLevel]
+            .into_iter()
+            .find(|provider| *provider as u8 == number)
+    }
+}
+
+/// A collation that orders texts otherwise than by their bytes.
+#[derive(Copy, Clone)]
+pub struct Collation(&'static Entry);
+
+/// What a process knows of a collation.
+struct Entry {
+    provider: Provider,
+    locale: String,
+    opened: OnceLock<Opened>,
+}
+
+/// A locale that was looked for.
+struct Opened {
+    /// `None`: the machine does not have it.
+    keys: Option<Box<dyn SortKeys>>,
+    fingerprint: u64,
+}
+
+/// What a library makes of texts.
+trait SortKeys: Send + Sync {
+    /// Calls `take` with a text's bytes: none of them is zero, and their order is the collation's.
+    /// The text has no zero byte.
+    fn of(
+        &self,
+        text: &[u8],
+        take: &mut dyn FnMut(&[u8]) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError>;
+
+    /// Compares two texts without zero bytes as the collation does.
+    fn compare(&self, left: &[u8], right: &[u8]) -> Result<Ordering, EngineError>;
+
+    /// The library's own name of its version of the locale.
+    fn version(&self) -> String;
+}
+
+/// Every collation of this process, by provider and locale.
+static KNOWN: Mutex<Option<HashMap<(Provider, String), Collation>>> = Mutex::new(None);
+
+impl Collation {
+    /// The collation with this name.
+    ///
+    /// # Errors
+    /// `Corrupt` for a name that is empty, too long, or has a zero byte.
+    pub fn named(provider: Provider, locale: &str) -> Result<Collation, EngineError> {
+        if locale.is_empty() || locale.len() > LOCALE_BYTES_MAX || locale.contains('\0') {
+            return Err(EngineError::Corrupt {
+                what: "a locale's name is empty, too long, or has a zero byte",
+            });
+        }
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get_or_insert_default();
+        let collation = known
+            .entry((provider, locale.to_owned()))
+            .or_insert_with(|| {
+                Collation(Box::leak(Box::new(Entry {
+                    provider,
+                    locale: locale.to_owned(),
+                    opened: OnceLock::new(),
+                })))
+            });
+        Ok(*collation)
+    }
+
+    /// Whose it is.
+    pub fn provider(self) -> Provider {
+        self.0.provider
+    }
+
+    /// The name of its locale.
+    pub fn locale(self) -> &'static str {
+        &self.0.locale
+    }
+
+    /// Whether texts with equal bytes are equal to the collation, but for a last look at the texts
+    /// themselves.
+    pub fn is_exact(self) -> bool {
+        match self.0.provider {
+            Provider::Icu => true,
+            Provider::LibcFirstLevel => false,
+        }
+    }
+
+    /// Whether this machine does not have the locale.
+    pub fn is_missing(self) -> bool {
+        self.opened().keys.is_none()
+    }
+
+    /// A number that two processes have in common which make the same bytes of the same texts; 0 of
+    /// a missing locale.
+    pub fn fingerprint(self) -> u64 {
+        self.opened().fingerprint
+    }
+
+    /// Calls `take` with the bytes of a text without zero bytes; with none, if the locale is missing.
+    pub(crate) fn sort_key(
+        self,
+        text: &[u8],
+        mut take: impl FnMut(&[u8]) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        match &self.opened().keys {
+            Some(keys) => keys.of(text, &mut take),
+            None => Ok(()),
+        }
+    }
+
+    /// Compares two texts without zero bytes as core does: where the collation calls them equal, by
+    /// their bytes.
+    pub fn compare(self, left: &[u8], right: &[u8]) -> Result<Ordering, EngineError> {
+        let by_bytes = left.cmp(right);
+        match &self.opened().keys {
+            Some(keys) if by_bytes.is_ne() => Ok(keys.compare(left, right)?.then(by_bytes)),
+            _ => Ok(by_bytes),
+        }
+    }
+
+    fn opened(self) -> &'static Opened {
+        self.0.opened.get_or_init(|| self.0.open())
+    }
+}
+
+impl Entry {
+    #[cold]
+    fn open(&self) -> Opened {
+        let keys = CString::new(&*self.locale)
+            .ok()
+            .and_then(|locale| match self.provider {
+                Provider::Icu => icu::open(&locale),
+                Provider::LibcFirstLevel => locale::open(&locale),
+            });
+        let fingerprint = keys.as_ref().map_or(0, |keys| fingerprint(&**keys));
+        Opened { keys, fingerprint }
+    }
+}
+
+impl PartialEq for Collation {
+    fn eq(&self, other: &Collation) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for Collation {}
+
+impl fmt::Debug for Collation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?} {}", self.0.provider, self.0.locale)
+    }
+}
+
+/// Texts of many scripts in which versions of a library have differed.
+const PROBES: [&str; 12] = [
+    "co-op",
+    "coop 9_Z",
+    "a\u{300}\u{e9}\u{df}\u{f1}",
+    "\u{c5}ngstr\u{f6}m",
+    "cz dz ll ch",
+    "\u{10d}\u{142}\u{17e}\u{131}I",
+    "\u{3b1}\u{3a9}\u{436}\u{451}",
+    "\u{5d0}\u{627}\u{6f1}",
+    "\u{915}\u{94d}\u{937}\u{e40}\u{e01}",
+    "\u{4e2d}\u{6587}\u{3042}\u{30a2}\u{ac00}",
+    "\u{1f600}\u{200d}\u{fe0f}",
+    "\u{1e900}\u{10330}\u{2030}\t",
+];
+
+/// Of a locale that is there; never 0.
+fn fingerprint(keys: &dyn SortKeys) -> u64 {
+    let mut sum = crc32c::crc32c(keys.version().as_bytes());
+    for probe in PROBES {
+        // Without memory the locale is as good as missing to this process: it differs from others.
+        let taken = keys.of(probe.as_bytes(), &mut |bytes| {
+            sum = crc32c::crc32c_append(sum, bytes);
+            sum = crc32c::crc32c_append(sum, &[0]);
+            Ok(())
+        });
+        if taken.is_err() {
+            sum = !sum;
+        }
+    }
+    u64::from(sum) << 1 | 1
+}
+
+#[cfg(test)]
+mod tests;

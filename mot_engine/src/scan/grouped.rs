@@ -1,0 +1,376 @@
+//! Rows of an index that orders texts only roughly, in the order of their collation.
+//!
+//! Keys whose texts a first look calls equal lie side by side, by the texts' bytes
+//! (`key::KeyColumn::orders_roughly`): they are a *group*. A scan reads a group, puts it in order,
+//! and hands it out. A group is a row or two, as a rule. One that is larger is not held: it is parted
+//! into its *runs*, the ranges of one text each, which are put in order and scanned one by one.
+//!
+//! Contract:
+//! - Rows come as the collation has the texts, then by the columns behind. Backward is exactly the
+//!   other way round.
+//! - What is read ahead is versions that a registered snapshot sees. To one that may not judge ahead
+//!   they are judged again when they are handed out.
+//! - A part whose rough columns are all fixed is handed out as it is read.
+
+use super::index_scan::IndexScan;
+use super::range::KeyRange;
+use crate::clock::Snapshot;
+use crate::errors::EngineError;
+use crate::ids::Slot;
+use crate::key::{INDEX_COLUMNS_MAX, IndexDefinition, KeyBuffer, KeyColumn, encode_columns};
+use crate::memory::Urgency;
+use crate::row::{self, VersionRef};
+use crate::session::Session;
+use crate::table::{IndexRef, TableRef};
+use mot_index::{Batch, Bound, Direction, Tree};
+use std::cmp::Ordering;
+
+/// Rows of a group that are held at a time.
+const GROUP_ROWS_MAX: usize = 256;
+/// Runs that are looked for between two looks at whether to go on.
+const RUNS_PER_LOOK: usize = 256;
+
+/// A scan through an index that orders texts only roughly. Reusable: `start` begins anew.
+#[derive(Default)]
+pub struct GroupedScan {
+    scan: IndexScan,
+    place: Option<(TableRef, IndexRef)>,
+    direction: Option<Direction>,
+    /// What is being read.
+    part: Part,
+    /// What is read after it, the next one last.
+    parts: Vec<Part>,
+    /// By which column the part is grouped; `None`: its rows are in order.
+    column: Option<usize>,
+    /// The group, in the order of the collation.
+    group: Group,
+    /// Of the group, how many were handed out.
+    given: usize,
+    /// The first row of the next group, if it was read.
+    next: Option<(Slot, VersionRef)>,
+    key: KeyBuffer,
+}
+
+/// A range of keys, and how many leading columns are the same in all of them.
+#[derive(Default)]
+struct Part {
+    range: KeyRange,
+    fixed: usize,
+}
+
+/// Rows whose keys lie side by side.
+#[derive(Default)]
+struct Group {
+    /// What their keys begin with, as far as a first look at the text.
+    prefix: Vec<u8>,
+    /// Where in that the text's column begins.
+    start: usize,
+    /// Instead of a text they have NULL.
+    is_null: bool,
+    rows: Vec<Row>,
+    /// The rows' columns from that of the text on, as of an ascending index.
+    bytes: Vec<u8>,
+    /// Where in `bytes` each of these columns ends, row by row.
+    ends: Vec<u32>,
+}
+
+#[derive(Copy, Clone)]
+struct Row {
+    slot: Slot,
+    version: VersionRef,
+    /// Which row it was when the group was read.
+    number: u32,
+}
+
+impl GroupedScan {
+    /// A scan of nothing.
+    pub fn new() -> GroupedScan {
+        GroupedScan::default()
+    }
+
+    /// Begins a scan of a range, in which so many leading columns are fixed.
+    pub fn start(
+        &mut self,
+        session: &Session,
+        (table, index): (TableRef, IndexRef),
+        (range, fixed): (&KeyRange, usize),
+        direction: Direction,
+    ) -> Result<(), EngineError> {
+        self.place = Some((table, index));
+        self.direction = Some(direction);
+        self.parts.clear();
+        self.group.clear();
+        self.given = 0;
+        self.next = None;
+        let range = range.clone();
+        self.begin_part(session, Part { range, fixed })
+    }
+
+    /// The next row that the snapshot sees; as [`IndexScan::next`].
+    pub fn next<S: Snapshot>(
+        &mut self,
+        session: &Session,
+        snapshot: &S,
+    ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
+        loop {
+            if let Some(row) = self.hand_out(session, snapshot)? {
+                return Ok(Some(row));
+            }
+            let Some(column) = self.column else {
+                if let Some(row) = self.scan.next(session, snapshot)? {
+                    return Ok(Some(row));
+                }
+                match self.parts.pop() {
+                    Some(part) => self.begin_part(session, part)?,
+                    None => return Ok(None),
+                }
+                continue;
+            };
+            if !self.gather(session, snapshot, column)? {
+                match self.parts.pop() {
+                    Some(part) => self.begin_part(session, part)?,
+                    None => return Ok(None),
+                }
+            }
+        }
+    }
+
+    fn begin_part(&mut self, session: &Session, part: Part) -> Result<(), EngineError> {
+        let (Some((table, index)), Some(direction)) = (self.place, self.direction) else {
+            return Ok(());
+        };
+        self.column = session.definition(index)?.rough_column(part.fixed);
+        self.scan.start(table, index, &part.range, direction);
+        self.part = part;
+        Ok(())
+    }
+
+    /// The next row of the group.
+    fn hand_out<S: Snapshot>(
+        &mut self,
+        session: &Session,
+        snapshot: &S,
+    ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
+        while let Some(row) = self.group.rows.get(self.given) {
+            self.given += 1;
+            if snapshot.may_judge_ahead() {
+                return Ok(Some((row.slot, row.version)));
+            }
+            let Some((table, index)) = self.place else {
+                break;
+            };
+            let _pin = session.local.pin();
+            let anchor = table.anchor(row.slot);
+            let seen = anchor.and_then(|anchor| row::visible(anchor, snapshot));
+            if let Some(version) = seen {
+                let definition = session.definition(index)?;
+                let is_of_group = {
+                    encode_columns(definition, version.body(), &mut self.key, |_| ())?;
+                    self.key.as_slice().starts_with(&self.group.prefix)
+                };
+                if is_of_group {
+                    return Ok(Some((row.slot, version)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the next group and puts it in order, or parts it. False: the part has no more rows.
+    fn gather<S: Snapshot>(
+        &mut self,
+        session: &Session,
+        snapshot: &S,
+        column: usize,
+    ) -> Result<bool, EngineError> {
+        let Some((_, index)) = self.place else {
+            return Ok(false);
+        };
+        let definition = session.definition(index)?;
+        self.group.clear();
+        self.given = 0;
+        loop {
+            let coming = match self.next.take() {
+                Some(row) => Some(row),
+                None => self.scan.next(session, snapshot)?,
+            };
+            let Some(coming) = coming else {
+                break;
+            };
+            if self.group.rows.len() == GROUP_ROWS_MAX {
+                return self.split(session, snapshot, column).map(|()| true);
+            }
+            if !self.group.take(definition, column, coming, &mut self.key)? {
+                self.next = Some(coming);
+                break;
+            }
+        }
+        let direction = self.direction.unwrap_or(Direction::Forward);
+        self.group.sort(&definition.columns[column..], direction)?;
+        Ok(!self.group.rows.is_empty())
+    }
+
+    /// Parts a group that is not read whole: its runs are scanned in their order, then the rest.
+    fn split<S: Snapshot>(
+        &mut self,
+        session: &Session,
+        snapshot: &S,
+        column: usize,
+    ) -> Result<(), EngineError> {
+        let (Some((_, index)), Some(direction)) = (self.place, self.direction) else {
+            return Ok(());
+        };
+        let definition = session.definition(index)?;
+        let prefix = std::mem::take(&mut self.group.prefix);
+        let (start, is_null) = (self.group.start, self.group.is_null);
+        self.group.clear();
+        let whole = std::mem::take(&mut self.part);
+        let rest = whole.range.beyond(&prefix, direction)?;
+        let range = whole.range.within(&prefix)?;
+        let end = definition.columns[column].text_end();
+        let mut runs = Vec::new();
+        let mut low = KeyRange::new();
+        low.set_low(range.low().unwrap_or_default(), true)?;
+        while let Some(key) = first_key(session, index, &low)
+            && range.contains(&key)
+        {
+            let text = key[prefix.len()..].iter().position(|byte| *byte == end);
+            let length = match text {
+                Some(at) if !is_null => prefix.len() + at + 1,
+                _ => prefix.len(),
+            };
+            runs.push(key[..length].to_vec());
+            low.set_low(&key[..length], false)?;
+            if low.is_nothing() {
+                break;
+            }
+            if runs.len().is_multiple_of(RUNS_PER_LOOK) {
+                snapshot.between_groups();
+            }
+        }
+        sort_runs(&definition.columns[column], start, &mut runs)?;
+        self.parts.push(Part {
+            range: rest,
+            fixed: whole.fixed,
+        });
+        // The next one last.
+        if direction == Direction::Forward {
+            runs.reverse();
+        }
+        for run in runs {
+            self.parts.push(Part {
+                range: whole.range.within(&run)?,
+                fixed: column + 1,
+            });
+        }
+        let part = self.parts.pop().unwrap_or_default();
+        self.begin_part(session, part)
+    }
+}
+
+impl Group {
+    fn clear(&mut self) {
+        self.rows.clear();
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// Takes a row in, if it is of the group; the first one always is.
+    fn take(
+        &mut self,
+        definition: &IndexDefinition,
+        column: usize,
+        (slot, version): (Slot, VersionRef),
+        key: &mut KeyBuffer,
+    ) -> Result<bool, EngineError> {
+        let columns = &definition.columns[column..];
+        let mut ends = [0_u32; INDEX_COLUMNS_MAX];
+        let mut count = 0;
+        encode_columns(definition, version.body(), key, |end| {
+            ends[count] = end as u32;
+            count += 1;
+        })?;
+        let key = key.as_slice();
+        if count != definition.columns.len() {
+            return Err(EngineError::Corrupt {
+                what: "a row that an index has led to has no key in it",
+            });
+        }
+        let mut start = column.checked_sub(1).map_or(0, |last| ends[last] as usize);
+        if self.rows.is_empty() {
+            let (length, is_null) = columns[0].first_look(&key[start..ends[column] as usize]);
+            (self.start, self.is_null) = (start, is_null);
+            self.prefix.clear();
+            self.prefix.extend_from_slice(&key[..start + length]);
+        } else if !key.starts_with(&self.prefix) {
+            return Ok(false);
+        }
+        for (column, end) in columns.iter().zip(&ends[column..]) {
+            let piece = &key[start..*end as usize];
+            self.bytes.extend_from_slice(&column.turned(piece));
+            self.ends.push(self.bytes.len() as u32);
+            start = *end as usize;
+        }
+        self.rows.push(Row {
+            slot,
+            version,
+            number: self.rows.len() as u32,
+        });
+        Ok(true)
+    }
+
+    /// Puts the rows in the order of their columns; those that are equal stay as they are.
+    fn sort(&mut self, columns: &[KeyColumn], direction: Direction) -> Result<(), EngineError> {
+        if self.rows.len() < 2 {
+            return Ok(());
+        }
+        let (bytes, ends) = (&self.bytes, &self.ends);
+        let mut failure = None;
+        self.rows.sort_by(|left, right| {
+            let pieces = |row: &Row| {
+                let first = row.number as usize * columns.len();
+                let start = first.checked_sub(1).map_or(0, |last| ends[last]);
+                std::iter::once(start)
+                    .chain(ends[first..].iter().copied())
+                    .zip(&ends[first..first + columns.len()])
+                    .map(|(start, end)| &bytes[start as usize..*end as usize])
+            };
+            for ((column, left), right) in columns.iter().zip(pieces(left)).zip(pieces(right)) {
+                match column.compare_turned(left, right) {
+                    Ok(Ordering::Equal) => {}
+                    Ok(order) if direction == Direction::Forward => return order,
+                    Ok(order) => return order.reverse(),
+                    Err(error) => failure = Some(error),
+                }
+            }
+            Ordering::Equal
+        });
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+/// Puts the runs of one group in the order of an index forward. Each is what its keys begin with; a
+/// value of the column begins at `start`.
+fn sort_runs(column: &KeyColumn, start: usize, runs: &mut [Vec<u8>]) -> Result<(), EngineError> {
+    let mut failure = None;
+    runs.sort_by(|left, right| {
+        let order = column.compare_encoded(&left[start..], &right[start..]);
+        order.unwrap_or_else(|error| {
+            failure = Some(error);
+            Ordering::Equal
+        })
+    });
+    failure.map_or(Ok(()), Err)
+}
+
+/// The first key of a range that has no upper end.
+fn first_key(session: &Session, index: IndexRef, range: &KeyRange) -> Option<Vec<u8>> {
+    let _pin = session.local.pin();
+    let memory = session.tree_memory(Urgency::Ordinary);
+    // SAFETY: pinned.
+    let tree = unsafe { Tree::new(&index.storage().root, &memory) };
+    let mut batch = Batch::with_capacity(1);
+    let bound = range.low().map_or(Bound::Start, Bound::Included);
+    tree.scan_batch(bound, Direction::Forward, &mut batch);
+    (!batch.is_empty()).then(|| batch.get(0).0.to_vec())
+}

@@ -1,0 +1,100 @@
+//! What the catalog says of a collation's locale.
+use crate::pg::text;
+use pgrx::pg_sys;
+use std::ffi::CStr;
+
+/// A collation's provider and locale.
+pub struct LocaleRow {
+    /// Of `pg_collation.collprovider`, or of the database's: `c`, `i`, and `b` from 17 on.
+    pub provider: u8,
+    /// The locale in whose order the provider sorts.
+    pub locale: String,
+    /// The order is changed by rules beside the locale (16 and later).
+    pub has_rules: bool,
+}
+
+/// Where a row of one of the two catalogs has what is asked for.
+struct Columns {
+    cache: pg_sys::SysCacheIdentifier::Type,
+    provider: u32,
+    /// The C library's locale.
+    libc: u32,
+    /// The locale of the other providers.
+    other: u32,
+    #[cfg(not(feature = "pg15"))]
+    rules: u32,
+}
+
+const COLLATION: Columns = Columns {
+    cache: pg_sys::SysCacheIdentifier::COLLOID,
+    provider: pg_sys::Anum_pg_collation_collprovider,
+    libc: pg_sys::Anum_pg_collation_collcollate,
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    other: pg_sys::Anum_pg_collation_colliculocale,
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    other: pg_sys::Anum_pg_collation_colllocale,
+    #[cfg(not(feature = "pg15"))]
+    rules: pg_sys::Anum_pg_collation_collicurules,
+};
+
+const DATABASE: Columns = Columns {
+    cache: pg_sys::SysCacheIdentifier::DATABASEOID,
+    provider: pg_sys::Anum_pg_database_datlocprovider,
+    libc: pg_sys::Anum_pg_database_datcollate,
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    other: pg_sys::Anum_pg_database_daticulocale,
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    other: pg_sys::Anum_pg_database_datlocale,
+    #[cfg(not(feature = "pg15"))]
+    rules: pg_sys::Anum_pg_database_daticurules,
+};
+
+/// The provider and the locale of a collation, of the database where it is the default one; `None`:
+/// there is no such row, or it has no locale. Called through a guard.
+pub fn locale_of(collation: pg_sys::Oid) -> Option<LocaleRow> {
+    match collation {
+        pg_sys::DEFAULT_COLLATION_OID => {
+            // SAFETY: a variable of this process.
+            let database = unsafe { pg_sys::MyDatabaseId };
+            DATABASE.read(database)
+        }
+        collation => COLLATION.read(collation),
+    }
+}
+
+impl Columns {
+    fn read(&self, key: pg_sys::Oid) -> Option<LocaleRow> {
+        let cache = self.cache as i32;
+        // SAFETY: a row of the catalog's cache is read while it is held.
+        unsafe {
+            let row = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(key));
+            if row.is_null() {
+                return None;
+            }
+            let column = |number: u32| {
+                let mut is_null = false;
+                let value = pg_sys::SysCacheGetAttr(cache, row, number as i16, &raw mut is_null);
+                (!is_null).then_some(value)
+            };
+            let provider = column(self.provider).map(|provider| provider.value() as u8);
+            let number = match provider {
+                Some(pg_sys::COLLPROVIDER_LIBC) => self.libc,
+                _ => self.other,
+            };
+            let locale = column(number).map(|locale| {
+                let locale = pg_sys::text_to_cstring(locale.cast_mut_ptr());
+                text::decode(CStr::from_ptr(locale).to_bytes())
+            });
+            #[cfg(feature = "pg15")]
+            let has_rules = false;
+            #[cfg(not(feature = "pg15"))]
+            let has_rules = column(self.rules).is_some();
+            pg_sys::ReleaseSysCache(row);
+            Some(LocaleRow {
+                provider: provider?,
+                locale: locale?,
+                has_rules,
+            })
+        }
+    }
+}

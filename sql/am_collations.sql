@@ -1,0 +1,149 @@
+-- Texts in the order of their collation: ICU's by sort keys, the C library's by groups of texts
+-- that a first look calls equal. Each statement on heap tables and on memory-optimized ones.
+SET client_min_messages = warning;
+\pset format unaligned
+\pset tuples_only on
+\pset fieldsep ' => '
+CREATE SCHEMA ordered;
+CREATE SCHEMA on_heap;
+CREATE SCHEMA on_mot;
+SET search_path = ordered;
+-- The rows that a statement gives, in its order, how many it has changed, or its error.
+CREATE FUNCTION answer(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE found record; said text := ''; changed bigint;
+BEGIN
+  IF statement ~* '^(SELECT|WITH|EXECUTE|FETCH)|RETURNING' THEN
+    FOR found IN EXECUTE statement LOOP said := said || ' ' || found::text; END LOOP;
+    RETURN trim(said);
+  END IF;
+  EXECUTE statement;
+  GET DIAGNOSTICS changed = ROW_COUNT;
+  RETURN changed;
+EXCEPTION WHEN OTHERS THEN
+  RETURN SQLSTATE || ' ' || replace(replace(SQLERRM, 'on_heap.', ''), 'on_mot.', '');
+END $$;
+CREATE FUNCTION on_both(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE heap text; mot text; before text := current_setting('search_path');
+BEGIN
+  PERFORM set_config('search_path', 'on_heap, ordered', false), set_config('default_table_access_method', 'heap', false);
+  heap := answer(statement);
+  PERFORM set_config('search_path', 'on_mot, ordered', false), set_config('default_table_access_method', 'mot', false);
+  mot := answer(statement);
+  PERFORM set_config('search_path', before, false), set_config('default_table_access_method', 'heap', false);
+  RETURN CASE WHEN heap = mot THEN heap ELSE format('heap: %s, but mot: %s', heap, mot) END;
+END $$;
+CREATE FUNCTION uses_order(query text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE line text; sorts boolean := false; scans boolean := false; before text := current_setting('search_path');
+BEGIN
+  PERFORM set_config('search_path', 'on_mot, ordered', false);
+  FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+    sorts := sorts OR line ~ 'Sort'; scans := scans OR line ~ 'Index.*Scan';
+  END LOOP;
+  PERFORM set_config('search_path', before, false);
+  RETURN scans AND NOT sorts;
+END $$;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+CREATE COLLATION en (provider = libc, locale = 'en_US.UTF-8');
+CREATE COLLATION cs (provider = libc, locale = 'cs_CZ.UTF-8');
+CREATE COLLATION plain (provider = libc, locale = 'C.UTF-8');
+CREATE COLLATION icu (provider = icu, locale = 'en');
+CREATE COLLATION numbers (provider = icu, locale = 'de@colNumeric=yes;colCaseFirst=upper');
+CREATE VIEW collations (name) AS VALUES ('en'), ('cs'), ('plain'), ('icu'), ('numbers');
+-- few letters, with and without accents, blanks, punctuation, and what a first look ignores
+CREATE TABLE words AS
+  SELECT row_number() OVER (ORDER BY a COLLATE "C", b COLLATE "C", c COLLATE "C") AS id, a || b || c AS word
+  FROM unnest(ARRAY['', 'a', 'A', 'ch', 'Ch', 'é', 'e', 'coop', 'co-op', '10', '9', 'č', 'z']) a,
+       unnest(ARRAY['', 'a', 'Á', ' ', '-', E'\u0301', E'\u200d', E'\t', 'H']) b,
+       unnest(ARRAY['', 'x', E'\u0308', '2']) c;
+SELECT name, on_both(format($c$
+  CREATE TABLE t_%1$s (id int PRIMARY KEY, w text COLLATE %1$s, v varchar(40) COLLATE %1$s NOT NULL, c char(12) COLLATE %1$s, n int)$c$, name)),
+  on_both(format($c$INSERT INTO t_%1$s SELECT id, nullif(word, ''), word, word, id %% 3 FROM words$c$, name)) FROM collations;
+SELECT name, string_agg(on_both(format(statement, name)), ' ') FROM collations, (VALUES
+  ('CREATE INDEX ON t_%1$s (w, n)'), ('CREATE INDEX ON t_%1$s (v DESC, w NULLS FIRST)'),
+  ('CREATE UNIQUE INDEX ON t_%1$s (n, c, v, id)'), ('CREATE INDEX ON t_%1$s (lower(w))'), ('ANALYZE t_%1$s')) s(statement) GROUP BY name ORDER BY name COLLATE "C";
+
+-- orders, both ways, and how far they go
+SELECT name, query, uses_order(format(query, name)), on_both(format(query, name)) !~ 'but mot' AS is_same
+FROM collations, (VALUES
+  ('SELECT id, w FROM t_%s ORDER BY w, n'), ('SELECT id, w FROM t_%s ORDER BY w DESC, n DESC'),
+  ('SELECT w FROM t_%s ORDER BY w LIMIT 20'), ('SELECT id FROM t_%s ORDER BY v DESC, w NULLS FIRST'),
+  ('SELECT v FROM t_%s ORDER BY v LIMIT 7'), ('SELECT c, v FROM t_%s WHERE n = 1 ORDER BY n, c, v'),
+  ('SELECT n, c FROM t_%s ORDER BY n, c'), ('SELECT lower(w) FROM t_%s ORDER BY lower(w) LIMIT 50')) q(query);
+-- ranges, and what stands at their ends
+SELECT name, query, count(*), sum((on_both(format(query, name, word)) !~ 'but mot')::int), bool_and(uses_order(format(query, name, word))) AS uses_order
+FROM collations, (VALUES
+  ('SELECT id FROM t_%s WHERE w > %L ORDER BY w, n'), ('SELECT id FROM t_%s WHERE w >= %L ORDER BY w DESC, n DESC'),
+  ('SELECT id FROM t_%s WHERE w < %L ORDER BY w, n'), ('SELECT count(*) FROM t_%s WHERE w <= %L'),
+  ('SELECT count(*) FROM t_%1$s WHERE v BETWEEN ''a'' AND %2$L'), ('SELECT min(w) FROM t_%1$s WHERE w > %2$L'),
+  ('SELECT max(w) FROM t_%1$s WHERE w < %2$L'), ('SELECT id FROM t_%1$s WHERE w = %2$L ORDER BY n'),
+  ('SELECT count(*) FROM t_%1$s WHERE lower(w) >= lower(%2$L)'),
+  ('SELECT id FROM t_%1$s WHERE n = 2 AND c > %2$L ORDER BY c, v')) q(query),
+  (SELECT DISTINCT word FROM words WHERE id % 7 = 0) ends
+GROUP BY name, query ORDER BY name COLLATE "C", query COLLATE "C";
+-- lists in the order of the collation
+SELECT name, on_both(format($c$SELECT w FROM t_%s WHERE w IN ('coop', 'co-op', 'A', 'a', 'aÁ', 'chH', 'Ch', 'ch', '10', '9') ORDER BY w$c$, name)) FROM collations;
+-- merge joins, distinct values, and groups
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SET enable_hashagg = off;
+SELECT name, on_both(format(query, name)) FROM collations, (VALUES
+  ('SELECT count(*), sum(x.id) FROM t_%1$s x JOIN t_%1$s y ON x.w = y.v'),
+  ('SELECT count(*) FROM (SELECT DISTINCT w FROM t_%1$s) d'),
+  ('SELECT count(*) FROM (SELECT w, count(*) FROM t_%1$s GROUP BY w) d')) q(query);
+RESET enable_hashjoin;
+RESET enable_nestloop;
+RESET enable_hashagg;
+
+-- many rows of few texts that a first look calls equal
+SELECT on_both('CREATE TABLE many (id int PRIMARY KEY, s text COLLATE en, t text COLLATE en)');
+SELECT on_both($$INSERT INTO many SELECT i, (ARRAY['active', 'Active', 'ACTIVE', 'áctive', NULL, 'other'])[1 + i % 6], (ARRAY['b', 'B', 'c'])[1 + i / 6 % 3] FROM generate_series(1, 6000) i$$);
+SELECT on_both('CREATE INDEX ON many (s, t, id)'), on_both('CREATE INDEX ON many (s DESC NULLS LAST, id)'), on_both('ANALYZE many');
+SELECT uses_order(query), on_both(query) FROM (VALUES
+  ('SELECT md5(string_agg(x::text, '','')) FROM (SELECT s, t, id FROM many ORDER BY s, t, id) x'),
+  ('SELECT md5(string_agg(x::text, '','')) FROM (SELECT s, t, id FROM many ORDER BY s DESC, t DESC, id DESC) x'),
+  ('SELECT md5(string_agg(x::text, '','')) FROM (SELECT s, id FROM many ORDER BY s DESC NULLS LAST, id) x'),
+  ('SELECT md5(string_agg(x::text, '','')) FROM (SELECT s, id FROM many WHERE s > ''ACTIVE'' ORDER BY s DESC NULLS LAST, id) x'),
+  ('SELECT s, id FROM many ORDER BY s, t, id LIMIT 3'),
+  ('SELECT s, id FROM many ORDER BY s DESC NULLS LAST, id LIMIT 3'),
+  ('SELECT s, t FROM many WHERE s = ''Active'' ORDER BY t, id LIMIT 2')) q(query);
+-- a cursor that turns round inside a group, before and behind a savepoint
+BEGIN;
+SET LOCAL search_path = on_mot, ordered;
+DECLARE c SCROLL CURSOR FOR SELECT s, t, id FROM many ORDER BY s, t, id;
+MOVE 999 FROM c;
+FETCH 3 FROM c;
+FETCH BACKWARD 3 FROM c;
+SAVEPOINT one;
+DELETE FROM many WHERE id % 2 = 0;
+FETCH 3 FROM c;
+ROLLBACK TO one;
+FETCH 3 FROM c;
+MOVE ABSOLUTE 5999 IN c;
+FETCH 2 FROM c;
+FETCH BACKWARD 2 FROM c;
+COMMIT;
+
+-- changes: the key of a text that only its case, or an accent, changes
+SELECT name, on_both(format('UPDATE t_%s SET w = upper(w), v = initcap(v) WHERE n = 0', name)) FROM collations;
+SELECT name, on_both(format('DELETE FROM t_%s WHERE w < ''b'' AND n = 1', name)) FROM collations;
+SELECT name, on_both(format(query, name)) !~ 'but mot' AS is_same FROM collations, (VALUES
+  ('SELECT id, w FROM t_%s ORDER BY w, n, id'), ('SELECT id FROM t_%s ORDER BY v DESC, w NULLS FIRST, id'), ('SELECT c, v FROM t_%s WHERE n = 1 ORDER BY n, c, v')) q(query);
+-- unique keys are equal by their bytes
+SELECT on_both('CREATE TABLE u (w text COLLATE en PRIMARY KEY)'), on_both($$INSERT INTO u VALUES ('a'), ('A'), ('á')$$),
+  on_both($$INSERT INTO u VALUES ('b'), ('A')$$), on_both($$INSERT INTO u VALUES ('A') ON CONFLICT DO NOTHING$$), on_both('SELECT w FROM u ORDER BY w');
+-- foreign keys, arrays, ranges, names
+SELECT on_both('CREATE TABLE r (w text COLLATE en REFERENCES u)'), on_both($$INSERT INTO r VALUES ('á'), ('a')$$), on_both($$INSERT INTO r VALUES ('Á')$$), on_both($$DELETE FROM u WHERE w = 'a'$$);
+CREATE TYPE spans AS RANGE (subtype = text, collation = icu);
+SELECT on_both('CREATE TABLE held (id int, l text[] COLLATE icu, e text[] COLLATE en, s spans, n name COLLATE icu)'),
+  on_both($$INSERT INTO held SELECT id, ARRAY[word, 'x'], ARRAY[word], spans(word, NULL), word FROM words$$),
+  on_both('CREATE INDEX ON held (l)'), on_both('CREATE INDEX ON held (e)'), on_both('CREATE INDEX ON held (s)'), on_both('CREATE INDEX ON held (n)'), on_both('ANALYZE held');
+SELECT uses_order(query), on_both(query) !~ 'but mot' AS is_same FROM (VALUES ('SELECT l FROM held ORDER BY l'), ('SELECT count(*) FROM held WHERE e = ARRAY[''a'']'),
+  ('SELECT s FROM held ORDER BY s DESC'), ('SELECT n FROM held ORDER BY n'), ('SELECT e FROM held ORDER BY e')) q(query);
+-- patterns are found where the operator class is made for them, as on heap
+SELECT on_both('CREATE INDEX ON u (w text_pattern_ops)'), on_both($$SELECT w FROM u WHERE w LIKE 'á%'$$);
+-- what a collation adds does not count to a key's length
+SELECT on_both($$INSERT INTO u VALUES (repeat('Ab', 1300))$$), on_both('SELECT length(w) FROM u ORDER BY w COLLATE "C" DESC LIMIT 5');
+SELECT left(answer($$INSERT INTO on_mot.u SELECT string_agg(md5(i::text), '') FROM generate_series(1, 100) i$$), 80);
+SELECT relname::text COLLATE "C", (mot.check(oid)).rows FROM pg_class WHERE relnamespace = 'on_mot'::regnamespace AND relkind = 'r' ORDER BY 1;
+DROP SCHEMA on_heap, on_mot, ordered CASCADE;
