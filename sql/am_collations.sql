@@ -142,6 +142,24 @@ SELECT uses_order(query), on_both(query) !~ 'but mot' AS is_same FROM (VALUES ('
   ('SELECT s FROM held ORDER BY s DESC'), ('SELECT n FROM held ORDER BY n'), ('SELECT e FROM held ORDER BY e')) q(query);
 -- patterns are found where the operator class is made for them, as on heap
 SELECT on_both('CREATE INDEX ON u (w text_pattern_ops)'), on_both($$SELECT w FROM u WHERE w LIKE 'á%'$$);
+-- nondeterministic ones: texts that it calls equal are one key
+CREATE COLLATION insensitive (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+CREATE COLLATION accents (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
+CREATE TYPE loose AS RANGE (subtype = text, collation = insensitive);
+SELECT statement, on_both(statement) FROM (VALUES
+  ('CREATE TABLE people (name text COLLATE insensitive PRIMARY KEY, city varchar COLLATE accents, n int, l text[] COLLATE insensitive, r loose, c char(8) COLLATE insensitive)'),
+  ('CREATE INDEX ON people (city, n DESC)'), ('CREATE INDEX ON people (l)'), ('CREATE INDEX ON people (r)'), ('CREATE UNIQUE INDEX ON people (c)'),
+  ('CREATE UNIQUE INDEX ON people ((name || n) COLLATE insensitive)'),
+  ($$INSERT INTO people SELECT w, w, i, ARRAY[w, 'X'], loose(w, w, '[]'), w FROM unnest(ARRAY['Ann', 'bob', 'Éva', 'Zoë', 'eve', 'BOBBY']) WITH ORDINALITY u (w, i)$$),
+  ($$INSERT INTO people (name) VALUES ('ANN')$$), ($$INSERT INTO people (name, c) VALUES ('other', 'ANN  ')$$),
+  ($$INSERT INTO people VALUES ('BOB', 'Bób', 7) ON CONFLICT (name) DO UPDATE SET n = excluded.n, city = excluded.city RETURNING name, n$$),
+  ($$SELECT name FROM people WHERE name = 'éva'$$), ($$SELECT name FROM people WHERE name = 'Eva'$$), ($$SELECT name FROM people WHERE city IN ('EVA', 'zoe', 'bob') ORDER BY city$$),
+  ($$SELECT name FROM people WHERE name >= 'BOB' ORDER BY name$$), ('SELECT name FROM people ORDER BY city DESC, n'), ($$SELECT n FROM people WHERE l = ARRAY['ann', 'x']$$),
+  ($$SELECT n FROM people WHERE r = loose('ZOË', 'zoë', '[]')$$), ($$SELECT n FROM people WHERE c = 'bObBy'$$), ($$SELECT n FROM people WHERE (name || n) COLLATE insensitive = 'BOBBY6'$$),
+  ('UPDATE people SET name = upper(name), c = lower(c)'), ($$UPDATE people SET name = 'eVE' WHERE n = 1$$), ('SELECT name, c FROM people ORDER BY name'),
+  ('CREATE TABLE visits (who text COLLATE insensitive REFERENCES people ON UPDATE CASCADE ON DELETE CASCADE)'), ($$INSERT INTO visits VALUES ('ann'), ('Ann'), ('bob')$$), ($$INSERT INTO visits VALUES ('carl')$$),
+  ($$UPDATE people SET name = 'Anna' WHERE name = 'ann'$$), ('SELECT who FROM visits ORDER BY who'), ($$DELETE FROM people WHERE name = 'bOB'$$), ('SELECT count(*) FROM visits'),
+  ('SELECT count(*) FROM visits v JOIN people p ON v.who = p.name'), ('SELECT DISTINCT lower(who) FROM visits')) s(statement);
 -- what a collation adds does not count to a key's length
 SELECT on_both($$INSERT INTO u VALUES (repeat('Ab', 1300))$$), on_both('SELECT length(w) FROM u ORDER BY w COLLATE "C" DESC LIMIT 5');
 SELECT left(answer($$INSERT INTO on_mot.u SELECT string_agg(md5(i::text), '') FROM generate_series(1, 100) i$$), 80);

@@ -277,7 +277,7 @@ ALTER TABLE on_mot.moved SET ACCESS METHOD heap;
 SELECT id FROM on_mot.moved WHERE a = '{3,8}';
 SELECT t, rows FROM unnest(ARRAY['person', 'doc', 'keyed', 'by_mood', 'by_list', 'child', 'parted_1', 'parted_2', 'ranged_2', 'dups']) t, mot.check(('on_mot.' || t)::regclass);
 SELECT * FROM methods WHERE amname NOT IN ('mot', 'mot_index');
--- an own type that borrows a class, a range by another order, a nondeterministic collation
+-- an own type that borrows a class, a range by another order, and what can be a key under a nondeterministic collation
 CREATE COLLATION insensitive (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 CREATE TYPE loose AS RANGE (subtype = text, collation = insensitive);
 CREATE TYPE patterned AS RANGE (subtype = text, subtype_opclass = text_pattern_ops);

@@ -35,12 +35,14 @@ pub enum Provider {
     Icu = 1,
     /// The C library's first level. Texts with equal bytes lie side by side, in any order.
     LibcFirstLevel = 2,
+    /// ICU's sort keys of a nondeterministic collation: texts with equal ones are one key.
+    IcuEqual = 3,
 }
 
 impl Provider {
     /// The provider with this stored number.
     pub fn from_number(number: u8) -> Option<Provider> {
-        [Provider::Icu, Provider::LibcFirstLevel]
+        [Provider::Icu, Provider::LibcFirstLevel, Provider::IcuEqual]
             .into_iter()
             .find(|provider| *provider as u8 == number)
     }
@@ -123,9 +125,14 @@ impl Collation {
     /// themselves.
     pub fn is_exact(self) -> bool {
         match self.0.provider {
-            Provider::Icu => true,
+            Provider::Icu | Provider::IcuEqual => true,
             Provider::LibcFirstLevel => false,
         }
+    }
+
+    /// Whether texts with equal bytes are equal: keys have nothing but these.
+    pub fn equates(self) -> bool {
+        self.0.provider == Provider::IcuEqual && !self.is_missing()
     }
 
     /// Whether this machine does not have the locale.
@@ -152,11 +159,14 @@ impl Collation {
     }
 
     /// Compares two texts without zero bytes as core does: where the collation calls them equal, by
-    /// their bytes.
+    /// their bytes, unless it is nondeterministic.
     pub fn compare(self, left: &[u8], right: &[u8]) -> Result<Ordering, EngineError> {
         let by_bytes = left.cmp(right);
         match &self.opened().keys {
-            Some(keys) if by_bytes.is_ne() => Ok(keys.compare(left, right)?.then(by_bytes)),
+            Some(keys) if by_bytes.is_ne() => Ok(match keys.compare(left, right)? {
+                Ordering::Equal if !self.equates() => by_bytes,
+                order => order,
+            }),
             _ => Ok(by_bytes),
         }
     }
@@ -172,7 +182,7 @@ impl Entry {
         let keys = CString::new(&*self.locale)
             .ok()
             .and_then(|locale| match self.provider {
-                Provider::Icu => icu::open(&locale),
+                Provider::Icu | Provider::IcuEqual => icu::open(&locale),
                 Provider::LibcFirstLevel => locale::open(&locale),
             });
         let fingerprint = keys.as_ref().map_or(0, |keys| fingerprint(&**keys));

@@ -87,6 +87,9 @@ proptest! {
             let by_keys = key(collation, &left).cmp(&key(collation, &right));
             let compared = collation.compare(left.as_bytes(), right.as_bytes()).expect("memory");
             prop_assert_eq!(by_keys.then_with(|| left.cmp(&right)), compared, "{}", locale);
+            let loose = Collation::named(Provider::IcuEqual, locale).expect("a name");
+            let compared = loose.compare(left.as_bytes(), right.as_bytes()).expect("memory");
+            prop_assert_eq!(by_keys, compared, "{}", locale);
         }
     }
 

@@ -65,7 +65,10 @@ fn look_up(collation: pg_sys::Oid) -> TextOrder {
             Provider::LibcFirstLevel
         }
         // The engine has texts in UTF-8 alone for ICU.
-        pg_sys::COLLPROVIDER_ICU if is_utf8() && !row.has_rules => Provider::Icu,
+        pg_sys::COLLPROVIDER_ICU if is_utf8() && !row.has_rules => match row.is_deterministic {
+            true => Provider::Icu,
+            false => Provider::IcuEqual,
+        },
         _ => return TextOrder::Other,
     };
     match Collation::named(provider, &row.locale) {

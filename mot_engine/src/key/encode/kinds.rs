@@ -111,6 +111,9 @@ pub(super) fn encode_bytes(
         KeyKind::Text | KeyKind::Bpchar | KeyKind::Name => {
             let string = string_of(kind, bytes)?;
             push_collation(collation, string, key)?;
+            if collation.is_some_and(Collation::equates) {
+                return Ok(());
+            }
             push_string(string, key)?;
             key.push_array([STRING_END])
         }
@@ -164,6 +167,9 @@ pub(super) fn push_overlong(
 ) -> Result<(), EngineError> {
     let string = string_of(kind, bytes)?;
     push_collation(collation, string, key)?;
+    if collation.is_some_and(Collation::equates) {
+        return Ok(());
+    }
     push_string_start(kind, &string[..KEY_BYTES_MAX.min(string.len())], key)
 }
 

@@ -141,10 +141,10 @@ unsafe fn refuse_key(index: pg_sys::Relation, position: usize) {
                 "Use the type's own operator class.",
             );
         }
-        if !column.is_deterministic() {
+        if !column.is_deterministic() && column.collation(is_computed(index)).is_none() {
             unsupported(
-                "nondeterministic collations are not supported in indexes of memory-optimized tables",
-                "Use a deterministic collation: keys are equal when their bytes are.",
+                "keys of this type are not supported under this nondeterministic collation on memory-optimized tables",
+                "Texts can be keys under nondeterministic collations without rules, in a UTF8 database.",
             );
         }
     }

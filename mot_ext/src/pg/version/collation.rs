@@ -9,6 +9,8 @@ pub struct LocaleRow {
     pub provider: u8,
     /// The locale in whose order the provider sorts.
     pub locale: String,
+    /// Texts that it calls equal are equal only if their bytes are.
+    pub is_deterministic: bool,
     /// The order is changed by rules beside the locale (16 and later).
     pub has_rules: bool,
 }
@@ -17,6 +19,8 @@ pub struct LocaleRow {
 struct Columns {
     cache: pg_sys::SysCacheIdentifier::Type,
     provider: u32,
+    /// Not of databases: their collations are deterministic.
+    deterministic: Option<u32>,
     /// The C library's locale.
     libc: u32,
     /// The locale of the other providers.
@@ -28,6 +32,7 @@ struct Columns {
 const COLLATION: Columns = Columns {
     cache: pg_sys::SysCacheIdentifier::COLLOID,
     provider: pg_sys::Anum_pg_collation_collprovider,
+    deterministic: Some(pg_sys::Anum_pg_collation_collisdeterministic),
     libc: pg_sys::Anum_pg_collation_collcollate,
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     other: pg_sys::Anum_pg_collation_colliculocale,
@@ -40,6 +45,7 @@ const COLLATION: Columns = Columns {
 const DATABASE: Columns = Columns {
     cache: pg_sys::SysCacheIdentifier::DATABASEOID,
     provider: pg_sys::Anum_pg_database_datlocprovider,
+    deterministic: None,
     libc: pg_sys::Anum_pg_database_datcollate,
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     other: pg_sys::Anum_pg_database_daticulocale,
@@ -85,6 +91,8 @@ impl Columns {
                 let locale = pg_sys::text_to_cstring(locale.cast_mut_ptr());
                 text::decode(CStr::from_ptr(locale).to_bytes())
             });
+            let deterministic = self.deterministic.and_then(column);
+            let is_deterministic = deterministic.is_none_or(|value| value.value() != 0);
             #[cfg(feature = "pg15")]
             let has_rules = false;
             #[cfg(not(feature = "pg15"))]
@@ -92,6 +100,7 @@ impl Columns {
             pg_sys::ReleaseSysCache(row);
             Some(LocaleRow {
                 provider: provider?,
+                is_deterministic,
                 locale: locale?,
                 has_rules,
             })
