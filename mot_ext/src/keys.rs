@@ -9,6 +9,7 @@ mod column;
 mod text_order;
 
 pub use column::{IndexColumn, is_polymorphic};
+pub use text_order::{TextOrder, text_order, use_locale};
 
 use mot_engine::key::{KeyKind, KeyValue};
 use pgrx::pg_sys;

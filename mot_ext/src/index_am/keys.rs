@@ -77,7 +77,11 @@ pub unsafe fn sought(
         is_inexact |= condition.is_inexact;
         used += 1;
     };
-    for column in 0..definition.columns.len() {
+    for (column, known) in definition.columns.iter().enumerate() {
+        if known.collation.is_some() {
+            // SAFETY: an open index has a collation for each key column.
+            keys::use_locale(unsafe { *(*index).rd_indcollation.add(column) });
+        }
         let mut of_column: Vec<(usize, Condition)> = Vec::new();
         let keys = scan_keys.iter().enumerate();
         for (at, key) in keys.filter(|(_, key)| is_of(key, column)) {

@@ -21,19 +21,50 @@ pub enum TextOrder {
     Other,
 }
 
-/// What was found of collations, by oid.
-static KNOWN: ProcessLocal<RefCell<Option<HashMap<u32, TextOrder>>>> =
-    ProcessLocal(RefCell::new(None));
+/// What was found of a collation.
+#[derive(Clone, Copy)]
+struct Found {
+    order: TextOrder,
+    /// Core has opened its locale.
+    is_open: bool,
+}
 
-/// The order of a collation, or of values without one. Raises as core does for a locale that the
-/// machine does not have.
+/// What was found of collations, by oid.
+static KNOWN: ProcessLocal<RefCell<Option<HashMap<u32, Found>>>> = ProcessLocal(RefCell::new(None));
+
+/// Has core open the locale of a collation by which a scan compares: it warns of another version
+/// than the catalog's, and raises if the machine does not have it.
+pub fn use_locale(collation: pg_sys::Oid) {
+    let (TextOrder::Collated(_) | TextOrder::Other) = text_order(collation) else {
+        return;
+    };
+    let is_open = |known: &HashMap<u32, Found>| {
+        let found = known.get(&collation.to_u32());
+        found.is_some_and(|found| found.is_open)
+    };
+    if KNOWN.0.borrow().as_ref().is_some_and(is_open) {
+        return;
+    }
+    version::open_locale(collation);
+    if let Some(found) = KNOWN
+        .0
+        .borrow_mut()
+        .as_mut()
+        .and_then(|known| known.get_mut(&collation.to_u32()))
+    {
+        found.is_open = true;
+    }
+}
+
+/// The order of a collation, or of values without one. It is `Other` of a locale that the machine
+/// does not have.
 pub fn text_order(collation: pg_sys::Oid) -> TextOrder {
     if collation == pg_sys::InvalidOid {
         return TextOrder::Bytes;
     }
     let oid = collation.to_u32();
     if let Some(order) = KNOWN.0.borrow().as_ref().and_then(|known| known.get(&oid)) {
-        return *order;
+        return order.order;
     }
     let order = look_up(collation);
     let mut known = KNOWN.0.borrow_mut();
@@ -44,15 +75,12 @@ pub fn text_order(collation: pg_sys::Oid) -> TextOrder {
         unsafe { pg_sys::CacheRegisterSyscacheCallback(collations, Some(on_change), nothing) };
         HashMap::new()
     });
-    known.insert(oid, order);
+    let is_open = order == TextOrder::Bytes;
+    known.insert(oid, Found { order, is_open });
     order
 }
 
 fn look_up(collation: pg_sys::Oid) -> TextOrder {
-    if version::orders_by_bytes(collation) {
-        return TextOrder::Bytes;
-    }
-    version::open_locale(collation);
     let Some(row) = version::locale_of(collation) else {
         return TextOrder::Other;
     };
@@ -69,7 +97,9 @@ fn look_up(collation: pg_sys::Oid) -> TextOrder {
             true => Provider::Icu,
             false => Provider::IcuEqual,
         },
-        _ => return TextOrder::Other,
+        pg_sys::COLLPROVIDER_ICU => return TextOrder::Other,
+        // Those that come with core, from 17 on: all of them compare bytes.
+        _ => return TextOrder::Bytes,
     };
     match Collation::named(provider, &row.locale) {
         Ok(named) if !named.is_missing() => TextOrder::Collated(named),

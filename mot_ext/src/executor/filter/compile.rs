@@ -1,6 +1,7 @@
 //! From the planner's conditions to a filter's.
 use super::operators::{Function, function};
 use super::parameters::{Form, Parameters, Source, short_payload};
+use crate::keys;
 use crate::pg::list::items;
 use crate::pg::version;
 use mot_programs::filter::{Comparison, Condition, Kind, Number, Pattern, Text};
@@ -127,7 +128,7 @@ impl Compiler {
                     let is_equality =
                         matches!(comparison, Comparison::Equal | Comparison::NotEqual);
                     let compares_bytes = is_deterministic(collation)
-                        && (is_equality || version::orders_by_bytes(collation));
+                        && (is_equality || keys::text_order(collation) == keys::TextOrder::Bytes);
                     if !compares_bytes {
                         return None;
                     }

@@ -1,42 +1,18 @@
 //! Definitions: collations, rights, columns, indexes.
 use pgrx::pg_sys;
+use std::ffi::c_void;
 
 #[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" {
-    /// Raises for an oid that is no collation.
-    #[cfg(not(feature = "pg18"))]
-    fn lc_collate_is_c(collation: pg_sys::Oid) -> bool;
-    /// Raises as above, and for a locale that the machine does not have. The result lives as long as
-    /// the process.
-    fn pg_newlocale_from_collation(collation: pg_sys::Oid) -> *const Locale;
+    /// Raises for an oid that is no collation, and for a locale that the machine does not have. The
+    /// result lives as long as the process.
+    fn pg_newlocale_from_collation(collation: pg_sys::Oid) -> *const c_void;
     /// Raises; makes nothing where there is one, or none is needed.
     fn AlterTableCreateToastTable(
         table: pg_sys::Oid,
         options: pg_sys::Datum,
         lock: pg_sys::LOCKMODE,
     );
-}
-
-/// How `struct pg_locale_struct` of `utils/pg_locale.h` begins.
-#[repr(C)]
-struct Locale {
-    _provider: std::ffi::c_char,
-    _deterministic: bool,
-    #[cfg(feature = "pg18")]
-    collate_is_c: bool,
-}
-
-/// Whether a collation orders by bytes; raises for an oid that is no collation.
-pub fn orders_by_bytes(collation: pg_sys::Oid) -> bool {
-    // SAFETY: one guarded call of a function without side effects but its cache, whose entries stay.
-    #[allow(ffi_unwind_calls)]
-    unsafe {
-        #[cfg(not(feature = "pg18"))]
-        return pg_sys::ffi::pg_guard_ffi_boundary(|| lc_collate_is_c(collation));
-        #[cfg(feature = "pg18")]
-        return (*pg_sys::ffi::pg_guard_ffi_boundary(|| pg_newlocale_from_collation(collation)))
-            .collate_is_c;
-    }
 }
 
 /// Has core open a collation's locale: it warns of another version than the catalog has, and raises
