@@ -1,7 +1,10 @@
 //! ICU's sort keys, by the library that the server is linked with.
 //!
-//! ICU promises that its sort keys, compared by bytes, give the order of its comparison. The
-//! library is looked up by name in the running program: which version it is, the server decides.
+//! Sort keys, compared by bytes, give the order of ICU's comparison, but not under every attribute: with
+//! punctuation shifted, with accents compared backward, or with a last level of code points the two
+//! contradict each other for some texts (ICU 72). Such a collator has no keys here.
+//!
+//! The library is looked up by name in the running program: which version it is, the server decides.
 
 use super::SortKeys;
 use crate::errors::EngineError;
@@ -21,6 +24,7 @@ type Status = c_int;
 type Open = unsafe extern "C" fn(*const c_char, *mut Status) -> *mut c_void;
 type GetSortKey = unsafe extern "C" fn(*const c_void, *const u16, i32, *mut u8, i32) -> i32;
 type Compare = unsafe extern "C" fn(*const c_void, *const u16, i32, *const u16, i32) -> c_int;
+type GetAttribute = unsafe extern "C" fn(*const c_void, c_int, *mut Status) -> c_int;
 type GetVersion = unsafe extern "C" fn(*const c_void, *mut [u8; 4]);
 
 /// The functions of one version of the library.
@@ -28,8 +32,17 @@ struct Functions {
     open: Open,
     get_sort_key: GetSortKey,
     compare: Compare,
+    get_attribute: GetAttribute,
     get_version: GetVersion,
 }
+
+/// Attributes of a collator, and what they are where keys and comparison agree.
+const ATTRIBUTE_FRENCH: c_int = 0;
+const ATTRIBUTE_ALTERNATE: c_int = 1;
+const ATTRIBUTE_STRENGTH: c_int = 5;
+const VALUE_OFF: c_int = 16;
+const VALUE_NON_IGNORABLE: c_int = 21;
+const STRENGTH_QUATERNARY: c_int = 3;
 
 impl Functions {
     /// Of the library that is in the program; `None`: there is none.
@@ -53,6 +66,10 @@ impl Functions {
                 )?),
                 compare: std::mem::transmute::<*mut c_void, Compare>(symbol(
                     "ucol_strcoll",
+                    suffix,
+                )?),
+                get_attribute: std::mem::transmute::<*mut c_void, GetAttribute>(symbol(
+                    "ucol_getAttribute",
                     suffix,
                 )?),
                 get_version: std::mem::transmute::<*mut c_void, GetVersion>(symbol(
@@ -92,10 +109,13 @@ pub(super) fn open(locale: &CStr) -> Option<Box<dyn SortKeys>> {
     if status > 0 || collator.is_null() {
         return None;
     }
-    Some(Box::new(Collator {
+    let opened = Collator {
         functions,
         collator,
-    }))
+    };
+    opened
+        .has_keys()
+        .then(|| Box::new(opened) as Box<dyn SortKeys>)
 }
 
 impl SortKeys for Collator {
@@ -136,15 +156,33 @@ impl SortKeys for Collator {
         Ok(order.cmp(&0))
     }
 
+    /// As `u_versionToString` has it: at least two numbers, and no zeros behind them.
     fn version(&self) -> String {
         let mut version = [0; 4];
         // SAFETY: an open collator, and a place for its version.
         unsafe { (self.functions.get_version)(self.collator, &raw mut version) };
-        format!("{version:?}")
+        let last = version.iter().rposition(|number| *number != 0);
+        let count = last.map_or(0, |last| last + 1).max(2);
+        let numbers: Vec<String> = version[..count].iter().map(u8::to_string).collect();
+        numbers.join(".")
     }
 }
 
 impl Collator {
+    /// Whether its sort keys agree with its comparison.
+    fn has_keys(&self) -> bool {
+        let attribute = |number| {
+            let mut status = 0;
+            // SAFETY: an open collator, a number that each version of ICU has, and a place.
+            let value =
+                unsafe { (self.functions.get_attribute)(self.collator, number, &raw mut status) };
+            (status <= 0).then_some(value)
+        };
+        attribute(ATTRIBUTE_FRENCH) == Some(VALUE_OFF)
+            && attribute(ATTRIBUTE_ALTERNATE) == Some(VALUE_NON_IGNORABLE)
+            && attribute(ATTRIBUTE_STRENGTH).is_some_and(|strength| strength <= STRENGTH_QUATERNARY)
+    }
+
     /// Writes a text's sort key, as far as there is room. Returns its length with the zero byte at
     /// its end.
     fn get(&self, text: &[u16], key: &mut [u8]) -> Result<usize, EngineError> {

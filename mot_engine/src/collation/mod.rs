@@ -7,8 +7,9 @@
 //! Contract:
 //! - A collation is named by provider and locale, and looked up once in a process. It is never
 //!   freed: definitions, and what is decoded of them, refer to it.
-//! - A locale that the machine does not have is *missing*: it gives no bytes, and texts lie in the
-//!   order of their own. No scan may ask for an order then ([`Collation::is_missing`]).
+//! - A locale that the machine does not have, or that has no such bytes, is *missing*: it gives none,
+//!   and texts lie in the order of their own. No scan may ask for an order then
+//!   ([`Collation::is_missing`]).
 //! - All processes of a server must agree on what a locale gives. [`Collation::fingerprint`] is what
 //!   they compare: who enters keys into an index notes it there.
 
@@ -61,7 +62,7 @@ struct Entry {
 
 /// A locale that was looked for.
 struct Opened {
-    /// `None`: the machine does not have it.
+    /// `None`: the machine does not have it, or it gives no keys.
     keys: Option<Box<dyn SortKeys>>,
     fingerprint: u64,
 }
@@ -135,7 +136,13 @@ impl Collation {
         self.0.provider == Provider::IcuEqual && !self.is_missing()
     }
 
-    /// Whether this machine does not have the locale.
+    /// The library's name of its version of the locale; `None` of a missing one.
+    pub fn version(self) -> Option<String> {
+        let keys = self.opened().keys.as_ref();
+        keys.map(|keys| keys.version())
+    }
+
+    /// Whether this machine does not have the locale, or it gives no keys.
     pub fn is_missing(self) -> bool {
         self.opened().keys.is_none()
     }
@@ -220,12 +227,19 @@ const PROBES: [&str; 12] = [
     "\u{1e900}\u{10330}\u{2030}\t",
 ];
 
+/// Letters whose keys are looked at one by one: Latin, Greek and Cyrillic ones.
+const LETTERS: [std::ops::RangeInclusive<char>; 3] = [
+    '!'..='\u{17f}',
+    '\u{386}'..='\u{3ce}',
+    '\u{400}'..='\u{45f}',
+];
+
 /// Of a locale that is there; never 0.
 fn fingerprint(keys: &dyn SortKeys) -> u64 {
     let mut sum = crc32c::crc32c(keys.version().as_bytes());
-    for probe in PROBES {
+    let mut probe = |text: &str| {
         // Without memory the locale is as good as missing to this process: it differs from others.
-        let taken = keys.of(probe.as_bytes(), &mut |bytes| {
+        let taken = keys.of(text.as_bytes(), &mut |bytes| {
             sum = crc32c::crc32c_append(sum, bytes);
             sum = crc32c::crc32c_append(sum, &[0]);
             Ok(())
@@ -233,6 +247,10 @@ fn fingerprint(keys: &dyn SortKeys) -> u64 {
         if taken.is_err() {
             sum = !sum;
         }
+    };
+    PROBES.into_iter().for_each(&mut probe);
+    for letter in LETTERS.into_iter().flatten() {
+        probe(letter.encode_utf8(&mut [0; 4]));
     }
     u64::from(sum) << 1 | 1
 }

@@ -257,7 +257,10 @@ fn check_length(key: &KeyBuffer) -> Result<(), EngineError> {
     if key.is_too_long() {
         return Err(EngineError::KeyTooLong {
             bytes: key.len(),
-            max: KEY_BYTES_MAX,
+            max: match key.len() > COLLATED_KEY_BYTES_MAX {
+                true => COLLATED_KEY_BYTES_MAX,
+                false => KEY_BYTES_MAX,
+            },
         });
     }
     Ok(())

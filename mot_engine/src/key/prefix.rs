@@ -2,12 +2,9 @@
 //!
 //! Equal prefixes of equally many columns give equal numbers, in every process and after every restart; different ones hardly ever do.
 
-use super::body::BodyReader;
 use super::buffer::KeyBuffer;
-use super::computed;
-use super::definition::IndexDefinition;
-use super::encode::{KeyValue, encode_row_if_any, encode_value};
-use super::missing::value_of;
+use super::definition::{INDEX_COLUMNS_MAX, IndexDefinition};
+use super::encode::{encode_columns, none_if_too_long};
 use crate::errors::EngineError;
 
 /// The number of a prefix: its columns' encodings, one after the other.
@@ -17,33 +14,26 @@ pub fn prefix_number(columns: usize, prefix: &[u8]) -> u32 {
 }
 
 /// Calls `each` with the numbers of all prefixes of the key of the row with this `body`, from one column to all. `key` is free for use, and holds
-/// the whole key after. None for a row without a key ([`encode_row_if_any`]).
+/// the whole key after. None for a row without a key
+/// ([`super::encode_row_if_any`]).
 pub fn prefix_numbers(
     definition: &IndexDefinition,
     body: &[u8],
     key: &mut KeyBuffer,
     mut each: impl FnMut(u32) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
-    encode_row_if_any(definition, body, key)?;
+    let mut ends = [0; INDEX_COLUMNS_MAX];
+    let mut count = 0;
+    let encoded = encode_columns(definition, body, key, |end| {
+        ends[count] = end;
+        count += 1;
+    });
+    none_if_too_long(encoded, key)?;
     if key.is_empty() {
         return Ok(());
     }
-    if let Some(number) = definition.computed {
-        key.clear();
-        let entry = computed::entry_of(body, number)?.ok_or(EngineError::KeyNotComputed)?;
-        for (position, value) in entry.values(definition)?.enumerate() {
-            key.push(value)?;
-            each(prefix_number(position + 1, key.as_slice()))?;
-        }
-        return Ok(());
-    }
-    key.clear();
-    let mut reader = BodyReader::new(&definition.layout, body)?;
-    for (position, column) in definition.columns.iter().enumerate() {
-        let value = value_of(definition, column, &mut reader)?;
-        let value = value.map_or(KeyValue::Null, KeyValue::Bytes);
-        encode_value(column, value, key)?;
-        each(prefix_number(position + 1, key.as_slice()))?;
+    for (position, end) in ends[..count].iter().enumerate() {
+        each(prefix_number(position + 1, &key.as_slice()[..*end]))?;
     }
     Ok(())
 }

@@ -8,27 +8,34 @@
 //! Contract:
 //! - Rows come as the collation has the texts, then by the columns behind. Backward is exactly the
 //!   other way round.
-//! - What is read ahead is versions that a registered snapshot sees. To one that may not judge ahead
-//!   they are judged again when they are handed out.
+//! - A group's rows are held only for a registered snapshot that may judge ahead: what that sees stays
+//!   as it is. For another one a group is parted at once, by its entries, whoever sees their rows.
+//!   Each run's rows are judged when they are asked for, as in any scan.
 //! - A part whose rough columns are all fixed is handed out as it is read.
 
 use super::index_scan::IndexScan;
+use super::pending::{Coming, Pending};
 use super::range::KeyRange;
 use crate::clock::Snapshot;
 use crate::errors::EngineError;
 use crate::ids::Slot;
-use crate::key::{INDEX_COLUMNS_MAX, IndexDefinition, KeyBuffer, KeyColumn, encode_columns};
+use crate::index::append_slot;
+use crate::key::{
+    INDEX_COLUMNS_MAX, IndexDefinition, KeyBuffer, KeyColumn, encode_columns, none_if_too_long,
+};
 use crate::memory::Urgency;
-use crate::row::{self, VersionRef};
+use crate::row::VersionRef;
 use crate::session::Session;
-use crate::table::{IndexRef, TableRef};
+use crate::table::{EntryForm, IndexRef, TableRef};
 use mot_index::{Batch, Bound, Direction, Tree};
 use std::cmp::Ordering;
 
 /// Rows of a group that are held at a time.
 const GROUP_ROWS_MAX: usize = 256;
-/// Runs that are looked for between two looks at whether to go on.
-const RUNS_PER_LOOK: usize = 256;
+/// Parts that are begun, or looked for, between two looks at whether to go on.
+const PARTS_PER_LOOK: usize = 256;
+/// Comparisons between two such looks.
+const COMPARED_PER_LOOK: u32 = 4096;
 
 /// A scan through an index that orders texts only roughly. Reusable: `start` begins anew.
 #[derive(Default)]
@@ -48,6 +55,10 @@ pub struct GroupedScan {
     given: usize,
     /// The first row of the next group, if it was read.
     next: Option<(Slot, VersionRef)>,
+    /// All rows of the part were read.
+    is_over: bool,
+    /// Parts begun since somebody looked at whether to go on.
+    begun: usize,
     key: KeyBuffer,
 }
 
@@ -57,6 +68,9 @@ struct Part {
     range: KeyRange,
     fixed: usize,
 }
+
+/// Where the columns of a key end.
+type Ends = [u32; INDEX_COLUMNS_MAX];
 
 /// Rows whose keys lie side by side.
 #[derive(Default)]
@@ -113,25 +127,31 @@ impl GroupedScan {
         snapshot: &S,
     ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
         loop {
-            if let Some(row) = self.hand_out(session, snapshot)? {
-                return Ok(Some(row));
+            if let Some(row) = self.group.rows.get(self.given) {
+                self.given += 1;
+                return Ok(Some((row.slot, row.version)));
             }
-            let Some(column) = self.column else {
-                if let Some(row) = self.scan.next(session, snapshot)? {
-                    return Ok(Some(row));
+            let goes_on = match self.column {
+                None => {
+                    let row = self.scan.next(session, snapshot)?;
+                    if row.is_some() {
+                        return Ok(row);
+                    }
+                    false
                 }
-                match self.parts.pop() {
-                    Some(part) => self.begin_part(session, part)?,
-                    None => return Ok(None),
-                }
-                continue;
+                Some(column) => self.gather(session, snapshot, column)?,
             };
-            if !self.gather(session, snapshot, column)? {
-                match self.parts.pop() {
-                    Some(part) => self.begin_part(session, part)?,
-                    None => return Ok(None),
-                }
+            if goes_on {
+                continue;
             }
+            let Some(part) = self.parts.pop() else {
+                return Ok(None);
+            };
+            self.begun += 1;
+            if self.begun.is_multiple_of(PARTS_PER_LOOK) {
+                snapshot.between_groups();
+            }
+            self.begin_part(session, part)?;
         }
     }
 
@@ -142,38 +162,8 @@ impl GroupedScan {
         self.column = session.definition(index)?.rough_column(part.fixed);
         self.scan.start(table, index, &part.range, direction);
         self.part = part;
+        self.is_over = false;
         Ok(())
-    }
-
-    /// The next row of the group.
-    fn hand_out<S: Snapshot>(
-        &mut self,
-        session: &Session,
-        snapshot: &S,
-    ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
-        while let Some(row) = self.group.rows.get(self.given) {
-            self.given += 1;
-            if snapshot.may_judge_ahead() {
-                return Ok(Some((row.slot, row.version)));
-            }
-            let Some((table, index)) = self.place else {
-                break;
-            };
-            let _pin = session.local.pin();
-            let anchor = table.anchor(row.slot);
-            let seen = anchor.and_then(|anchor| row::visible(anchor, snapshot));
-            if let Some(version) = seen {
-                let definition = session.definition(index)?;
-                let is_of_group = {
-                    encode_columns(definition, version.body(), &mut self.key, |_| ())?;
-                    self.key.as_slice().starts_with(&self.group.prefix)
-                };
-                if is_of_group {
-                    return Ok(Some((row.slot, version)));
-                }
-            }
-        }
-        Ok(None)
     }
 
     /// Reads the next group and puts it in order, or parts it. False: the part has no more rows.
@@ -189,12 +179,23 @@ impl GroupedScan {
         let definition = session.definition(index)?;
         self.group.clear();
         self.given = 0;
+        if !snapshot.may_judge_ahead() {
+            let is_found = match self.next.take() {
+                Some(row) => self.group.take(definition, column, row, &mut self.key)?,
+                None => !self.is_over && self.find_group(session, snapshot, column)?,
+            };
+            if is_found {
+                self.split(session, snapshot, column)?;
+            }
+            return Ok(is_found);
+        }
         loop {
             let coming = match self.next.take() {
                 Some(row) => Some(row),
                 None => self.scan.next(session, snapshot)?,
             };
             let Some(coming) = coming else {
+                self.is_over = true;
                 break;
             };
             if self.group.rows.len() == GROUP_ROWS_MAX {
@@ -208,6 +209,47 @@ impl GroupedScan {
         let direction = self.direction.unwrap_or(Direction::Forward);
         self.group.sort(&definition.columns[column..], direction)?;
         Ok(!self.group.rows.is_empty())
+    }
+
+    /// Looks for the first group of the part by its entries, and takes nothing but what its keys begin
+    /// with. False: there is none.
+    fn find_group<S: Snapshot>(
+        &mut self,
+        session: &Session,
+        snapshot: &S,
+        column: usize,
+    ) -> Result<bool, EngineError> {
+        let Some(place) = self.place else {
+            return Ok(false);
+        };
+        let definition = session.definition(place.1)?;
+        let direction = self.direction.unwrap_or(Direction::Forward);
+        loop {
+            let pin = session.local.pin();
+            let Some((key, value)) = first_entry(session, place.1, &self.part.range, direction)
+            else {
+                return Ok(false);
+            };
+            let mut rows = Pending::default();
+            rows.push(place.0, value, 0)?;
+            while let Some(row) = rows.pop() {
+                let Some(ends) = columns_of(session, place.1, (&row, &key), &mut self.key)? else {
+                    continue;
+                };
+                self.group.begin(definition, column, &key, &ends);
+                return Ok(true);
+            }
+            drop(pin);
+            // Whatever row had this key, it has it no longer.
+            self.begun += 1;
+            if self.begun.is_multiple_of(PARTS_PER_LOOK) {
+                snapshot.between_groups();
+            }
+            self.part.range = self.part.range.beyond(&key, direction)?;
+            if self.part.range.is_nothing() {
+                return Ok(false);
+            }
+        }
     }
 
     /// Parts a group that is not read whole: its runs are scanned in their order, then the rest.
@@ -228,12 +270,13 @@ impl GroupedScan {
         let rest = whole.range.beyond(&prefix, direction)?;
         let range = whole.range.within(&prefix)?;
         let end = definition.columns[column].text_end();
-        let mut runs = Vec::new();
+        let mut runs: Vec<Vec<u8>> = Vec::new();
         let mut low = KeyRange::new();
         low.set_low(range.low().unwrap_or_default(), true)?;
-        while let Some(key) = first_key(session, index, &low)
+        while let Some((key, _)) = first_entry(session, index, &low, Direction::Forward)
             && range.contains(&key)
         {
+            reserve(&mut runs, 1)?;
             let text = key[prefix.len()..].iter().position(|byte| *byte == end);
             let length = match text {
                 Some(at) if !is_null => prefix.len() + at + 1,
@@ -244,11 +287,12 @@ impl GroupedScan {
             if low.is_nothing() {
                 break;
             }
-            if runs.len().is_multiple_of(RUNS_PER_LOOK) {
+            if runs.len().is_multiple_of(PARTS_PER_LOOK) {
                 snapshot.between_groups();
             }
         }
-        sort_runs(&definition.columns[column], start, &mut runs)?;
+        sort_runs((&definition.columns[column], start), &mut runs, snapshot)?;
+        reserve(&mut self.parts, runs.len() + 1)?;
         self.parts.push(Part {
             range: rest,
             fixed: whole.fixed,
@@ -275,6 +319,16 @@ impl Group {
         self.ends.clear();
     }
 
+    /// Notes what the keys of the group begin with; one of them is `key`, whose columns end there.
+    fn begin(&mut self, definition: &IndexDefinition, column: usize, key: &[u8], ends: &Ends) {
+        self.start = column.checked_sub(1).map_or(0, |last| ends[last] as usize);
+        let value = &key[self.start..ends[column] as usize];
+        let (length, is_null) = definition.columns[column].first_look(value);
+        self.is_null = is_null;
+        self.prefix.clear();
+        self.prefix.extend_from_slice(&key[..self.start + length]);
+    }
+
     /// Takes a row in, if it is of the group; the first one always is.
     fn take(
         &mut self,
@@ -284,7 +338,7 @@ impl Group {
         key: &mut KeyBuffer,
     ) -> Result<bool, EngineError> {
         let columns = &definition.columns[column..];
-        let mut ends = [0_u32; INDEX_COLUMNS_MAX];
+        let mut ends: Ends = [0; INDEX_COLUMNS_MAX];
         let mut count = 0;
         encode_columns(definition, version.body(), key, |end| {
             ends[count] = end as u32;
@@ -296,15 +350,15 @@ impl Group {
                 what: "a row that an index has led to has no key in it",
             });
         }
-        let mut start = column.checked_sub(1).map_or(0, |last| ends[last] as usize);
         if self.rows.is_empty() {
-            let (length, is_null) = columns[0].first_look(&key[start..ends[column] as usize]);
-            (self.start, self.is_null) = (start, is_null);
-            self.prefix.clear();
-            self.prefix.extend_from_slice(&key[..start + length]);
+            self.begin(definition, column, key, &ends);
         } else if !key.starts_with(&self.prefix) {
             return Ok(false);
         }
+        reserve(&mut self.bytes, key.len())?;
+        reserve(&mut self.ends, columns.len())?;
+        reserve(&mut self.rows, 1)?;
+        let mut start = self.start;
         for (column, end) in columns.iter().zip(&ends[column..]) {
             let piece = &key[start..*end as usize];
             self.bytes.extend_from_slice(&column.turned(piece));
@@ -351,9 +405,17 @@ impl Group {
 
 /// Puts the runs of one group in the order of an index forward. Each is what its keys begin with; a
 /// value of the column begins at `start`.
-fn sort_runs(column: &KeyColumn, start: usize, runs: &mut [Vec<u8>]) -> Result<(), EngineError> {
-    let mut failure = None;
+fn sort_runs<S: Snapshot>(
+    (column, start): (&KeyColumn, usize),
+    runs: &mut [Vec<u8>],
+    snapshot: &S,
+) -> Result<(), EngineError> {
+    let (mut compared, mut failure) = (0_u32, None);
     runs.sort_by(|left, right| {
+        compared = compared.wrapping_add(1);
+        if compared.is_multiple_of(COMPARED_PER_LOOK) {
+            snapshot.between_groups();
+        }
         let order = column.compare_encoded(&left[start..], &right[start..]);
         order.unwrap_or_else(|error| {
             failure = Some(error);
@@ -363,14 +425,60 @@ fn sort_runs(column: &KeyColumn, start: usize, runs: &mut [Vec<u8>]) -> Result<(
     failure.map_or(Ok(()), Err)
 }
 
-/// The first key of a range that has no upper end.
-fn first_key(session: &Session, index: IndexRef, range: &KeyRange) -> Option<Vec<u8>> {
+/// The first entry of a range in a direction: its key and value.
+fn first_entry(
+    session: &Session,
+    index: IndexRef,
+    range: &KeyRange,
+    direction: Direction,
+) -> Option<(Vec<u8>, u64)> {
     let _pin = session.local.pin();
     let memory = session.tree_memory(Urgency::Ordinary);
     // SAFETY: pinned.
     let tree = unsafe { Tree::new(&index.storage().root, &memory) };
     let mut batch = Batch::with_capacity(1);
-    let bound = range.low().map_or(Bound::Start, Bound::Included);
-    tree.scan_batch(bound, Direction::Forward, &mut batch);
-    (!batch.is_empty()).then(|| batch.get(0).0.to_vec())
+    let bound = match direction {
+        Direction::Forward => range.low().map_or(Bound::Start, Bound::Included),
+        Direction::Backward => range.high().map_or(Bound::End, Bound::Excluded),
+    };
+    tree.scan_batch(bound, direction, &mut batch);
+    let (key, value) = (!batch.is_empty()).then(|| batch.get(0))?;
+    range.contains(key).then(|| (key.to_vec(), value))
+}
+
+/// Where the columns of an entry's key end: as in whichever state of its row has the key. `None`: no
+/// state has. Pinned.
+fn columns_of(
+    session: &Session,
+    index: IndexRef,
+    (row, entry): (&Coming, &[u8]),
+    key: &mut KeyBuffer,
+) -> Result<Option<Ends>, EngineError> {
+    let definition = session.definition(index)?;
+    let mut at = row.anchor.head().version();
+    while let Some(version) = at {
+        at = version.next();
+        if version.is_lock() || version.is_tombstone() {
+            continue;
+        }
+        let mut ends: Ends = [0; INDEX_COLUMNS_MAX];
+        let mut count = 0;
+        let encoded = encode_columns(definition, version.body(), key, |end| {
+            ends[count] = end as u32;
+            count += 1;
+        });
+        let has_null = none_if_too_long(encoded, key)?.0;
+        if index.form(has_null) == EntryForm::Suffixed {
+            append_slot(key, row.slot)?;
+        }
+        if count == definition.columns.len() && key.as_slice() == entry {
+            return Ok(Some(ends));
+        }
+    }
+    Ok(None)
+}
+
+fn reserve<T>(of: &mut Vec<T>, more: usize) -> Result<(), EngineError> {
+    of.try_reserve(more)
+        .map_err(|_| EngineError::OutOfProcessMemory)
 }

@@ -2,7 +2,7 @@
 //!
 //! The catalog is read once for each collation, and again when its rows change.
 use crate::pg::local::ProcessLocal;
-use crate::pg::version;
+use crate::pg::version::{self, LocaleRow};
 use mot_engine::collation::{Collation, Provider, compares_bytes};
 use pgrx::pg_guard;
 use pgrx::pg_sys;
@@ -102,9 +102,15 @@ fn look_up(collation: pg_sys::Oid) -> TextOrder {
         _ => return TextOrder::Bytes,
     };
     match Collation::named(provider, &row.locale) {
-        Ok(named) if !named.is_missing() => TextOrder::Collated(named),
+        Ok(named) if !named.is_missing() && is_of_server(named, &row) => TextOrder::Collated(named),
         _ => TextOrder::Other,
     }
+}
+
+/// Whether the library that gives keys is the one with which the server compares: another module may
+/// have brought another version of ICU into this process.
+fn is_of_server(collation: Collation, row: &LocaleRow) -> bool {
+    row.provider != pg_sys::COLLPROVIDER_ICU || collation.version() == version::actual_version(row)
 }
 
 fn is_utf8() -> bool {

@@ -7,8 +7,11 @@ mod aggregated_scan;
 mod costs;
 mod filtered_scan;
 mod index_order;
+mod shown_method;
 mod unique_proof;
 mod workers;
+
+pub use shown_method::show_as_btree;
 
 use crate::pg::local::ProcessLocal;
 use crate::plan_nodes;

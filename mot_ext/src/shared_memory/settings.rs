@@ -62,6 +62,7 @@ pub static ADOPT_SYSTEM_IDENTIFIER: GucSetting<Option<CString>> =
     GucSetting::<Option<CString>>::new(None);
 pub static COMPILED_STATEMENTS: GucSetting<CompiledStatements> =
     GucSetting::<CompiledStatements>::new(CompiledStatements::On);
+pub static SHOW_INDEXES_AS_BTREE: GucSetting<bool> = GucSetting::<bool>::new(true);
 pub static CHECKPOINT_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(2);
 pub static CHECKPOINT_BANDWIDTH_KB: GucSetting<i32> = GucSetting::<i32>::new(0);
 pub static CHECKPOINT_RETAIN: GucSetting<i32> = GucSetting::<i32>::new(2);
@@ -88,6 +89,14 @@ pub fn init() {
         c"Runs simple statements on memory-optimized tables without the general executor.",
         c"\"on\" compiles a plan when it is used again, \"always\" at first use; \"off\" sends every statement through the general executor, every condition and every aggregate. The result is the same.",
         &COMPILED_STATEMENTS,
+        GucContext::Userset,
+        plain,
+    );
+    GucRegistry::define_bool_guc(
+        c"mot.show_indexes_as_btree",
+        c"Queries over the catalogs find indexes of memory-optimized tables as btrees.",
+        c"Programs look an index's access method up, and know what to do with a btree.",
+        &SHOW_INDEXES_AS_BTREE,
         GucContext::Userset,
         plain,
     );

@@ -110,6 +110,10 @@ pub(super) fn encode_bytes(
         KeyKind::Interval => encode_interval(exactly(bytes)?, key),
         KeyKind::Text | KeyKind::Bpchar | KeyKind::Name => {
             let string = string_of(kind, bytes)?;
+            if collation.is_some_and(|collation| !collation.equates()) {
+                // Before the library looks at what can only be refused.
+                refuse_overlong(string.len(), key)?;
+            }
             push_collation(collation, string, key)?;
             if collation.is_some_and(Collation::equates) {
                 return Ok(());

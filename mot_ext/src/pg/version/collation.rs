@@ -1,7 +1,7 @@
 //! What the catalog says of a collation's locale.
 use crate::pg::text;
 use pgrx::pg_sys;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString, c_char};
 
 /// A collation's provider and locale.
 pub struct LocaleRow {
@@ -65,6 +65,24 @@ pub fn locale_of(collation: pg_sys::Oid) -> Option<LocaleRow> {
             DATABASE.read(database)
         }
         collation => COLLATION.read(collation),
+    }
+}
+
+unsafe extern "C-unwind" {
+    /// The version of a provider's locale that the server has; NULL for none. May raise.
+    fn get_collation_actual_version(provider: c_char, locale: *const c_char) -> *mut c_char;
+}
+
+/// The version of a collation's locale that the server's own library has.
+#[allow(ffi_unwind_calls)]
+pub fn actual_version(row: &LocaleRow) -> Option<String> {
+    let locale = CString::new(&*row.locale).ok()?;
+    // SAFETY: one guarded call; what it gives is a string of this memory context, or NULL.
+    unsafe {
+        let version = pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            get_collation_actual_version(row.provider as c_char, locale.as_ptr())
+        });
+        (!version.is_null()).then(|| text::from_c(version))
     }
 }
 

@@ -10,6 +10,7 @@ pub mod index_am;
 mod planner;
 mod process;
 pub mod table_am;
+pub mod tree;
 
 pub use catalog::*;
 pub use collation::*;

@@ -1,0 +1,56 @@
+-- Indexes of memory-optimized tables are btrees to programs that look their access method up. Heap says the same.
+\set VERBOSITY terse
+SET mot.show_indexes_as_btree = on;
+CREATE SCHEMA shown_heap;
+CREATE SCHEMA shown_mot;
+SET client_min_messages = warning;
+SET search_path = shown_heap;
+\set tables 'CREATE TABLE " USING mot_index " (id int PRIMARY KEY, a text, b int, UNIQUE (a, b), EXCLUDE USING btree (b WITH =) DEFERRABLE); CREATE INDEX a_desc ON " USING mot_index " (a DESC, (b || '' USING mot_index '')) WHERE b > 0; CREATE UNIQUE INDEX " ON x USING mot_index " ON " USING mot_index " (b) INCLUDE (a); CREATE TABLE parent (id int, n int) PARTITION BY LIST (id); CREATE TABLE part PARTITION OF parent FOR VALUES IN (1); CREATE INDEX parted ON parent (n);'
+:tables
+SET search_path = shown_mot;
+SET default_table_access_method = mot;
+:tables
+RESET default_table_access_method;
+RESET search_path;
+CREATE FUNCTION on_both(query text) RETURNS TABLE (on_heap text, is_same bool) LANGUAGE plpgsql AS $$
+DECLARE mot text;
+BEGIN
+  EXECUTE format('SELECT string_agg(q::text, E''\n'') FROM (%s) q', replace(query, 'NAMESPACE', '''shown_heap''::regnamespace')) INTO on_heap;
+  EXECUTE format('SELECT string_agg(q::text, E''\n'') FROM (%s) q', replace(query, 'NAMESPACE', '''shown_mot''::regnamespace')) INTO mot;
+  is_same := replace(on_heap, 'shown_heap', 'shown_mot') = mot;
+  IF NOT is_same THEN on_heap := on_heap || E'\nmot:\n' || coalesce(mot, 'nothing'); END IF;
+  RETURN NEXT;
+END $$;
+\pset format unaligned
+\pset tuples_only on
+-- as Django, pgJDBC, TypeORM, SQLAlchemy and psql ask
+SELECT * FROM on_both($$SELECT c.relname::text, am.amname FROM pg_class c LEFT JOIN pg_am am ON am.oid = c.relam WHERE c.relnamespace = NAMESPACE AND c.relkind = 'i' ORDER BY c.relname::text COLLATE "C"$$);
+SELECT * FROM on_both($$SELECT c.relname::text, (SELECT amname FROM pg_catalog.pg_am WHERE oid = c.relam) AS method FROM pg_class c WHERE c.relnamespace = NAMESPACE AND c.relkind = 'i' AND EXISTS (SELECT FROM pg_am a WHERE a.oid = c.relam AND a.amname = 'btree') ORDER BY 1$$);
+SELECT * FROM on_both($$WITH m AS MATERIALIZED (SELECT am.oid, am.amname FROM pg_am am, pg_namespace n WHERE n.nspname = 'pg_catalog') SELECT m.amname, count(*) FROM m JOIN pg_class c ON c.relam = m.oid WHERE c.relnamespace = NAMESPACE AND c.relkind = 'i' GROUP BY m.amname HAVING m.amname <> 'x' ORDER BY m.amname$$);
+SELECT * FROM on_both($$SELECT CASE am.amname WHEN 'btree' THEN CASE i.indoption[0] & 1 WHEN 1 THEN 'D' ELSE 'A' END END, pg_get_indexdef(i.indexrelid, 1, false), pg_index_column_has_property(i.indexrelid, 1, 'desc') FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am am ON c.relam = am.oid WHERE c.relnamespace = NAMESPACE AND c.relkind = 'i' ORDER BY c.relname::text COLLATE "C"$$);
+SELECT * FROM on_both($$SELECT indexname::text, indexdef FROM pg_indexes WHERE schemaname = NAMESPACE::text ORDER BY indexname::text COLLATE "C"$$);
+SELECT * FROM on_both($$SELECT conname::text, pg_get_constraintdef(oid), pg_get_constraintdef(oid, true) FROM pg_constraint WHERE connamespace = NAMESPACE ORDER BY conname::text COLLATE "C"$$);
+SELECT * FROM on_both($$SELECT DISTINCT ON (a.amname) a.amname, a.amtype FROM pg_am a RIGHT JOIN pg_class c ON c.relam = a.oid WHERE c.relnamespace = NAMESPACE AND c.relkind IN ('i', 'p') ORDER BY a.amname, c.relname::text COLLATE "C"$$);
+-- what a definition says makes the same index again
+DO $$ DECLARE made text;
+BEGIN
+  SELECT pg_get_indexdef('shown_mot.a_desc'::regclass) INTO made;
+  DROP INDEX shown_mot.a_desc;
+  EXECUTE made;
+  ASSERT made = pg_get_indexdef('shown_mot.a_desc'::regclass) AND made LIKE '% USING btree %';
+END $$;
+PREPARE methods AS SELECT am.amname FROM pg_class c JOIN pg_am am ON am.oid = c.relam WHERE c.oid = 'shown_mot.a_desc'::regclass;
+EXECUTE methods;
+CREATE VIEW shown_mot.methods AS SELECT c.relname, am.amname FROM pg_class c JOIN pg_am am ON am.oid = c.relam WHERE c.relname = 'a_desc' AND c.relnamespace = 'shown_mot'::regnamespace;
+SELECT * FROM shown_mot.methods;
+SELECT pg_get_viewdef('shown_mot.methods') ~ 'CASE';
+\d shown_mot.part
+-- which access methods there are, system columns, and the catalog itself
+SELECT amname FROM pg_am WHERE amname IN ('btree', 'mot', 'mot_index') ORDER BY amname;
+SELECT am.tableoid::regclass, am.amname FROM pg_class c JOIN pg_am am ON am.oid = c.relam WHERE c.oid = 'shown_mot.a_desc'::regclass;
+SELECT (am).amname FROM pg_class c JOIN pg_am am ON am.oid = c.relam WHERE c.oid = 'shown_mot.a_desc'::regclass;
+SET mot.show_indexes_as_btree = off;
+SELECT am.amname, pg_get_indexdef(c.oid) FROM pg_class c JOIN pg_am am ON am.oid = c.relam WHERE c.oid = 'shown_mot.a_desc'::regclass;
+SET mot.show_indexes_as_btree = on;
+DROP FUNCTION on_both;
+DROP SCHEMA shown_heap, shown_mot CASCADE;
