@@ -56,6 +56,6 @@ pub use scan::{Direction, GROUP_ROWS_MAX, IndexScan, KeyRange, RowScan, SharedRo
 pub use session::{Session, StateAt, Upon};
 pub use table::{IndexRef, Persistence, TableRef, Walk};
 pub use transaction::{
-    ALIAS_BITS, Alias, BesideKeys, Entered, Locked, Log, NAMED_BY_ORDINAL, OwnRow, Transaction,
-    Written,
+    ALIAS_BITS, Alias, BesideKeys, Entered, Locked, Log, NAMED_BY_ORDINAL, OwnRow, Reforms,
+    Standing, Transaction, Written,
 };
