@@ -227,6 +227,12 @@ REINDEX TABLE CONCURRENTLY of_mot.beside;
 REINDEX TABLE CONCURRENTLY of_heap.beside;
 SELECT same($$SELECT * FROM indexes()$$);
 SELECT same($$SELECT b FROM beside WHERE lower(b) > 'row' AND a > 0 ORDER BY lower(b) DESC$$);
+-- rows have keys of the indexes that there are, however often these are rebuilt
+REINDEX INDEX CONCURRENTLY of_mot.beside_u;
+SELECT row_bytes AS once FROM mot.stat_tables WHERE relid = 'of_mot.beside'::regclass \gset
+REINDEX INDEX CONCURRENTLY of_mot.beside_u;
+REINDEX INDEX CONCURRENTLY of_mot.beside_u;
+SELECT row_bytes - :once AS more FROM mot.stat_tables WHERE relid = 'of_mot.beside'::regclass;
 -- what cannot be made is left invalid, and cured
 SELECT same($$DROP INDEX beside_u$$);
 SELECT same($$INSERT INTO beside VALUES (12, 'ROW 2')$$);

@@ -129,7 +129,7 @@ impl Server {
 
     /// The rows that would get another tail, with it.
     fn lacking(&self, slots: impl Iterator<Item = Slot>) -> Reforms {
-        let mut reforms = Reforms::new(NUMBER);
+        let mut reforms = Reforms::new(NUMBER, Vec::new());
         for slot in slots {
             let standing = self.s.standing(&reader(&self.world), self.table, slot);
             let Standing::Committed(seen) = standing else {
@@ -336,6 +336,33 @@ fn a_row_with_unfinished_work_is_left() {
     let now = server.current(slot).unwrap();
     server.change(&mut open, slot, now, &formed(new_row(1, 7)));
     server.commit(open);
+    assert_eq!(server.recovers(None, &server.wal.records), server.bodies());
+}
+
+#[test]
+fn entries_of_indexes_that_are_gone_go() {
+    const GONE: u32 = 498;
+    const KEPT: u32 = 499;
+    let mut server = Server::new();
+    let mut tail = Tail::default();
+    tail.leave_out(GONE).unwrap();
+    tail.leave_out(KEPT).unwrap();
+    let mut new = Vec::new();
+    tail.append_to(&body(new_row(1, 1)), &mut new).unwrap();
+    let slot = server.insert(&new);
+    let seen = server.current(slot).unwrap();
+    let mut wanted = Tail::default();
+    wanted.take_some(seen.body(), &[KEPT]).unwrap();
+    wanted.leave_out(NUMBER).unwrap();
+    let mut reforms = Reforms::new(NUMBER, vec![KEPT]);
+    reforms.add(slot, seen, &wanted).unwrap();
+    server.put(&mut reforms);
+    assert_eq!(reforms.take_left().count(), 0);
+    let now = server.current(slot).unwrap();
+    assert_eq!(now.body().len(), seen.body().len());
+    let mut left = Tail::default();
+    left.take_some(now.body(), &[GONE]).unwrap();
+    assert_eq!(left.bytes(), 0);
     assert_eq!(server.recovers(None, &server.wal.records), server.bodies());
 }
 

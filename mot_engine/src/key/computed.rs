@@ -168,11 +168,20 @@ impl Tail {
 
     /// Begins anew with the entries that a body has, but for that of one index.
     pub fn take_others(&mut self, body: &[u8], number: u32) -> Result<(), EngineError> {
+        self.take_if(body, |of| of != number)
+    }
+
+    /// Begins anew with the entries that a body has of some indexes.
+    pub fn take_some(&mut self, body: &[u8], numbers: &[u32]) -> Result<(), EngineError> {
+        self.take_if(body, |of| numbers.contains(&of))
+    }
+
+    fn take_if(&mut self, body: &[u8], is_meant: impl Fn(u32) -> bool) -> Result<(), EngineError> {
         self.clear();
         let mut rest = entries(body)?;
         while !rest.is_empty() {
             let (of, _, behind) = Entry::split(rest)?;
-            if of != number {
+            if is_meant(of) {
                 self.push(&rest[..rest.len() - behind.len()])?;
             }
             rest = behind;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! record = magic u16, version u8 = 5, kind u8 = 4, varint table id, u32 the index's number,
+//!          varint how many, u32 the number of each other index whose entries stay,
 //!          then for each row, in ascending order:
 //!   row: varint slot - previous slot - 1 (first: slot), varint ordinal, u32 checksum,
 //!        varint length, the entry of the row's tail without the number
@@ -40,14 +41,23 @@ pub(crate) struct KeysWriter {
 }
 
 impl KeysWriter {
-    /// Begins a record.
-    pub(crate) fn begin(&mut self, table: TableId, number: u32) -> Result<(), EngineError> {
+    /// Begins a record. Of other indexes than `kept` the rows' entries go.
+    pub(crate) fn begin(
+        &mut self,
+        table: TableId,
+        number: u32,
+        kept: &[u32],
+    ) -> Result<(), EngineError> {
         self.bytes.clear();
         self.next = 0;
-        self.reserve(0)?;
+        self.reserve(size_of_val(kept))?;
         put_header(&mut self.bytes, RecordKind::Keys);
         put(&mut self.bytes, table.0);
         self.bytes.extend_from_slice(&number.to_le_bytes());
+        put(&mut self.bytes, kept.len() as u64);
+        for number in kept {
+            self.bytes.extend_from_slice(&number.to_le_bytes());
+        }
         Ok(())
     }
 
@@ -84,18 +94,31 @@ pub struct KeysReader<'a> {
     pub table: TableId,
     /// The index's number in their tails.
     pub number: u32,
+    /// The numbers of other indexes whose entries stay.
+    kept: &'a [u8],
     next: u64,
 }
 
 impl<'a> KeysReader<'a> {
     pub(super) fn new(body: &'a [u8]) -> Result<Self, EngineError> {
         let mut cursor = Cursor::new(body);
+        let table = TableId(cursor.varint()?);
+        let number = cursor.u32()?;
+        let bytes = cursor.length()?.checked_mul(size_of::<u32>());
+        let kept = cursor.take(bytes.unwrap_or(usize::MAX))?;
         Ok(KeysReader {
-            table: TableId(cursor.varint()?),
-            number: cursor.u32()?,
             cursor,
+            table,
+            number,
+            kept,
             next: 0,
         })
+    }
+
+    /// The numbers of other indexes whose entries stay.
+    pub fn kept(&self) -> impl Iterator<Item = u32> + use<'a> {
+        let (numbers, _) = self.kept.as_chunks();
+        numbers.iter().map(|number| u32::from_le_bytes(*number))
     }
 
     fn read(&mut self) -> Result<RowKey<'a>, EngineError> {
@@ -167,12 +190,16 @@ mod tests {
     fn golden_bytes_of_keys() {
         let rows = [key(0, 7, &[1, 0, 2]), key(1, 0, &[]), key(300, 8191, &[9])];
         let mut writer = KeysWriter::default();
-        writer.begin(TableId(300), 0x0102_0304).expect("memory");
+        let kept = [7, 0x0102_0304 - 1];
+        writer
+            .begin(TableId(300), 0x0102_0304, &kept)
+            .expect("memory");
         for row in rows {
             writer.add(row).expect("memory");
         }
         let expected = [
             &[0x4C, 0x4D, 5, 4, 0xAC, 2, 4, 3, 2, 1][..],
+            &[2, 7, 0, 0, 0, 3, 3, 2, 1],
             &[0, 7, 1, 2, 3, 4, 3, 1, 0, 2],
             &[0, 0, 1, 2, 3, 4, 0],
             &[0xAA, 2, 0xFF, 0x3F, 1, 2, 3, 4, 1, 9],
@@ -180,6 +207,10 @@ mod tests {
         let mut record = expected.concat();
         assert_eq!(writer.record(), record);
         assert_eq!(read(&record), (rows.to_vec(), true));
+        let Ok(Record::Keys(reader)) = Record::parse(&record) else {
+            panic!("keys")
+        };
+        assert!(reader.kept().eq(kept));
         assert_eq!(
             describe(&record),
             "keys of 3 rows of table 300 in index 16909060"
@@ -193,7 +224,7 @@ mod tests {
     /// Any bytes end, in rows or an error.
     #[test]
     fn damage_is_an_error() {
-        let start = [0x4C, 0x4D, 5, 4, 5, 0, 0, 0, 0];
+        let start = [0x4C, 0x4D, 5, 4, 5, 0, 0, 0, 0, 0];
         for wrong in [
             &[0][..],
             &[0, 0, 1, 2, 3],
@@ -205,5 +236,6 @@ mod tests {
             assert!(!read(&record).1, "{wrong:?}");
         }
         assert!(!read(&start[..start.len() - 1]).1);
+        assert!(!read(&[0x4C, 0x4D, 5, 4, 5, 0, 0, 0, 0, 2, 1, 0, 0, 0, 2, 0, 0]).1);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A row's computed keys lie behind it (`key/computed.rs`), and an index may come after the row.
 //! Then its newest committed state gets another *image*: the same columns, transaction, command,
-//! ordinal and LSN, with one entry more. It is no change of the row. Nobody's snapshot sees
+//! ordinal and LSN, with one entry more, and without those of indexes that are gone. It is no
+//! change of the row. Nobody's snapshot sees
 //! anything else, nobody is refused for it (40001), and no transaction decides about it: an entry
 //! of an index that is not made after all is in nobody's way.
 //!
@@ -86,6 +87,8 @@ pub enum Standing {
 pub struct Reforms {
     /// The index's number in rows' tails.
     number: u32,
+    /// The numbers of others whose entries stay.
+    kept: Vec<u32>,
     rows: Vec<Row>,
     bodies: Vec<u8>,
     record: KeysWriter,
@@ -104,10 +107,11 @@ struct Row {
 }
 
 impl Reforms {
-    /// None yet.
-    pub fn new(number: u32) -> Reforms {
+    /// None yet. Tails are to have entries of `kept`, and no others but the index's.
+    pub fn new(number: u32, kept: Vec<u32>) -> Reforms {
         Reforms {
             number,
+            kept,
             rows: Vec::new(),
             bodies: Vec::new(),
             record: KeysWriter::default(),
@@ -118,6 +122,7 @@ impl Reforms {
     /// the index's. Rows come in ascending order. What keeps the state valid does so until the
     /// rows are put in place.
     pub fn add(&mut self, slot: Slot, seen: VersionRef, tail: &Tail) -> Result<(), EngineError> {
+        debug_assert!(!self.kept.contains(&self.number));
         let entry = tail.last(self.number)?.len();
         self.rows
             .try_reserve(1)
@@ -205,6 +210,17 @@ impl<N: Fn() -> Xid> Drop for Reforming<'_, N> {
 }
 
 impl Session {
+    /// The numbers in rows' tails of all indexes that a table has in memory, dropped ones included
+    /// until they are gone for good.
+    pub fn computed_numbers(&self, table: TableRef) -> Result<Vec<u32>, EngineError> {
+        let _pin = self.local.pin();
+        let mut numbers = Vec::new();
+        for index in table.all_indexes() {
+            numbers.extend(self.definition(index)?.computed);
+        }
+        Ok(numbers)
+    }
+
     /// What a row is at this moment. What is given is kept as the newest state is.
     pub fn standing(&self, clock: &impl Clock, table: TableRef, slot: Slot) -> Standing {
         let _pin = self.local.pin();
@@ -318,7 +334,7 @@ impl Made<'_> {
 
     fn describe(&mut self, table: TableRef) -> Result<(), EngineError> {
         let rows = &mut *self.rows;
-        rows.record.begin(table.id(), rows.number)?;
+        rows.record.begin(table.id(), rows.number, &rows.kept)?;
         for row in rows.rows.iter().filter(|row| !row.is_left) {
             rows.record.add(RowKey {
                 slot: row.slot,

@@ -40,7 +40,10 @@ pub unsafe fn put_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relation)
     let Some(mut rows) = rows else {
         return;
     };
-    let mut reforms = Reforms::new(rows.number);
+    // SAFETY: the caller's table.
+    let kept = unsafe { rows.other_numbers(table) };
+    rows.kept = Some(kept.clone());
+    let mut reforms = Reforms::new(rows.number, kept);
     let end = rows.storage.slots_end().0;
     for row in (0..end).map(Slot) {
         rows.put_key(row, &mut reforms);
@@ -167,6 +170,8 @@ struct Rows {
     storage: TableRef,
     /// The index's number in rows' tails.
     number: u32,
+    /// The numbers of the indexes whose entries stay; `None`: of all others.
+    kept: Option<Vec<u32>>,
     evaluator: Evaluator,
     /// The row whose keys are computed.
     slot: *mut pg_sys::TupleTableSlot,
@@ -191,12 +196,34 @@ impl Rows {
             Some(Rows {
                 storage,
                 number: (*index).rd_id.to_u32(),
+                kept: None,
                 evaluator: Evaluator::of_index(table, index),
                 slot: pg_sys::MakeSingleTupleTableSlot((*table).rd_att, kind),
                 table: (*table).rd_id,
                 old: Vec::new(),
             })
         }
+    }
+
+    /// The numbers of the table's other indexes: all that the catalog has, and all that are in
+    /// memory, for a rollback may bring them back. Entries of others are of no use, and REINDEX
+    /// CONCURRENTLY leaves one each time.
+    ///
+    /// # Safety
+    /// The walk's table, which is open and locked.
+    unsafe fn other_numbers(&self, table: pg_sys::Relation) -> Vec<u32> {
+        let mut numbers = or_raise(session::session().computed_numbers(self.storage));
+        // SAFETY: the caller's table; the list is core's copy.
+        unsafe {
+            let list = pg_sys::RelationGetIndexList(table);
+            let oids = pgrx::PgList::<pg_sys::Oid>::from_pg(list);
+            numbers.extend(oids.iter_oid().map(pg_sys::Oid::to_u32));
+            pg_sys::list_free(list);
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.retain(|number| *number != self.number);
+        numbers
     }
 
     fn close(self) {
@@ -244,7 +271,11 @@ impl Rows {
         self.old.resize(STAMP_BYTES, 0);
         self.old.extend_from_slice(seen.body());
         let body = &self.old[STAMP_BYTES..];
-        or_raise(self.evaluator.tail.take_others(body, self.number));
+        let tail = &mut self.evaluator.tail;
+        or_raise(match &self.kept {
+            Some(kept) => tail.take_some(body, kept),
+            None => tail.take_others(body, self.number),
+        });
         let mut tuple = pg_sys::HeapTupleData {
             t_len: (STAMP_BYTES + without_tail(body).len()) as u32,
             t_data: self.old.as_mut_ptr().cast(),

@@ -31,6 +31,7 @@ impl Replayer {
             return Ok(());
         };
         let number = keys.number;
+        let kept: Vec<u32> = keys.kept().collect();
         // A replay may begin behind the index.
         let is_there = has_index(session, table, number)?;
         let _reforming = Reforming::begin(table, self.next_xid);
@@ -44,7 +45,7 @@ impl Replayer {
             let Some((anchor, seen)) = state else {
                 continue;
             };
-            tail.take_others(seen.body(), number)?;
+            tail.take_some(seen.body(), &kept)?;
             tail.put(number, key.entry)?;
             let mut image = seen;
             if !tail.is_last_in(seen.body(), number)? {
