@@ -205,15 +205,76 @@ CREATE TABLE of_mot.long (a text);
 CREATE INDEX ON of_mot.long ((a || a));
 INSERT INTO of_mot.long VALUES (repeat('a', 1000));
 INSERT INTO of_mot.long VALUES (repeat('a', 2000));
--- beside writers: where there are no rows
-SELECT same($$CREATE TABLE beside (a int)$$);
+-- beside writers: where there are no rows, and where there are
+SELECT same($$CREATE TABLE beside (a int, b text)$$);
 CREATE INDEX CONCURRENTLY beside_a ON of_mot.beside ((a + 1)) WHERE a > 0;
-INSERT INTO of_mot.beside SELECT generate_series(-5, 5);
-SELECT a FROM of_mot.beside WHERE a + 1 > 4 AND a > 0;
+CREATE INDEX CONCURRENTLY beside_a ON of_heap.beside ((a + 1)) WHERE a > 0;
+SELECT same($$INSERT INTO beside SELECT g, 'Row ' || g FROM generate_series(-5, 5) g$$);
+SELECT same($$SELECT a FROM beside WHERE a + 1 > 4 AND a > 0$$);
 CREATE INDEX CONCURRENTLY beside_b ON of_mot.beside ((a - 1));
+CREATE INDEX CONCURRENTLY beside_b ON of_heap.beside ((a - 1));
 REINDEX INDEX CONCURRENTLY of_mot.beside_a;
-SELECT relname FROM pg_class WHERE relname LIKE 'beside%' AND relkind = 'i' ORDER BY 1;
+CREATE UNIQUE INDEX CONCURRENTLY beside_u ON of_mot.beside (lower(b)) WHERE a > 0;
+CREATE UNIQUE INDEX CONCURRENTLY beside_u ON of_heap.beside (lower(b)) WHERE a > 0;
+CREATE FUNCTION indexes() RETURNS TABLE (name text, is_ready bool, is_valid bool) LANGUAGE sql AS $$
+  SELECT i.relname::text, indisready, indisvalid FROM pg_index JOIN pg_class i ON i.oid = indexrelid WHERE indrelid = to_regclass('beside') ORDER BY 1 $$;
+SELECT same($$SELECT * FROM indexes()$$);
+SELECT same($$INSERT INTO beside VALUES (6, 'ROW 1')$$);
+SELECT same($$INSERT INTO beside VALUES (-6, 'ROW 1')$$);
+SELECT same($$INSERT INTO beside VALUES (7, 'ROW 1') ON CONFLICT (lower(b)) WHERE a > 0 DO UPDATE SET a = 11$$);
+SELECT same($$SELECT a FROM beside WHERE a - 1 BETWEEN 0 AND 20 ORDER BY a - 1$$);
+REINDEX TABLE CONCURRENTLY of_mot.beside;
+REINDEX TABLE CONCURRENTLY of_heap.beside;
+SELECT same($$SELECT * FROM indexes()$$);
+SELECT same($$SELECT b FROM beside WHERE lower(b) > 'row' AND a > 0 ORDER BY lower(b) DESC$$);
+-- rows have keys of the indexes that there are, however often these are rebuilt
+REINDEX INDEX CONCURRENTLY of_mot.beside_u;
+SELECT row_bytes AS once FROM mot.stat_tables WHERE relid = 'of_mot.beside'::regclass \gset
+REINDEX INDEX CONCURRENTLY of_mot.beside_u;
+REINDEX INDEX CONCURRENTLY of_mot.beside_u;
+SELECT row_bytes - :once AS more FROM mot.stat_tables WHERE relid = 'of_mot.beside'::regclass;
+-- what cannot be made is left invalid, and cured
+SELECT same($$DROP INDEX beside_u$$);
+SELECT same($$INSERT INTO beside VALUES (12, 'ROW 2')$$);
+CREATE UNIQUE INDEX CONCURRENTLY beside_u ON of_mot.beside (lower(b)) WHERE a > 0;
+CREATE UNIQUE INDEX CONCURRENTLY beside_u ON of_heap.beside (lower(b)) WHERE a > 0;
+SELECT same($$SELECT * FROM indexes()$$);
+CREATE INDEX CONCURRENTLY beside_d ON of_mot.beside ((10 / a));
+CREATE INDEX CONCURRENTLY beside_d ON of_heap.beside ((10 / a));
+SELECT same($$SELECT * FROM indexes()$$);
+SELECT same($$INSERT INTO beside VALUES (13, 'ROW 2')$$);
+SELECT same($$DELETE FROM beside WHERE a IN (0, 12, 13)$$);
+REINDEX INDEX CONCURRENTLY of_mot.beside_u;
+REINDEX INDEX CONCURRENTLY of_heap.beside_u;
+SELECT same($$REINDEX INDEX beside_d$$);
+SELECT same($$SELECT * FROM indexes()$$);
+SELECT same($$SELECT a FROM beside WHERE 10 / a = 2$$);
+SELECT same($$INSERT INTO beside VALUES (12, 'ROW 2')$$);
 SELECT mot.check('of_mot.beside') IS NOT NULL;
+-- rows of this transaction, and of its savepoints, beside rows of before
+BEGIN;
+SELECT same($$INSERT INTO beside VALUES (20, 'own'), (21, 'own, changed')$$);
+SAVEPOINT s;
+SELECT same($$UPDATE beside SET a = a + 10 WHERE a IN (1, 21)$$);
+SELECT same($$CREATE INDEX beside_o ON beside ((a * 2))$$);
+SELECT same($$SELECT a FROM beside WHERE a * 2 > 20 ORDER BY a * 2$$);
+ROLLBACK TO s;
+SELECT same($$CREATE INDEX beside_o ON beside ((a * 2)) WHERE a < 30$$);
+SELECT same($$SELECT a FROM beside WHERE a * 2 > 20 AND a < 30 ORDER BY a * 2$$);
+COMMIT;
+SELECT same($$UPDATE beside SET a = a + 1 WHERE a * 2 > 20 AND a < 30$$);
+SELECT same($$SELECT a FROM beside WHERE a * 2 > 20 AND a < 30 ORDER BY a * 2$$);
+SELECT mot.check('of_mot.beside') IS NOT NULL;
+-- tables that are not logged, and of this session
+CREATE UNLOGGED TABLE of_mot.unlogged (a int, b int) USING mot;
+CREATE TEMP TABLE of_session (a int, b int) USING mot;
+INSERT INTO of_mot.unlogged SELECT g, -g FROM generate_series(1, 5) g;
+INSERT INTO of_session SELECT g, -g FROM generate_series(1, 5) g;
+CREATE INDEX CONCURRENTLY ON of_mot.unlogged ((a + b), a) WHERE a > 2;
+CREATE INDEX CONCURRENTLY ON of_session ((a + b), a) WHERE a > 2;
+SELECT a FROM of_mot.unlogged WHERE a + b = 0 AND a > 2;
+SELECT a FROM of_session WHERE a + b = 0 AND a > 2;
+SELECT mot.check('of_mot.unlogged') IS NOT NULL, mot.check('of_session') IS NOT NULL;
 -- beside INCLUDE and EXCLUDE
 SELECT same($$CREATE TABLE forms (a int, b text, c int)$$);
 SELECT same($$CREATE UNIQUE INDEX forms_i ON forms (lower(b)) INCLUDE (c) WHERE c > 0$$);

@@ -59,6 +59,6 @@ pub use scan::{
 pub use session::{Session, StateAt, Upon};
 pub use table::{IndexRef, Persistence, TableRef, Walk};
 pub use transaction::{
-    ALIAS_BITS, Alias, BesideKeys, Entered, Locked, Log, NAMED_BY_ORDINAL, OwnRow, Transaction,
-    Written,
+    ALIAS_BITS, Alias, BesideKeys, Entered, Locked, Log, NAMED_BY_ORDINAL, OwnRow, Reforms,
+    Standing, Transaction, Written,
 };

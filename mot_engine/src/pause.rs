@@ -53,6 +53,10 @@ macro_rules! points {
 }
 
 points! {
+    /// Rows are chosen that get a key; the log has nothing of it.
+    KeysBeforeLog = "keys-before-log", Allowed;
+    /// The log has the keys; the rows have not. Checkpoints wait.
+    KeysBeforeRows = "keys-before-rows", Allowed;
     /// An index is published beside writers; no row is entered.
     BuildBeforeRows = "build-before-rows", Allowed;
     /// An index is built beside writers; duplicates are not looked for.

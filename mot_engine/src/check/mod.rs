@@ -30,7 +30,7 @@ use crate::memory::Urgency;
 use crate::reclaim::Quiet;
 use crate::row::{
     Anchor, Head, IMAGE_BYTES_MIN, Judged, Version, VersionRef, counted_as_top, counted_early,
-    flags, judge_maker,
+    flags, judge_maker, states_from,
 };
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
@@ -421,12 +421,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         let definition = self.session.definition(index)?;
         let mut seen = Compared::default();
         let mut newest = true;
-        let mut at = anchor.head().version();
-        while let Some(version) = at {
-            at = version.next();
-            if version.is_lock() {
-                continue;
-            }
+        for version in states_from(anchor.head().version()) {
             let verdict = judge_maker(version, self.clock);
             let has_key = !version.is_tombstone() && {
                 let has_null = encode_row_if_any(definition, version.body(), &mut self.scratch)?.0;

@@ -105,7 +105,9 @@ pub(super) fn plan<S: RowSource>(
         let old = base_tables.get(&table.id);
         // Changes of rows that are not logged are noted nowhere: none of their ranges is taken
         // over.
-        let old = old.filter(|_| table.persistence.logs_rows());
+        // Nor where rows were changed without another LSN.
+        let may_be_kept = table.persistence.logs_rows() && !source.was_reformed(table.id)?;
+        let old = old.filter(|_| may_be_kept);
         let mut old = old.map_or(&[][..], |old| &old.ranges[..]);
         for number in 0..range_count(table.slots_end)? {
             pace.is_wanted()?;

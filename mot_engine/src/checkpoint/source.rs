@@ -255,6 +255,10 @@ impl RowSource for EngineSource<'_> {
         Ok(self.table(table)?.has_changed(first, self.base_round))
     }
 
+    fn was_reformed(&self, table: TableId) -> Result<bool, EngineError> {
+        Ok(self.table(table)?.was_reformed(self.base_round))
+    }
+
     fn count(
         &self,
         table: TableId,
@@ -378,6 +382,10 @@ impl EngineSource<'_> {
                 let now = version.flags();
                 if now & wanted != wanted || now & (flags::ABORTED | flags::LOCK_ONLY) != 0 {
                     rolled_back |= versions.is_empty() && now & flags::LOGGED != 0;
+                    continue;
+                }
+                let newer = versions.last();
+                if newer.is_some_and(|newer| version.is_former_image_of(*newer)) {
                     continue;
                 }
                 versions.push(version);

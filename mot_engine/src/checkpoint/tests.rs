@@ -142,6 +142,10 @@ impl RowSource for MadeUp {
         Ok(since.any(|version| is_range_changed(version, table, first.0)))
     }
 
+    fn was_reformed(&self, _table: TableId) -> Result<bool, EngineError> {
+        Ok(false)
+    }
+
     fn count(
         &self,
         table: TableId,
@@ -328,6 +332,10 @@ impl RowSource for Together {
 
     fn has_changed(&self, _table: TableId, _first: Slot) -> Result<bool, EngineError> {
         Ok(true)
+    }
+
+    fn was_reformed(&self, _table: TableId) -> Result<bool, EngineError> {
+        Ok(false)
     }
 
     fn count(

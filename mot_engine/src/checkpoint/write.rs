@@ -114,6 +114,8 @@ pub trait RowSource: Sync {
     fn definitions(&self) -> Result<Definitions, EngineError>;
     /// Whether a row of the range that this slot begins may have changed since the base generation.
     fn has_changed(&self, table: TableId, first: Slot) -> Result<bool, EngineError>;
+    /// Whether rows of the table may have changed since the base generation without another LSN.
+    fn was_reformed(&self, table: TableId) -> Result<bool, EngineError>;
     /// Looks at the LSNs of the range's rows: how many there are above each of those in `above`, which rise.
     fn count(
         &self,

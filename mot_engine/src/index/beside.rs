@@ -22,7 +22,7 @@ use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::key::{KeyBuffer, encode_row_if_any};
 use crate::memory::Urgency;
-use crate::row::{Anchor, Head, Judged, VersionRef, judge_maker};
+use crate::row::{Anchor, Head, Judged, VersionRef, judge_maker, states_from};
 use crate::session::Session;
 use crate::sync::is_broken;
 use crate::table::{EntryForm, IndexRef, TableRef};
@@ -218,14 +218,12 @@ impl<C: Clock> Filler<'_, C> {
     fn collect(&mut self, head: Head) -> Result<Collected, EngineError> {
         self.keys.clear();
         let mut has_keyless = false;
-        let mut versions = 0;
         let mut may_be_current = true;
         let mut may_be_seen = true;
-        let chain = std::iter::successors(head.version(), VersionRef::next);
-        for version in chain.inspect(|_| versions += 1) {
-            if version.is_lock() {
-                continue;
-            }
+        let top = head.version();
+        // Told before the walk: what lies below the first version may go at any time.
+        let is_alone = top.is_none_or(|top| top.next().is_none());
+        for version in states_from(top) {
             let verdict = judge_maker(version, self.clock);
             if verdict == Judged::Aborted {
                 continue;
@@ -266,8 +264,6 @@ impl<C: Clock> Filler<'_, C> {
         // time.
         self.keys.sort_unstable_by(RowKey::order);
         self.keys.dedup_by(|one, other| one.is(other));
-        // Told by this walk: what lies below the first version may go at any time.
-        let is_alone = versions == 1;
         Ok(Collected {
             has_keyless,
             is_alone,

@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::key::{FixedKey, IndexDefinition, KeyBuffer, encode_row, encode_row_if_any, is_outside};
-use crate::row::{Anchor, Head, Judged, VersionRef, judge_maker};
+use crate::row::{Anchor, Head, Judged, VersionRef, judge_maker, states_from};
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
 use std::ops::Range;
@@ -191,6 +191,5 @@ impl<'a> Collector<'a> {
 
 /// The states in a chain, newest first.
 fn versions(anchor: &Anchor) -> impl Iterator<Item = VersionRef> {
-    std::iter::successors(anchor.head().version(), VersionRef::next)
-        .filter(|version| !version.is_lock())
+    states_from(anchor.head().version())
 }

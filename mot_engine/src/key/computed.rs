@@ -190,11 +190,20 @@ impl Tail {
 
     /// Begins anew with the entries that a body has, but for that of one index.
     pub fn take_others(&mut self, body: &[u8], number: u32) -> Result<(), EngineError> {
+        self.take_if(body, |of| of != number)
+    }
+
+    /// Begins anew with the entries that a body has of some indexes.
+    pub fn take_some(&mut self, body: &[u8], numbers: &[u32]) -> Result<(), EngineError> {
+        self.take_if(body, |of| numbers.contains(&of))
+    }
+
+    fn take_if(&mut self, body: &[u8], is_meant: impl Fn(u32) -> bool) -> Result<(), EngineError> {
         self.clear();
         let mut rest = entries(body)?;
         while !rest.is_empty() {
             let (of, _, behind) = Entry::split(rest)?;
-            if of != number {
+            if is_meant(of) {
                 self.push(&rest[..rest.len() - behind.len()])?;
             }
             rest = behind;
@@ -239,6 +248,30 @@ impl Tail {
         }
         debug_assert_eq!(count, columns.len());
         append(&mut self.entries, self.key.as_slice())
+    }
+
+    /// What was added last, which is of this index: an entry without the number.
+    pub(crate) fn last(&self, number: u32) -> Result<&[u8], EngineError> {
+        let mut rest = &self.entries[..];
+        while !rest.is_empty() {
+            let (of, _, behind) = Entry::split(rest)?;
+            if behind.is_empty() && of == number {
+                return Ok(&rest[size_of::<u32>()..]);
+            }
+            rest = behind;
+        }
+        Err(corrupt("a row's tail has another index's entry last"))
+    }
+
+    /// Adds an entry of an index as [`Tail::last`] gave it.
+    pub(crate) fn put(&mut self, number: u32, entry: &[u8]) -> Result<(), EngineError> {
+        let start = self.entries.len();
+        self.push(&number.to_le_bytes())?;
+        self.push(entry)?;
+        match Entry::split(&self.entries[start..])? {
+            (_, _, []) => Ok(()),
+            _ => Err(corrupt("an entry of a row's tail has something behind it")),
+        }
     }
 
     fn push(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
@@ -289,6 +322,15 @@ impl Tail {
         }
         Ok(last.is_some() && entry_of(body, number)? == last)
     }
+}
+
+/// The checksum of a body's row, whatever its tail is.
+pub(crate) fn row_checksum(body: &[u8]) -> u32 {
+    let row = without_tail(body);
+    let (start, rest) = row.split_at(row.len().min(MARK_BYTE));
+    let marked = rest.first().map_or(0, |byte| byte & !MARK);
+    let checksum = crc32c::crc32c_append(crc32c::crc32c(start), &[marked]);
+    crc32c::crc32c_append(checksum, rest.get(1..).unwrap_or_default())
 }
 
 /// A body's row, without its tail.

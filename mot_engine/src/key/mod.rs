@@ -30,8 +30,8 @@ mod tests;
 
 pub use body::{Attribute, BODY_HEADER_BYTES, BODY_OFFSET_BYTES, BodyReader};
 pub use buffer::KeyBuffer;
-pub(crate) use computed::is_outside;
 pub use computed::{TAIL_MARK, Tail, tail_bytes, without_tail};
+pub(crate) use computed::{is_outside, row_checksum};
 pub(crate) use definition::without_names;
 pub use definition::{
     AttributeLayout, INDEX_COLUMNS_MAX, IndexDefinition, KeyColumn, TABLE_ATTRIBUTES_MAX,

@@ -5,7 +5,8 @@
 use std::fmt::Write;
 
 use super::{
-    Change, DefinitionChange, LOG_HEADER_BYTES, LocksReader, Record, RecordKind, RowsReader,
+    Change, DefinitionChange, KeysReader, LOG_HEADER_BYTES, LocksReader, Record, RecordKind,
+    RowsReader,
 };
 use crate::errors::EngineError;
 use crate::ids::TableId;
@@ -20,6 +21,7 @@ pub fn identify(record: &[u8]) -> Option<&'static str> {
         kind if kind == RecordKind::Rows as u8 => Some("ROWS"),
         kind if kind == RecordKind::Definitions as u8 => Some("DEFINITIONS"),
         kind if kind == RecordKind::Locks as u8 => Some("LOCKS"),
+        kind if kind == RecordKind::Keys as u8 => Some("KEYS"),
         _ => None,
     }
 }
@@ -31,6 +33,7 @@ pub fn describe(record: &[u8]) -> String {
         Ok(Record::Rows(reader)) => describe_rows(reader, &mut text),
         Ok(Record::Definitions(reader)) => describe_definitions(reader, &mut text),
         Ok(Record::Locks(reader)) => describe_locks(reader, &mut text),
+        Ok(Record::Keys(reader)) => describe_keys(reader, &mut text),
         Err(error) => Err(error),
     };
     if let Err(error) = result {
@@ -114,6 +117,23 @@ fn describe_locks(reader: LocksReader<'_>, text: &mut String) -> Result<(), Engi
     if tables.len() > ITEMS_MAX {
         text.push_str("; and more");
     }
+    result
+}
+
+fn describe_keys(reader: KeysReader<'_>, text: &mut String) -> Result<(), EngineError> {
+    let (table, index) = (reader.table.0, reader.number);
+    let mut count = 0;
+    let mut result = Ok(());
+    for row in reader {
+        match row {
+            Ok(_) => count += 1,
+            Err(error) => result = Err(error),
+        }
+    }
+    append(
+        text,
+        format_args!("keys of {count} rows of table {table} in index {index}"),
+    );
     result
 }
 

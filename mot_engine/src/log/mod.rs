@@ -12,6 +12,7 @@ mod definitions;
 mod delta;
 mod describe;
 mod edits;
+mod keys;
 mod locks;
 mod moved;
 mod read;
@@ -26,6 +27,8 @@ mod tests;
 pub use definitions::{DefinitionChange, DefinitionsReader, DefinitionsWriter};
 pub use delta::apply as apply_delta;
 pub use describe::{describe, identify};
+pub(crate) use keys::KeysWriter;
+pub use keys::{KeysReader, RowKey};
 pub use locks::{LOCKS_PER_RECORD, LocksReader, RowLock, write_locks};
 pub use read::{Change, Record, RowChange, RowsAhead, RowsReader};
 pub use varint::{Cursor, put, unzigzag, zigzag};
@@ -40,9 +43,13 @@ pub const LOG_MAGIC: u16 = 0x4D4C;
 /// The newest version of the form of everything after the header. Since version 2 there are tables
 /// named by their file, and deletes that say more than that a row is gone. Since version 3 an
 /// index's definition may hold values that older rows lack. Since version 4 there are tables whose
-/// rows are not logged, and row locks of prepared transactions. All else is as in version 1. A
-/// record bears the version that brought its kind's form.
-pub const LOG_VERSION: u8 = 4;
+/// rows are not logged, and row locks of prepared transactions. Since version 5 there are keys that
+/// rows get in an index that comes after them. All else is as in version 1. A record bears the
+/// version that brought its kind's form.
+pub const LOG_VERSION: u8 = 5;
+
+/// The first version with keys of rows.
+const LOG_VERSION_KEYS: u8 = 5;
 
 /// The first version with row locks.
 const LOG_VERSION_LOCKS: u8 = 4;
@@ -71,6 +78,8 @@ pub enum RecordKind {
     Definitions = 2,
     /// Row locks of a prepared transaction.
     Locks = 3,
+    /// Keys of rows in an index that came after them.
+    Keys = 4,
 }
 
 impl RecordKind {
@@ -80,6 +89,7 @@ impl RecordKind {
             RecordKind::Rows => LOG_VERSION_MISSING_VALUES,
             RecordKind::Definitions => LOG_VERSION_UNLOGGED_TABLES,
             RecordKind::Locks => LOG_VERSION_LOCKS,
+            RecordKind::Keys => LOG_VERSION_KEYS,
         }
     }
 }

@@ -11,8 +11,8 @@ use super::write::{
     OPERATION_INSERT, OPERATION_INSERT_LIKE, OPERATION_MASK, OPERATION_REPLACE, OPERATION_TABLE,
 };
 use super::{
-    BaseLsn, DefinitionsReader, LOG_HEADER_BYTES, LOG_MAGIC, LOG_VERSION, LOG_VERSION_FIRST,
-    LOG_VERSION_LOCKS, LocksReader, RecordKind,
+    BaseLsn, DefinitionsReader, KeysReader, LOG_HEADER_BYTES, LOG_MAGIC, LOG_VERSION,
+    LOG_VERSION_FIRST, LOG_VERSION_KEYS, LOG_VERSION_LOCKS, LocksReader, RecordKind,
 };
 use crate::errors::EngineError;
 use crate::ids::{Slot, TableId};
@@ -26,6 +26,8 @@ pub enum Record<'a> {
     Definitions(DefinitionsReader<'a>),
     /// Row locks of a prepared transaction.
     Locks(LocksReader<'a>),
+    /// Keys of rows in an index that came after them.
+    Keys(KeysReader<'a>),
 }
 
 impl<'a> Record<'a> {
@@ -51,10 +53,12 @@ impl<'a> Record<'a> {
         const ROWS: u8 = RecordKind::Rows as u8;
         const DEFINITIONS: u8 = RecordKind::Definitions as u8;
         const LOCKS: u8 = RecordKind::Locks as u8;
+        const KEYS: u8 = RecordKind::Keys as u8;
         match header[3] {
             ROWS => Ok(Record::Rows(RowsReader::new(version, body))),
             DEFINITIONS => Ok(Record::Definitions(DefinitionsReader::new(version, body))),
             LOCKS if version >= LOG_VERSION_LOCKS => Ok(Record::Locks(LocksReader::new(body))),
+            KEYS if version >= LOG_VERSION_KEYS => Ok(Record::Keys(KeysReader::new(body)?)),
             _ => Err(EngineError::Corrupt {
                 what: "log record has an unknown kind",
             }),

@@ -1,7 +1,7 @@
 //! Taking versions out of one row, with the index entries only they needed, and giving the slot back when nothing is left.
 
 use super::OldSnapshots;
-use super::tail::{cut_replaced, cut_tail};
+use super::tail::{cut_replaced, cut_tail, outdates};
 use crate::engine::State;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
@@ -314,7 +314,13 @@ pub(crate) fn without_stale_lock_flag(head: Head) -> Head {
 }
 
 /// What a chain has for the reclaimer, by hints alone.
-fn removable(head: Head, horizon: Xid, old: &OldSnapshots, mut each: impl FnMut(VersionRef)) {
+fn removable(
+    table: TableRef,
+    head: Head,
+    horizon: Xid,
+    old: &OldSnapshots,
+    mut each: impl FnMut(VersionRef),
+) {
     let mut below_needed = false;
     // The nearest committed state above that all snapshots see but old ones.
     let mut newer: Option<Xid> = None;
@@ -329,11 +335,12 @@ fn removable(head: Head, horizon: Xid, old: &OldSnapshots, mut each: impl FnMut(
         } else if now & flags::ABORTED != 0 || below_needed {
             each(version);
         } else if now & flags::COMMITTED != 0 {
-            below_needed = version.xid() < horizon;
+            let outdates = outdates(table, version, horizon);
+            below_needed = version.xid() < horizon && outdates;
             if newer.is_some_and(|newer| old.pass_over(version, newer)) {
                 each(version);
             }
-            if version.xid() < old.recent {
+            if version.xid() < old.recent && outdates {
                 newer = Some(version.xid());
             }
         }
@@ -357,7 +364,7 @@ pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize
     let old = session.old_snapshots();
     let any = || {
         let mut any = false;
-        removable(anchor.head(), horizon, &old, |_| any = true);
+        removable(table, anchor.head(), horizon, &old, |_| any = true);
         any
     };
     let mut removed = 0;
@@ -367,7 +374,7 @@ pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize
     if any() {
         removed += clean_row(session, table, slot, |head, taken| {
             let mut now = *head;
-            removable(*head, horizon, &old, |version| {
+            removable(table, *head, horizon, &old, |version| {
                 let hints = version.flags();
                 if hints & flags::ABORTED != 0 && hints & flags::LOGGED != 0 {
                     now = now.with_flags(Head::FULL_IMAGE_NEXT);

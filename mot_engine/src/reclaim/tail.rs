@@ -16,11 +16,11 @@ pub(super) fn cut_replaced(
     anchor: &Anchor,
     horizon: Xid,
 ) -> bool {
-    if newest_and_replaced(anchor.head(), horizon).is_none() {
+    if newest_and_replaced(table, anchor.head(), horizon).is_none() {
         return false;
     }
     let mut latched = anchor.latch();
-    let Some((newest, replaced)) = newest_and_replaced(latched.head, horizon) else {
+    let Some((newest, replaced)) = newest_and_replaced(table, latched.head, horizon) else {
         return false;
     };
     newest.replace_next(None);
@@ -39,7 +39,11 @@ pub(super) fn cut_replaced(
 
 /// The two states of a chain of no more, both committed and neither the row's end, of which the newer one is below the horizon and no key of theirs
 /// differs.
-fn newest_and_replaced(head: Head, horizon: Xid) -> Option<(VersionRef, VersionRef)> {
+fn newest_and_replaced(
+    table: TableRef,
+    head: Head,
+    horizon: Xid,
+) -> Option<(VersionRef, VersionRef)> {
     const MORE_TO_DO: u64 = Head::KEYS_MOVED | Head::HAS_LOCKS | Head::CLEANING | Head::ENTRY_LEFT;
     const PLAIN: u32 = flags::COMMITTED;
     const TELLING: u32 =
@@ -48,7 +52,13 @@ fn newest_and_replaced(head: Head, horizon: Xid) -> Option<(VersionRef, VersionR
     let newest = head.version().filter(|_| !head.has(MORE_TO_DO))?;
     let replaced = newest.next().filter(is_plain)?;
     let is_last = is_plain(&newest) && newest.xid() < horizon && replaced.next().is_none();
-    is_last.then_some((newest, replaced))
+    (is_last && outdates(table, newest, horizon)).then_some((newest, replaced))
+}
+
+/// Whether what lies below a state that everybody sees is read by nobody. It is not if it took the
+/// place of the one below, which snapshots of that moment may be reading. Asked under the latch.
+pub(super) fn outdates(table: TableRef, version: VersionRef, horizon: Xid) -> bool {
+    !version.is_reformed() || !table.keeps_former_images(horizon)
 }
 
 /// Takes out all that lies below the oldest version anybody needs, at once: the chain is short then, and whoever looks whether it still has
@@ -65,7 +75,8 @@ pub(super) fn cut_tail(
 ) -> usize {
     let mut latched = anchor.latch();
     let head = latched.head;
-    let Some(needed) = oldest_needed(head, horizon) else {
+    let Some(needed) = oldest_needed(head, horizon, |version| outdates(table, version, horizon))
+    else {
         return 0;
     };
     // FULL_IMAGE_NEXT need not be set for what was logged and rolled back down there: whoever logs a difference bases it on `needed` or on

@@ -9,7 +9,7 @@
 //! | Rows, small, of a log that is not ahead | handed over | applied here: nobody is woken, no reader waits |
 //! | Rows, when the arena is nearly full | applied here once all else is | applied here |
 //! | Rows, with one row of many megabytes | applied here once all else is: never copied | applied here |
-//! | Definitions, and what cannot be read | applied here once all else is | applied here |
+//! | Definitions, keys put behind rows, and what cannot be read | applied here once all else is | applied here |
 
 use super::lanes::{Lanes, Stopper};
 use super::queue::{Trouble, cost};
@@ -108,6 +108,11 @@ impl ParallelReplayer {
         }
         self.here.set_has_readers(how.has_readers);
         self.here.apply(session, record, lsn, xid)
+    }
+
+    /// [`Replayer::set_next_xid`].
+    pub fn set_next_xid(&mut self, next_xid: fn() -> Xid) {
+        self.here.set_next_xid(next_xid);
     }
 
     /// Waits until everything handed over is applied. Errors as of `apply`.

@@ -16,6 +16,7 @@
 //! there needs, and empties rows that are deleted.
 
 mod define;
+mod keys;
 mod place;
 
 use std::collections::HashMap;
@@ -26,6 +27,7 @@ use super::load::write_version;
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, TableId, Xid};
+use crate::limits::XID_MAX;
 use crate::log::{Change, Record, apply_delta};
 use crate::row::{Anchor, Head, flags};
 use crate::session::Session;
@@ -63,6 +65,8 @@ pub struct Replayer {
     threads: usize,
     /// Snapshots may be older than what is replayed.
     has_readers: bool,
+    /// The next transaction id, as far as the caller knows.
+    next_xid: fn() -> Xid,
 }
 
 impl Default for Replayer {
@@ -79,12 +83,18 @@ impl Replayer {
             body: Vec::new(),
             threads,
             has_readers: true,
+            next_xid: || XID_MAX,
         }
     }
 
     /// Whether statements may run beside the records to come. True unless said.
     pub fn set_has_readers(&mut self, has_readers: bool) {
         self.has_readers = has_readers;
+    }
+
+    /// Says where to ask for the next transaction id. Until then what may be read beside stays.
+    pub fn set_next_xid(&mut self, next_xid: fn() -> Xid) {
+        self.next_xid = next_xid;
     }
 
     /// Applies the record that ends at `lsn`, logged by (top-level) transaction `xid`.
@@ -141,6 +151,7 @@ impl Replayer {
                 }
             }
             Record::Locks(_) => session.keep_locks(lsn, xid, record)?,
+            Record::Keys(keys) => self.put_keys(session, keys, lsn)?,
             Record::Rows(mut rows) => {
                 let mut counted = Counted {
                     changes: 0,

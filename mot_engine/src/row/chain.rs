@@ -174,12 +174,34 @@ pub(crate) fn newest_settled(anchor: &Anchor, clock: &impl Clock) -> Option<Vers
     None
 }
 
+/// The states of a row from a version on, newest first. Those whose place others took are passed
+/// over (`transaction/reform.rs`).
+pub(crate) fn states_from(top: Option<VersionRef>) -> impl Iterator<Item = VersionRef> + Clone {
+    let mut above: Option<VersionRef> = None;
+    std::iter::successors(top, VersionRef::next).filter(move |version| {
+        let is_state = !version.is_lock();
+        let is_former = above.is_some_and(|above| version.is_former_image_of(above));
+        if is_state {
+            above = Some(*version);
+        }
+        is_state && !is_former
+    })
+}
+
 /// The oldest version anybody with a snapshot at or above `horizon` can still see: the newest one
-/// that a finished and committed transaction below the horizon made. Relies on hints only.
-pub fn oldest_needed(head: Head, horizon: Xid) -> Option<VersionRef> {
+/// that a finished and committed transaction below the horizon made. Relies on hints only. `counts`
+/// may pass over one that everybody sees, where somebody still reads what it took the place of.
+pub(crate) fn oldest_needed(
+    head: Head,
+    horizon: Xid,
+    counts: impl Fn(VersionRef) -> bool,
+) -> Option<VersionRef> {
     let mut at = head.version();
     while let Some(version) = at {
-        if version.xid() < horizon && version.flags() & flags::COMMITTED != 0 && !version.is_lock()
+        if version.xid() < horizon
+            && version.flags() & flags::COMMITTED != 0
+            && !version.is_lock()
+            && counts(version)
         {
             return Some(version);
         }

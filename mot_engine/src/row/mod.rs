@@ -10,9 +10,10 @@ mod version;
 pub(crate) use anchor::LatchedAnchor;
 pub use anchor::{Anchor, Head};
 pub(crate) use chain::{
-    Judged, counted_as_top, counted_early, judge_maker, newest_settled, unlink,
+    Judged, counted_as_top, counted_early, judge_maker, newest_settled, oldest_needed, states_from,
+    unlink,
 };
-pub use chain::{JudgedVersion, Newest, is_visible, judge, newest, oldest_needed, visible};
+pub use chain::{JudgedVersion, Newest, is_visible, judge, newest, visible};
 pub(crate) use ordinal::MOVED_AWAY_BODY;
 pub use ordinal::TombstoneNote;
 pub(crate) use prefetch::{

@@ -72,6 +72,9 @@ pub mod flags {
     /// Of a state: no lock entry lies below it. Locks come on top, so it stays true. (The bit is
     /// one of a lock entry's strength.)
     pub const NO_LOCKS_BELOW: u32 = 1 << STRENGTH_SHIFT;
+    /// Of a state: it took the place of the one right below it, which differs in its tail alone
+    /// (`transaction/reform.rs`). (The bit is one of a lock entry's strength.)
+    pub const REFORMED: u32 = 1 << (STRENGTH_SHIFT + 1);
     /// Replay is still working on it: entries may be missing, and the row's LSN is not its own yet.
     /// Nobody judges it; taken off when it is complete.
     pub const APPLYING: u32 = 1 << 10;
@@ -315,6 +318,27 @@ impl VersionRef {
     #[inline]
     pub(crate) fn ends_locks(&self) -> bool {
         self.flags() & (flags::NO_LOCKS_BELOW | flags::LOCK_ONLY) == flags::NO_LOCKS_BELOW
+    }
+
+    /// Whether it is this state of its row, or took its place (`transaction/reform.rs`).
+    #[inline]
+    pub(crate) fn is_or_replaces(self, seen: VersionRef) -> bool {
+        self == seen || seen.is_former_image_of(self)
+    }
+
+    /// Whether another one took its place.
+    #[inline]
+    pub(crate) fn is_former_image_of(self, other: VersionRef) -> bool {
+        const KIND: u32 = flags::REFORMED | flags::LOCK_ONLY;
+        other.flags() & KIND == flags::REFORMED
+            && !self.is_lock()
+            && self.xid() == other.xid()
+            && self.ordinal() == other.ordinal()
+    }
+
+    /// Whether it took another one's place.
+    pub(crate) fn is_reformed(self) -> bool {
+        self.flags() & (flags::REFORMED | flags::LOCK_ONLY) == flags::REFORMED
     }
 
     /// Whether it changed a key of some index.

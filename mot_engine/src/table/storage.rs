@@ -103,6 +103,13 @@ pub(crate) struct TableStorage {
     pub(crate) indexes: [AtomicU64; INDEXES_PER_TABLE_MAX],
     /// See [`TableRef::keys_settled`]. Written seldom, as what lies beside it.
     pub(crate) keys_settled: sync::AtomicU64,
+    /// Who is putting images in the place of others right now (`transaction/reform.rs`).
+    pub(crate) reforming: AtomicU32,
+    /// See [`TableRef::keeps_former_images`]: no snapshot was older than this when the last one was
+    /// put there.
+    pub(crate) reformed_below: AtomicU64,
+    /// One more than the engine's round in which that was.
+    pub(crate) reformed_round: AtomicU64,
     pub(crate) directory: Directory,
 }
 
@@ -179,6 +186,27 @@ impl TableRef {
     /// Makes scans that have read entries compare keys. Before a row's KEYS_MOVED goes.
     pub(crate) fn settle_keys(self) {
         self.storage().keys_settled.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Whether somebody may still read an image whose place another one took. That one was made by
+    /// the same transaction, so the horizon alone does not tell. Asked behind a look at the head.
+    pub(crate) fn keeps_former_images(self, horizon: Xid) -> bool {
+        let storage = self.storage();
+        storage.reforming.load(Ordering::Acquire) != 0
+            || storage.reformed_below.load(Ordering::Acquire) >= horizon.0
+    }
+
+    /// Whether images were put in the place of others at this round or later: rows that changed
+    /// without another LSN. After the wait for those who were logging.
+    pub(crate) fn was_reformed(self, round: u64) -> bool {
+        self.storage().reformed_round.load(Ordering::Acquire) > round
+    }
+
+    /// Notes that they were. `round` is the engine's, taken by the caller after it raised its
+    /// `logging` mark.
+    pub(crate) fn note_reformed(self, round: u64) {
+        let reformed = &self.storage().reformed_round;
+        reformed.fetch_max(round + 1, Ordering::AcqRel);
     }
 
     /// Notes that the row may have something to reclaim: called after that something was left behind.

@@ -245,6 +245,7 @@ fn chain(top: VersionRef) -> impl Iterator<Item = VersionRef> {
 #[derive(Clone)]
 struct Seen {
     at: Option<VersionRef>,
+    above: Option<VersionRef>,
     horizon: Xid,
     has_own: bool,
 }
@@ -254,6 +255,7 @@ impl Seen {
     fn from(top: VersionRef, horizon: Xid) -> Seen {
         Seen {
             at: Some(top),
+            above: None,
             horizon,
             has_own: false,
         }
@@ -268,6 +270,10 @@ impl Iterator for Seen {
             self.at = version.next();
             let now = version.flags();
             if now & (flags::LOCK_ONLY | flags::ABORTED) != 0 {
+                continue;
+            }
+            let above = self.above.replace(version);
+            if above.is_some_and(|above| version.is_former_image_of(above)) {
                 continue;
             }
             if now & flags::COMMITTED == 0 {

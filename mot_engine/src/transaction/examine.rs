@@ -150,7 +150,7 @@ pub(super) fn examine(
             }
             Judged::Mine if version == seen => held = held.max(Some(version.strength())),
             Judged::Mine => return own_change(seen, version, strength, clock),
-            Judged::Committed if version == seen => {}
+            Judged::Committed if version.is_or_replaces(seen) => {}
             Judged::Committed if version.is_tombstone() => return Found::Gone,
             Judged::Committed if !strength.conflicts(version.strength()) => {
                 has_passed_committed = true;
@@ -193,11 +193,11 @@ fn own_change(
     let (mut first, mut at) = (newest.cid(), newest.next());
     let mut has_passed_committed = false;
     while let Some(version) = at {
-        if version == seen && has_passed_committed {
+        if version.is_or_replaces(seen) && has_passed_committed {
             let held = Some(newest.strength());
             return Found::Clear { held };
         }
-        if version == seen {
+        if version.is_or_replaces(seen) {
             return Found::SelfModified(first);
         }
         at = version.next();

@@ -27,6 +27,7 @@ mod own_rows;
 mod own_tables;
 mod pinned;
 mod prepare;
+mod reform;
 mod update;
 
 pub use copy::{CopiedRow, Form, TableCopy, Which};
@@ -40,6 +41,8 @@ pub(crate) use litter::Litter;
 pub use lock::Locked;
 pub use log::Log;
 pub use own_rows::{ALIAS_BITS, Alias, NAMED_BY_ORDINAL, OwnRow};
+pub(crate) use reform::{Reforming, put as put_image};
+pub use reform::{Reforms, Standing};
 pub use update::{BesideKeys, Written};
 
 use crate::errors::EngineError;

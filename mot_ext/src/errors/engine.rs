@@ -37,10 +37,10 @@ pub fn raise(error: EngineError) -> ! {
         ),
         EngineError::KeyNotComputed => raise_report!(
             PgLogLevel::ERROR,
-            ERRCODE_FEATURE_NOT_SUPPORTED,
-            "indexes on expressions and partial indexes of memory-optimized tables with rows cannot be built CONCURRENTLY",
-            "A row was formed before the index was made, and its key is not known.",
-            "Drop the index, and create it without CONCURRENTLY."
+            ERRCODE_DATA_CORRUPTED,
+            message,
+            "Keys in indexes on expressions, and in partial ones, are kept behind their row.",
+            "Run mot.check on the tables of this database, and REINDEX the index."
         ),
         EngineError::CollationChanged { .. } => raise_report!(
             PgLogLevel::ERROR,

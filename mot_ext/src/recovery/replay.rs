@@ -6,9 +6,9 @@
 //! - Readers of a standby call `wait_until_applied` with their snapshot in hand.
 use super::{ended, stall};
 use crate::errors::{self, or_raise};
-use crate::pg::interrupts;
 use crate::pg::text::show_lsn;
 use crate::pg::worker::shutdown_asked;
+use crate::pg::{self, interrupts};
 use crate::shared_memory::server_phase::server_is_stopping;
 use crate::shared_memory::{self, settings};
 use crate::transaction::clock::{EndedClock, PgClock, fresh_horizon};
@@ -50,8 +50,10 @@ impl Replay {
     pub fn new() -> Replay {
         let engine = shared_memory::engine().expect("preloaded");
         let threads = settings::load_threads();
+        let mut replayer = ParallelReplayer::new(engine, settings::replay_threads(), threads);
+        replayer.set_next_xid(|| Xid(pg::next_full_xid()));
         Replay {
-            replayer: ParallelReplayer::new(engine, settings::replay_threads(), threads),
+            replayer,
             engine,
             has_told: false,
             lock_records: 0,

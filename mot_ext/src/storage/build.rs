@@ -1,7 +1,7 @@
 //! Building an index's storage from its table's rows, with writers locked out or beside them
 //! (index_am/README.md).
 use super::build_report::{duplicated, keep_from_older, tuple_of};
-use super::compute_rows::compute_keys_of_rows;
+use super::compute_rows::{compute_keys_of_rows, put_keys_of_rows};
 use super::definition::index_definition;
 use super::missing::missing_values;
 use super::{core_keys, duplicate, file_of, find, table};
@@ -59,9 +59,16 @@ pub unsafe fn build_index(
         let dropped = xact::current().drop_index(session, &PgClock, storage, oid.to_u32(), xid);
         or_raise(dropped);
     }
-    // SAFETY: the caller's open relations; writers are locked out.
-    let has_replaced =
-        definition.computed.is_some() && unsafe { compute_keys_of_rows(heap, index) };
+    let mut has_replaced = false;
+    if definition.computed.is_some() {
+        // SAFETY: the caller's open relations; writers are locked out, and there is a snapshot.
+        unsafe {
+            match replaced {
+                Some(_) => has_replaced = compute_keys_of_rows(heap, index),
+                None => put_keys_of_rows(heap, index),
+            }
+        }
+    }
     let xid = xact::write_xid();
     let made = xact::current().create_index(session, &PgClock, storage, &definition, xid);
     if let Ok(Build::Done(made) | Build::DoneBesideOlder(made)) = made {
@@ -186,6 +193,11 @@ pub unsafe fn build_index_beside_writers(heap: pg_sys::Relation, index: pg_sys::
     let storage = table(heap);
     // SAFETY: the caller's open relations.
     let definition = unsafe { definition(heap, index) };
+    if definition.computed.is_some() {
+        // SAFETY: the caller's open relations and snapshot. Core has waited for all who do not know
+        // the index.
+        unsafe { put_keys_of_rows(heap, index) };
+    }
     let xid = xact::write_xid();
     let begun = xact::current().begin_index(session::session(), storage, &definition, xid);
     let made = or_raise(begun);

@@ -1,30 +1,77 @@
 //! The keys of rows that are there already, in an index with computed keys that is being built.
 //!
-//! A row is formed with its computed keys behind it, and these were formed before the index was. So
-//! each row gets a new state that differs in its tail alone: a change of this transaction, logged,
-//! replicated and undone as any. Older states stay as they are. They have no entry in the index,
-//! and core keeps it from snapshots that see them (`indcheckxmin`), as after a broken HOT chain.
+//! A row is formed with its computed keys behind it, and these were formed before the index was.
 //!
-//! The table is locked in EXCLUSIVE mode or a stronger one (`ddl/tables/index_locks.rs`): nobody else
-//! changes rows, locks them, or builds an index over rows that are being changed. Where nobody has
-//! taken that lock, a row that has to be changed is an error.
+//! - **In a new index** each committed row gets its key in place (`mot_engine`,
+//!   `transaction/reform.rs`): it stays the state that it is, for everybody's snapshot. Writers and
+//!   row lockers go on beside it. They form rows with keys of this index: core has waited for all
+//!   who do not know it. A row with unfinished work on top is waited for, unless the committed state
+//!   below has its key. So nobody is waited for twice on account of one row, but where functions
+//!   are not immutable.
+//! - **Own uncommitted rows** get a new state, as by any change.
+//! - **In an index that is rebuilt** (REINDEX) rows have their keys. Where one is another one by now,
+//!   since a function is not immutable, the row gets a new state, too: the former key is the one of
+//!   the former index, which comes back with a rollback. That takes an EXCLUSIVE lock
+//!   (`ddl/tables/index_locks.rs`), and snapshots from before do not use the index
+//!   (`indcheckxmin`). Where nobody has taken that lock, such a row is an error.
 use super::computed_keys::Evaluator;
 use crate::errors::or_raise;
 use crate::errors::refuse::unsupported;
-use crate::pg::{interrupts, predicate};
+use crate::pg::{self, interrupts, predicate};
 use crate::transaction::clock::{PgClock, narrow};
+use crate::transaction::wal_log::WalLog;
 use crate::transaction::{session, xact};
 use mot_engine::key::without_tail;
 use mot_engine::row::STAMP_BYTES;
-use mot_engine::{CommandId, Newest, Slot, TableRef, VersionRef, Written, Xid};
+use mot_engine::{CommandId, Newest, Reforms, Slot, Standing, TableRef, VersionRef, Written, Xid};
 use pgrx::pg_sys;
 
-/// Gives every row its key in an open index with computed keys, before the index is built.
+/// Gives every row its key in an open index that is new: the table's storage has none of it.
+///
+/// # Safety
+/// Both relations are open, and locked as `ambuild` finds them; a snapshot is active. All who write
+/// know the index.
+pub unsafe fn put_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relation) {
+    let mut left: Vec<Slot> = Vec::new();
+    // For checks that a writer makes before it logs anything.
+    xact::write_xid();
+    // SAFETY: the caller's relations.
+    let rows = unsafe { Rows::open(table, index) };
+    let Some(mut rows) = rows else {
+        return;
+    };
+    // SAFETY: the caller's table.
+    let kept = unsafe { rows.other_numbers(table) };
+    rows.kept = Some(kept.clone());
+    let mut reforms = Reforms::new(rows.number, kept);
+    let end = rows.storage.slots_end().0;
+    for row in (0..end).map(Slot) {
+        rows.put_key(row, &mut reforms);
+        if reforms.are_many() {
+            rows.reform(&mut reforms, &mut left);
+        }
+        pause();
+    }
+    loop {
+        rows.reform(&mut reforms, &mut left);
+        if left.is_empty() {
+            break;
+        }
+        // Others have changed them, so they have their keys. Or that was rolled back.
+        for row in std::mem::take(&mut left) {
+            rows.put_key(row, &mut reforms);
+            pause();
+        }
+    }
+    rows.close();
+}
+
+/// Gives every row its key in an open index that is rebuilt, before it is.
 ///
 /// True: a state that others see was replaced.
 ///
 /// # Safety
-/// Both relations are open, and locked as `ambuild` finds them.
+/// As for [`put_keys_of_rows`], but that the index is there; writers are locked out.
 pub unsafe fn compute_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relation) -> bool {
     let mut has_changed = false;
     let mut has_replaced = false;
@@ -38,7 +85,7 @@ pub unsafe fn compute_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relat
                 }
                 has_changed = true;
                 has_replaced |= seen.is_known_committed();
-                rows.put(row, seen)
+                rows.change(row, seen)
             }
             Looked::Busy(xid) => {
                 wait_for(xid);
@@ -91,29 +138,20 @@ unsafe fn walk(
     index: pg_sys::Relation,
     mut each: impl FnMut(&mut Rows, Slot) -> bool,
 ) {
-    let storage = super::described(table);
-    if storage.slots_end() == Slot(0) {
+    // SAFETY: the caller's relations.
+    let Some(mut rows) = (unsafe { Rows::open(table, index) }) else {
         return;
+    };
+    for row in 0..rows.storage.slots_end().0 {
+        while !each(&mut rows, Slot(row)) {}
+        pause();
     }
-    // SAFETY: the caller's relations. What is made here goes with the statement after an error.
-    unsafe {
-        let kind = &raw const pg_sys::TTSOpsHeapTuple;
-        let mut rows = Rows {
-            storage,
-            number: (*index).rd_id.to_u32(),
-            evaluator: Evaluator::of_index(table, index),
-            slot: pg_sys::MakeSingleTupleTableSlot((*table).rd_att, kind),
-            table: (*table).rd_id,
-            old: Vec::new(),
-            new: Vec::new(),
-        };
-        for row in 0..storage.slots_end().0 {
-            while !each(&mut rows, Slot(row)) {}
-            if interrupts::is_pending() {
-                interrupts::check_for_interrupts();
-            }
-        }
-        pg_sys::ExecDropSingleTupleTableSlot(rows.slot);
+    rows.close();
+}
+
+fn pause() {
+    if interrupts::is_pending() {
+        interrupts::check_for_interrupts();
     }
 }
 
@@ -121,9 +159,9 @@ unsafe fn walk(
 enum Looked {
     /// It has it, or is not there.
     Fits,
-    /// This state has another one, or none. The body with the right one is made.
+    /// This state has another one, or none. The tail with the right one is made.
     Differs(VersionRef),
-    /// A transaction is changing the row.
+    /// It has, and a transaction is changing the row.
     Busy(Xid),
 }
 
@@ -132,30 +170,112 @@ struct Rows {
     storage: TableRef,
     /// The index's number in rows' tails.
     number: u32,
+    /// The numbers of the indexes whose entries stay; `None`: of all others.
+    kept: Option<Vec<u32>>,
     evaluator: Evaluator,
     /// The row whose keys are computed.
     slot: *mut pg_sys::TupleTableSlot,
     table: pg_sys::Oid,
-    /// Its tuple, and its body with another tail.
+    /// Its tuple.
     old: Vec<u8>,
-    new: Vec<u8>,
 }
 
 impl Rows {
+    /// `None`: the table has no rows.
+    ///
+    /// # Safety
+    /// Both relations are open. What is made here goes with the statement after an error.
+    unsafe fn open(table: pg_sys::Relation, index: pg_sys::Relation) -> Option<Rows> {
+        let storage = super::described(table);
+        if storage.slots_end() == Slot(0) {
+            return None;
+        }
+        // SAFETY: the caller's relations.
+        unsafe {
+            let kind = &raw const pg_sys::TTSOpsHeapTuple;
+            Some(Rows {
+                storage,
+                number: (*index).rd_id.to_u32(),
+                kept: None,
+                evaluator: Evaluator::of_index(table, index),
+                slot: pg_sys::MakeSingleTupleTableSlot((*table).rd_att, kind),
+                table: (*table).rd_id,
+                old: Vec::new(),
+            })
+        }
+    }
+
+    /// The numbers of the table's other indexes: all that the catalog has, and all that are in
+    /// memory, for a rollback may bring them back. Entries of others are of no use, and REINDEX
+    /// CONCURRENTLY leaves one each time.
+    ///
+    /// # Safety
+    /// The walk's table, which is open and locked.
+    unsafe fn other_numbers(&self, table: pg_sys::Relation) -> Vec<u32> {
+        let mut numbers = or_raise(session::session().computed_numbers(self.storage));
+        // SAFETY: the caller's table; the list is core's copy.
+        unsafe {
+            let list = pg_sys::RelationGetIndexList(table);
+            let oids = pgrx::PgList::<pg_sys::Oid>::from_pg(list);
+            numbers.extend(oids.iter_oid().map(pg_sys::Oid::to_u32));
+            pg_sys::list_free(list);
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.retain(|number| *number != self.number);
+        numbers
+    }
+
+    fn close(self) {
+        // SAFETY: made by `open`, and shown to nobody else.
+        unsafe { pg_sys::ExecDropSingleTupleTableSlot(self.slot) };
+    }
+
+    /// Sees to it that a row has its key: at once, or by adding it to those that get one.
+    fn put_key(&mut self, row: Slot, reforms: &mut Reforms) {
+        loop {
+            match self.look_at(row) {
+                Looked::Fits => return,
+                Looked::Busy(xid) => wait_for(xid),
+                Looked::Differs(seen) if seen.is_known_committed() => {
+                    return or_raise(reforms.add(row, seen, &self.evaluator.tail));
+                }
+                Looked::Differs(seen) => {
+                    if self.change(row, seen) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts keys behind rows in place. `left` gets those that others have changed meanwhile.
+    fn reform(&self, reforms: &mut Reforms, left: &mut Vec<Slot>) {
+        let next = || Xid(pg::next_full_xid());
+        let mut log = WalLog::default();
+        let session = session::session();
+        or_raise(session.reform(&PgClock, self.storage, reforms, &mut log, next));
+        left.extend(reforms.take_left());
+    }
+
     /// Computes the key of a row, and compares it with the one that the row has.
     fn look_at(&mut self, row: Slot) -> Looked {
         let session = session::session();
-        let seen = match session.newest(&PgClock, self.storage, row) {
-            Newest::None | Newest::Gone => return Looked::Fits,
-            Newest::Busy(xid) => return Looked::Busy(xid),
-            Newest::Live(version) => version,
+        let (seen, beside) = match session.standing(&PgClock, self.storage, row) {
+            Standing::Gone => return Looked::Fits,
+            Standing::Own(version) | Standing::Committed(version) => (version, None),
+            Standing::Under(version, xid) => (version, Some(xid)),
         };
         // Ahead of code of users, which may change the row.
         self.old.clear();
         self.old.resize(STAMP_BYTES, 0);
         self.old.extend_from_slice(seen.body());
         let body = &self.old[STAMP_BYTES..];
-        or_raise(self.evaluator.tail.take_others(body, self.number));
+        let tail = &mut self.evaluator.tail;
+        or_raise(match &self.kept {
+            Some(kept) => tail.take_some(body, kept),
+            None => tail.take_others(body, self.number),
+        });
         let mut tuple = pg_sys::HeapTupleData {
             t_len: (STAMP_BYTES + without_tail(body).len()) as u32,
             t_data: self.old.as_mut_ptr().cast(),
@@ -173,25 +293,27 @@ impl Rows {
         if or_raise(tail.is_last_in(body, self.number)) {
             return Looked::Fits;
         }
-        self.new.clear();
-        or_raise(tail.append_to(without_tail(body), &mut self.new));
-        Looked::Differs(seen)
+        match beside {
+            Some(xid) => Looked::Busy(xid),
+            None => Looked::Differs(seen),
+        }
     }
 
-    /// Puts the new state on the row; false: something else has become of it.
-    fn put(&self, row: Slot, seen: VersionRef) -> bool {
+    /// Puts a new state on the row; false: something else has become of it.
+    fn change(&self, row: Slot, seen: VersionRef) -> bool {
         let is_newest = |newest| matches!(newest, Newest::Live(version) if version == seen);
         if !is_newest(session::session().newest(&PgClock, self.storage, row)) {
             return false;
         }
+        let mut body = Vec::new();
+        let tail = &self.evaluator.tail;
+        or_raise(tail.append_to(without_tail(seen.body()), &mut body));
         let xid = xact::write_xid();
         // SAFETY: a counter of the transaction.
         let command = CommandId(unsafe { pg_sys::GetCurrentCommandId(true) });
         let (session, storage) = (session::session(), self.storage);
         let work = xact::current();
-        let put = work.update(
-            session, &PgClock, storage, row, seen, &self.new, xid, command,
-        );
+        let put = work.update(session, &PgClock, storage, row, seen, &body, xid, command);
         match or_raise(put) {
             Written::Done(_) => true,
             Written::Busy(xid) => {

@@ -39,14 +39,7 @@ pub static ROWS_FILLED: Allowed = Allowed {
     name: "an old snapshot, and rows that a definition has changed since",
     reason: "A new column's default is written into the rows of a MOT table, as by a heap table's rewrite; a heap table keeps a constant one in the \
              catalog. To another transaction with an older snapshot such a row has changed: it reads the row as it was, with NULL in the new column, and cannot \
-             change it (40001). To the one that did it all rows are its own, those too that its snapshot did not see. CREATE INDEX on an expression, or with \
-             WHERE, changes rows, too: it gives them their keys.",
-};
-
-pub static BUILD_LOCKS: Allowed = Allowed {
-    name: "a statement waits on the MOT side only, beside CREATE INDEX on an expression or with WHERE",
-    reason: "Such a build gives rows their keys, so it locks the table in EXCLUSIVE mode: it waits for row locks, and row locks, those of foreign \
-             keys too, wait for it (docs/differences.md).",
+             change it (40001). To the one that did it all rows are its own, those too that its snapshot did not see.",
 };
 
 pub static LONG_KEY: Allowed = Allowed {
@@ -71,8 +64,6 @@ pub struct Known {
     pub fills: bool,
     /// Another one has since it began.
     pub filled_beside: bool,
-    /// It has built an index that keeps keys with rows.
-    pub builds: bool,
 }
 
 impl Known {
@@ -81,7 +72,6 @@ impl Known {
         level: Level::ReadCommitted,
         fills: false,
         filled_beside: false,
-        builds: false,
     };
 }
 
@@ -123,26 +113,9 @@ pub fn answers(
     None
 }
 
-/// Whether a statement builds an index that keeps keys with rows.
-pub fn changes_rows(text: &str) -> bool {
-    text.starts_with("CREATE ")
-        && text.contains(" INDEX ")
-        && (text.contains("((") || text.contains(" WHERE "))
-}
-
 /// One side waits and the other has answered, while `beside` waits in another session: whether that
-/// may be. `is_built_beside`: another transaction has built an index that keeps keys with rows.
-pub fn waits(
-    statement: &Statement,
-    beside: Option<&Statement>,
-    is_built_beside: bool,
-) -> Option<&'static Allowed> {
-    if is_built_beside
-        || changes_rows(&statement.text)
-        || beside.is_some_and(|beside| changes_rows(&beside.text))
-    {
-        return Some(&BUILD_LOCKS);
-    }
+/// may be.
+pub fn waits(statement: &Statement, beside: Option<&Statement>) -> Option<&'static Allowed> {
     if statement.locks_several {
         return Some(&ORDER_OF_ROWS);
     }

@@ -88,13 +88,12 @@ impl Pair {
     }
 
     /// Waits until each side has answered or waits for one of `others`. `beside` is what another
-    /// session waits with; `is_built_beside`: see [`by_design::waits`].
+    /// session waits with.
     pub fn settle(
         &mut self,
         monitor: &mut Session,
         others: &[i32],
         beside: Option<&Statement>,
-        is_built_beside: bool,
     ) -> Result<Came> {
         let deadline = Instant::now() + PATIENCE;
         let mut patience = GLANCE;
@@ -124,21 +123,19 @@ impl Pair {
                     "the MOT"
                 };
                 let statement = self.asked.clone().unwrap_or_else(|| Statement::plain(""));
-                return Ok(
-                    match by_design::waits(&statement, beside, is_built_beside) {
-                        Some(allowed) => Came::May(allowed),
-                        None => Came::Differs(format!(
-                            "only {side} side waits: {}
+                return Ok(match by_design::waits(&statement, beside) {
+                    Some(allowed) => Came::May(allowed),
+                    None => Came::Differs(format!(
+                        "only {side} side waits: {}
   the other: {}",
-                            statement.text,
-                            self.answers
-                                .iter()
-                                .flatten()
-                                .map(summary)
-                                .collect::<String>()
-                        )),
-                    },
-                );
+                        statement.text,
+                        self.answers
+                            .iter()
+                            .flatten()
+                            .map(summary)
+                            .collect::<String>()
+                    )),
+                });
             }
             if Instant::now() > deadline {
                 return Err(Failure::other(

@@ -130,6 +130,10 @@ impl RowSource for Fuzzy<'_> {
         changed
     }
 
+    fn was_reformed(&self, table: TableId) -> Result<bool, EngineError> {
+        self.inner.was_reformed(table)
+    }
+
     fn count(
         &self,
         table: TableId,

@@ -1,48 +1,22 @@
-//! The lock of statements that may give rows their keys in an index on expressions, or a partial
-//! one: CREATE INDEX and REINDEX.
+//! The lock of a REINDEX that may give rows other keys.
 //!
-//! Such a build changes rows (`storage/compute_rows.rs`). Core's ShareLock keeps writers out, but
-//! neither another build, which must not see rows that are being changed, nor who has locked rows,
-//! and would wait for the build while it waits for him. So the table is locked in EXCLUSIVE mode
-//! before core locks it. Readers go on.
+//! The rows of an index with computed keys have these already. A REINDEX computes them anew, and
+//! changes a row whose key has become another one (`storage/compute_rows.rs`). Core's ShareLock keeps
+//! writers out, but neither another build, which must not see rows that are being changed, nor who
+//! has locked rows, and would wait for the build while it waits for him. So the table is locked in
+//! EXCLUSIVE mode before core locks it. Readers go on. CREATE INDEX changes no row, and a REINDEX
+//! CONCURRENTLY builds a new index.
 //!
 //! What the name means is looked up again by core, which also checks rights and raises. A build that
 //! finds a row to change without this lock raises, too.
 use super::super::identity;
-use crate::pg::{inheritance, nodes, version};
+use crate::pg::{nodes, version};
 use crate::storage::{self, computed_keys};
 use pgrx::pg_sys;
 use pgrx::pg_sys::ReindexObjectType::{REINDEX_OBJECT_INDEX, REINDEX_OBJECT_TABLE};
 use std::ffi::CStr;
 
 const LOCK: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
-
-/// Locks the table of a CREATE INDEX, and its partitions, if keys have to be computed.
-///
-/// # Safety
-/// A live statement.
-pub unsafe fn before_create(node: *mut pg_sys::IndexStmt) {
-    // SAFETY: the caller's statement.
-    unsafe {
-        let columns = nodes::items::<pg_sys::IndexElem>((*node).indexParams);
-        let is_expression = |column: &*mut pg_sys::IndexElem| !(**column).expr.is_null();
-        let is_computed = !(*node).whereClause.is_null() || columns.iter().any(is_expression);
-        if !is_computed || (*node).concurrent || !may_lock() {
-            return;
-        }
-        let table = identity::lookup((*node).relation);
-        if table == pg_sys::InvalidOid || !version::owns_class(table) {
-            return;
-        }
-        let all = match pg_sys::get_rel_relkind(table) as u8 {
-            pg_sys::RELKIND_PARTITIONED_TABLE => {
-                inheritance::find_all(table, pg_sys::NoLock as i32)
-            }
-            _ => vec![table],
-        };
-        all.into_iter().for_each(lock);
-    }
-}
 
 /// Locks the table of a REINDEX, if it has an index with computed keys.
 ///

@@ -9,7 +9,7 @@
 //! | `btree_moments` | the statements in which core must see a btree |
 //! | `defaults` | `default_table_access_method = mot`, and what cannot be memory-optimized |
 //! | `concurrently` | DROP INDEX and REFRESH MATERIALIZED VIEW CONCURRENTLY |
-//! | `index_locks` | the lock of builds that change rows |
+//! | `index_locks` | the lock of a REINDEX that may change rows |
 //! | `tablespace` | ALTER INDEX ... SET TABLESPACE |
 //! | `deferrable` | ADD CONSTRAINT ... USING INDEX ... DEFERRABLE |
 //!
@@ -165,7 +165,6 @@ pub unsafe fn before(statement: &mut Statement) -> Option<After> {
             }
             T_ReindexStmt => index_locks::before_reindex(node.cast()),
             T_IndexStmt => {
-                index_locks::before_create(node.cast());
                 replace(
                     statement,
                     btree_moments::create_index(node.cast(), &mut after),

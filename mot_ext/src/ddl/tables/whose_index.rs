@@ -13,8 +13,6 @@ use crate::index_am::flips;
 use crate::keys::{self, IndexColumn};
 use crate::pg::nodes;
 use crate::storage;
-use crate::storage::computed_keys::is_computed;
-use mot_engine::Slot;
 use pgrx::pg_sys;
 
 /// The object access hook of a relation that was made: an index of a memory-optimized table becomes
@@ -40,7 +38,6 @@ pub unsafe fn created(relation: pg_sys::Oid) {
         let table = (*(*index).rd_index).indrelid;
         if storage::is_mot_table(table) {
             refuse_unsupported(index);
-            refuse_beside_writers(table, index);
             if (*(*index).rd_rel).relam != Method::Mot.oid() {
                 access_method::write(relation, Method::Mot);
                 access_method::refresh_routine(index);
@@ -80,27 +77,6 @@ pub unsafe fn refuse_unsupported(index: pg_sys::Relation) {
         let columns = (*(*index).rd_index).indnkeyatts as usize;
         for position in 0..columns {
             refuse_key(index, position);
-        }
-    }
-}
-
-/// Raises for an index with computed keys that is built beside writers of a table with rows: each
-/// row would have to be locked until the build ends (`storage/compute_rows.rs`).
-unsafe fn refuse_beside_writers(table: pg_sys::Oid, index: pg_sys::Relation) {
-    // SAFETY: an open index (caller), whose table is locked; what is opened here is closed here.
-    unsafe {
-        // Core makes an index that writers are to know of first so, and no other.
-        if (*(*index).rd_index).indisready || !is_computed(index) {
-            return;
-        }
-        let table = pg_sys::relation_open(table, pg_sys::NoLock as pg_sys::LOCKMODE);
-        let has_rows = storage::described(table).slots_end() != Slot(0);
-        pg_sys::relation_close(table, pg_sys::NoLock as pg_sys::LOCKMODE);
-        if has_rows {
-            unsupported(
-                "indexes on expressions and partial indexes of memory-optimized tables with rows cannot be built CONCURRENTLY",
-                "Leave CONCURRENTLY out: writers wait until the index is built.",
-            );
         }
     }
 }

@@ -10,7 +10,6 @@ mod tally;
 
 pub use tally::Tally;
 
-use super::by_design;
 use super::lockstep::{Came, Pair, summary};
 use super::schema::Table;
 use super::statement::{Source, Statement};
@@ -63,8 +62,6 @@ struct Round<'a> {
     has_locked: Vec<bool>,
     /// Numbers of the prepared transactions.
     prepared: Vec<u64>,
-    /// One of them may have built an index that keeps keys with rows.
-    is_built_prepared: bool,
     /// The sides have become too different to go on.
     is_over: bool,
     /// The session that waits.
@@ -101,7 +98,6 @@ pub fn run(place: &Place, plan: &Plan, tally: &mut Tally) -> Result<Ended> {
         has_savepoint: vec![false; plan.sessions],
         has_locked: vec![false; plan.sessions],
         prepared: Vec::new(),
-        is_built_prepared: false,
         is_over: false,
         waiting: None,
         log: String::new(),
@@ -240,25 +236,16 @@ impl Round<'_> {
         others.flat_map(|(_, pair)| pair.pids()).collect()
     }
 
-    /// Whether another transaction, a prepared one too, has built an index that keeps keys with rows.
-    fn is_built_beside(&self, who: usize) -> bool {
-        let mut pairs = self.pairs.iter().enumerate();
-        pairs.any(|(other, pair)| other != who && pair.known.builds)
-            || (self.is_built_prepared && !self.prepared.is_empty())
-    }
-
     /// One statement of one session.
     fn step(&mut self, who: usize, statement: &Statement) -> Result<Option<String>> {
         self.done += 1;
         let others = self.others(who);
         let statement = &self.with_references(statement);
         self.pairs[who].send(statement)?;
-        let built = self.is_built_beside(who);
         let beside = self
             .waiting
             .and_then(|waiting| self.pairs[waiting].waits_with().cloned());
-        let mut came =
-            self.pairs[who].settle(&mut self.monitor, &others, beside.as_ref(), built)?;
+        let mut came = self.pairs[who].settle(&mut self.monitor, &others, beside.as_ref())?;
         if matches!(came, Came::Waits) {
             self.tally.waits += 1;
             if self.waiting.is_some() {
@@ -279,8 +266,7 @@ impl Round<'_> {
             return Ok(None);
         };
         let others = self.others(waiting);
-        let built = self.is_built_beside(waiting);
-        let came = self.pairs[waiting].settle(&mut self.monitor, &others, None, built)?;
+        let came = self.pairs[waiting].settle(&mut self.monitor, &others, None)?;
         if matches!(came, Came::Waits) {
             return Ok(None);
         }
@@ -340,7 +326,6 @@ impl Round<'_> {
                 // Refused for what went before, the transaction is rolled back.
                 true if answer.tags.last().is_some_and(|tag| tag == "ROLLBACK") => {}
                 true => {
-                    self.is_built_prepared |= self.pairs[who].known.builds;
                     self.prepared.push(number);
                     self.tally.prepared += 1;
                 }
@@ -350,8 +335,7 @@ impl Round<'_> {
         if statement.defines && answer.refusal.is_none() {
             self.tally.defined += 1;
             let known = &mut self.pairs[who].known;
-            known.builds |= by_design::changes_rows(&statement.text);
-            known.fills |= known.builds || statement.text.contains(" DEFAULT ");
+            known.fills |= statement.text.contains(" DEFAULT ");
         }
         // Also at its end: who began meanwhile does not see it either.
         if self.pairs[who].known.fills {
