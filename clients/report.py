@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Compares the cases of programs on heap and on memory-optimized tables; README.md says what the list of known ones means."""
+
+import argparse
+import collections
+import json
+import pathlib
+import re
+import sys
+import tomllib
+import xml.etree.ElementTree
+
+Case = collections.namedtuple("Case", "status message")
+
+
+def read_json(path):
+    """One object a line: case, status, message."""
+    for line in path.read_text().splitlines():
+        found = json.loads(line)
+        yield found["case"], Case(found["status"], found.get("message", ""))
+
+
+def read_junit(path):
+    """JUnit's form, as pytest and Maven write it."""
+    for case in xml.etree.ElementTree.parse(path).iter("testcase"):
+        # SQLAlchemy's plugin puts driver and version of the server into names.
+        name = re.sub(r"_postgresql\+\w+?(_\d+)+(?=\.)", "", f"{case.get('classname')}.{case.get('name')}")
+        for status, tags in (("failed", ("failure", "error")), ("skipped", ("skipped",))):
+            parts = [part for part in case if part.tag in tags]
+            if parts:
+                message = "\n".join(f"{part.get('message', '')}\n{part.text or ''}" for part in parts)
+                yield name, Case(status, message)
+                break
+        else:
+            yield name, Case("passed", "")
+
+
+def cases(directory):
+    """All cases of one side. A case that is there twice has failed if it failed once."""
+    found = {}
+    for path in sorted(directory.glob("*.jsonl")) + sorted(directory.glob("*.xml")):
+        for name, case in (read_json if path.suffix == ".jsonl" else read_junit)(path):
+            if name not in found or found[name].status != "failed":
+                found[name] = case
+    return found
+
+
+class Known:
+    """An entry of the list: cases of a program that fail on memory-optimized tables, for a reason that holds."""
+
+    def __init__(self, entry):
+        self.program = entry["program"]
+        self.reason = entry["reason"]
+        self.error = re.compile(entry["error"])
+        self.cases = set(entry["cases"])
+
+    def explains(self, program, name, case):
+        return program == self.program and name in self.cases and self.error.search(case.message)
+
+
+def compare(program, results, known):
+    """The program's line of the table, and what is wrong."""
+    heap, mot = (cases(results / program / side) for side in ("heap", "mot"))
+    passed = [name for name, case in heap.items() if case.status == "passed"]
+    wrong, listed, missing = [], 0, Case("missing", "the case was not run")
+    if not passed:
+        wrong.append((program, Case("failed", "no case passes on heap")))
+    for name in passed:
+        case = mot.get(name, missing)
+        if case.status == "passed":
+            continue
+        if any(entry.explains(program, name, case) for entry in known):
+            listed += 1
+        else:
+            wrong.append((name, case))
+    for entry in known:
+        if entry.program == program:
+            for name in sorted(entry.cases):
+                if name in heap and mot.get(name, missing).status == "passed":
+                    wrong.append((name, Case("passed", f"listed, but it passes: {entry.reason}")))
+    both = sum(mot.get(name, missing).status == "passed" for name in passed)
+    return (program, len(heap), len(passed), both, listed, len(wrong)), wrong
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--known", type=pathlib.Path, required=True)
+    options.add_argument("--results", type=pathlib.Path, required=True)
+    options.add_argument("programs", nargs="+")
+    options = options.parse_args()
+    known = [Known(entry) for entry in tomllib.loads(options.known.read_text())["difference"]]
+    lines, all_wrong = [], []
+    for program in options.programs:
+        line, wrong = compare(program, options.results, known)
+        lines.append(line)
+        all_wrong += [(program, *each) for each in wrong]
+    with open(options.results / "differences.txt", "w") as details:
+        for program, name, case in all_wrong:
+            details.write(f"=== {program}: {name}: {case.status}\n{case.message.rstrip()}\n\n")
+    heading = ("program", "cases", "pass on heap", "of these on MOT", "listed", "different")
+    widths = [max(len(str(line[i])) for line in [heading, *lines]) for i in range(len(heading))]
+    for line in [heading, *lines]:
+        print("  ".join(str(cell).ljust(width) for cell, width in zip(line, widths)).rstrip())
+    for program, name, case in all_wrong[:40]:
+        message = case.message.strip().splitlines() or [""]
+        print(f"{program}: {name}: {case.status}: {message[-1][:160]}")
+    if all_wrong:
+        print(f"{len(all_wrong)} cases differ: {options.results}/differences.txt has them", file=sys.stderr)
+    return 1 if all_wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
