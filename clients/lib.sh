@@ -55,3 +55,19 @@ work_on_copy() { # DIRECTORY
   cp -r "$1" "$OUT/work"
   cd "$OUT/work"
 }
+
+# The libraries of pom.xml, with the program's classes.
+java_program() {
+  need javac default-jdk-headless
+  need mvn maven
+  once libraries "$home/pom.xml" -- timeout 900 mvn -q -B -f "$home/pom.xml" -Dmaven.repo.local="$CACHE_ROOT/maven" \
+    dependency:copy-dependencies -DoutputDirectory="$CACHE/libraries"
+  once classes "$top"/clients/java/*.java "$home"/*.java "$home/pom.xml" -- \
+    javac -nowarn -d "$CACHE/classes" -cp "$CACHE/libraries/*" "$top"/clients/java/*.java "$home"/*.java
+}
+
+# Its Main, with a server reached as Java does.
+run_java() { # DATABASE
+  export JDBC_URL="jdbc:postgresql://127.0.0.1:$PGPORT/$1"
+  java -XX:+UseSerialGC -Xmx512m -cp "$CACHE/classes:$CACHE/libraries/*:$home" Main
+}

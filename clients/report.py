@@ -3,6 +3,7 @@
 
 import argparse
 import collections
+import difflib
 import json
 import pathlib
 import re
@@ -10,14 +11,14 @@ import sys
 import tomllib
 import xml.etree.ElementTree
 
-Case = collections.namedtuple("Case", "status message")
+Case = collections.namedtuple("Case", "status message result", defaults=("", ""))
 
 
 def read_json(path):
-    """One object a line: case, status, message."""
+    """One object a line: case, status, message, and what the two sides must have in common."""
     for line in path.read_text().splitlines():
         found = json.loads(line)
-        yield found["case"], Case(found["status"], found.get("message", ""))
+        yield found["case"], Case(found["status"], found.get("message", ""), found.get("result", ""))
 
 
 def read_junit(path):
@@ -32,7 +33,7 @@ def read_junit(path):
                 yield name, Case(status, message)
                 break
         else:
-            yield name, Case("passed", "")
+            yield name, Case("passed")
 
 
 def cases(directory):
@@ -43,6 +44,16 @@ def cases(directory):
             if name not in found or found[name].status != "failed":
                 found[name] = case
     return found
+
+
+def as_on_heap(heap, mot):
+    """The case on memory-optimized tables, failed if its result is not heap's."""
+    if mot is None:
+        return Case("missing", "the case was not run")
+    if mot.status != "passed" or mot.result == heap.result:
+        return mot
+    lines = difflib.unified_diff(heap.result.splitlines(), mot.result.splitlines(), "heap", "mot", lineterm="", n=0)
+    return Case("failed", "other results than on heap:\n" + "\n".join(lines))
 
 
 class Known:
@@ -61,24 +72,22 @@ class Known:
 def compare(program, results, known):
     """The program's line of the table, and what is wrong."""
     heap, mot = (cases(results / program / side) for side in ("heap", "mot"))
-    passed = [name for name, case in heap.items() if case.status == "passed"]
-    wrong, listed, missing = [], 0, Case("missing", "the case was not run")
+    passed = {name: as_on_heap(case, mot.get(name)) for name, case in heap.items() if case.status == "passed"}
+    wrong, listed = [], 0
     if not passed:
         wrong.append((program, Case("failed", "no case passes on heap")))
-    for name in passed:
-        case = mot.get(name, missing)
-        if case.status == "passed":
-            continue
-        if any(entry.explains(program, name, case) for entry in known):
-            listed += 1
-        else:
-            wrong.append((name, case))
+    for name, case in passed.items():
+        if case.status != "passed":
+            if any(entry.explains(program, name, case) for entry in known):
+                listed += 1
+            else:
+                wrong.append((name, case))
     for entry in known:
         if entry.program == program:
-            for name in sorted(entry.cases):
-                if name in heap and mot.get(name, missing).status == "passed":
+            for name in sorted(entry.cases & passed.keys()):
+                if passed[name].status == "passed":
                     wrong.append((name, Case("passed", f"listed, but it passes: {entry.reason}")))
-    both = sum(mot.get(name, missing).status == "passed" for name in passed)
+    both = sum(case.status == "passed" for case in passed.values())
     return (program, len(heap), len(passed), both, listed, len(wrong)), wrong
 
 

@@ -1,0 +1,10 @@
+# Flyway: migrations with foreign keys, enums and all index forms, step by step, at once, cleaned, failing and repaired.
+short=yes
+
+setup() { java_program; }
+
+run() {
+  new_database flyway
+  export MIGRATIONS=$home/migrations FAILING=$home/failing
+  run_java flyway
+}
