@@ -68,6 +68,6 @@ java_program() {
 
 # Its Main, with a server reached as Java does.
 run_java() { # DATABASE
-  export JDBC_URL="jdbc:postgresql://127.0.0.1:$PGPORT/$1"
-  java -XX:+UseSerialGC -Xmx512m -cp "$CACHE/classes:$CACHE/libraries/*:$home" Main
+  export JDBC_URL="jdbc:postgresql://127.0.0.1:$PGPORT/$1" PROGRAM_HOME=$home
+  timeout 600 java -XX:+UseSerialGC -Xmx512m -cp "$CACHE/classes:$CACHE/libraries/*:$home" Main
 }

@@ -1,5 +1,6 @@
 import java.sql.Connection;
 import java.util.Arrays;
+import java.util.Map;
 import java.util.stream.Collectors;
 import org.flywaydb.core.Flyway;
 import org.flywaydb.core.api.MigrationInfo;
@@ -7,9 +8,13 @@ import org.flywaydb.core.api.configuration.FluentConfiguration;
 
 /** Migrates step by step, again, cleans, migrates at once, and meets failing and changed migrations. */
 final class Main {
+    private static final String DIRECTORY = "filesystem:" + System.getenv("PROGRAM_HOME") + "/";
+
     private static FluentConfiguration configuration() {
         return Flyway.configure().dataSource(Cases.URL, Cases.USER, "").cleanDisabled(false)
-            .locations("filesystem:" + System.getenv("MIGRATIONS"));
+            // An index built CONCURRENTLY would wait for a lock that a transaction of Flyway's own holds.
+            .configuration(Map.of("flyway.postgresql.transactional.lock", "false"))
+            .locations(DIRECTORY + "migrations");
     }
 
     private static String info(Flyway flyway) {
@@ -32,7 +37,7 @@ final class Main {
     }
 
     public static void main(String[] arguments) throws Exception {
-        Flyway flyway = configuration().load();
+        Flyway flyway = configuration().locations(DIRECTORY + "migrations", DIRECTORY + "views").load();
         for (int i = 1; i <= 7; i++) {
             String version = Integer.toString(i);
             Cases.run("migrate to " + version, () -> configuration().target(version).load().migrate().migrationsExecuted);
@@ -52,10 +57,10 @@ final class Main {
         Cases.run("contents at once", Main::contents);
         Cases.run("grouped into one transaction", () -> {
             flyway.clean();
-            return configuration().group(true).mixed(true).load().migrate().migrationsExecuted;
+            return configuration().group(true).mixed(true).locations(DIRECTORY + "migrations", DIRECTORY + "views").load().migrate().migrationsExecuted;
         });
         Cases.run("contents of one transaction", Main::contents);
-        Flyway failing = configuration().locations("filesystem:" + System.getenv("MIGRATIONS"), "filesystem:" + System.getenv("FAILING")).load();
+        Flyway failing = configuration().locations(DIRECTORY + "migrations", DIRECTORY + "views", DIRECTORY + "failing").load();
         Cases.run("a failing migration leaves nothing", () -> {
             try {
                 return failing.migrate().migrationsExecuted;

@@ -5,6 +5,5 @@ setup() { java_program; }
 
 run() {
   new_database flyway
-  export MIGRATIONS=$home/migrations FAILING=$home/failing
   run_java flyway
 }
