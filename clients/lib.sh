@@ -1,20 +1,24 @@
-# Functions of the programs' scripts; read by .ci/clients after .ci/lib.sh. A script has `setup`, which fetches what is needed into
-# $CACHE, and `run`, which leaves cases of the side $SIDE in $OUT; PGHOST, PGPORT and PGUSER name the server.
+# Functions of the programs' scripts; read by .ci/clients after .ci/lib.sh. A script has `setup`, which fetches what is needed
+# into $CACHE, and `run`, which leaves cases of the side $SIDE in $OUT. PGHOST, PGPORT and PGUSER name the server.
 
-# An empty database of this side.
-new_database() { # NAME
+# An empty database of this side. A dump that has the extension goes into one of template0.
+new_database() { # NAME [TEMPLATE]
   psql -XqAt -v ON_ERROR_STOP=1 -d postgres <<SQL
 SET client_min_messages = warning;
 DROP DATABASE IF EXISTS "$1" WITH (FORCE);
-CREATE DATABASE "$1";
+CREATE DATABASE "$1" TEMPLATE ${2:-template1};
 ALTER DATABASE "$1" SET default_table_access_method = $SIDE;
 SQL
 }
 
-need() { # COMMAND PACKAGE...: what a bare Debian lacks
+# What a bare Debian lacks; root installs it, as .ci/setup does.
+need() { # COMMAND PACKAGE...
   local command=$1
   shift
-  command -v "$command" >/dev/null || { echo "$program needs $command: on Debian, apt-get install $*" >&2; return 1; }
+  if command -v "$command" >/dev/null; then return; fi
+  if [ "$(id -u)" != 0 ]; then echo "$program needs $command, and only root can install Debian's: $*" >&2; return 1; fi
+  timeout 600 apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive timeout 600 apt-get install -y -qq --no-install-recommends "$@" </dev/null
 }
 
 # Does a part of the set-up once for each content of the files that it depends on.
@@ -32,13 +36,14 @@ once() { # MARK FILES... -- COMMAND...
 
 # A virtual environment $CACHE/venv with the packages of requirements.txt, all of them pinned.
 venv() {
-  need python3 python3 python3-venv
+  need python3 python3
+  python3 -c 'import ensurepip' 2>/dev/null || need ensurepip python3-venv
   once venv "$home/requirements.txt" -- make_venv
 }
 make_venv() {
   rm -rf "$CACHE/venv"
   python3 -m venv "$CACHE/venv"
-  "$CACHE/venv/bin/pip" install -q --disable-pip-version-check --prefer-binary -r "$home/requirements.txt"
+  timeout 600 "$CACHE/venv/bin/pip" install -q --disable-pip-version-check --prefer-binary -r "$home/requirements.txt"
 }
 
 # The source distribution of a package, unpacked into $CACHE/NAME-VERSION.
@@ -71,3 +76,74 @@ run_java() { # DATABASE
   export JDBC_URL="jdbc:postgresql://127.0.0.1:$PGPORT/$1" PROGRAM_HOME=$home
   timeout 600 java -XX:+UseSerialGC -Xmx512m -cp "$CACHE/classes:$CACHE/libraries/*:$home" Main
 }
+
+# The packages of package.json, as they were on a day, so that what they depend on stays the same.
+node_program() {
+  need node nodejs
+  need npm npm
+  once packages "$home/package.json" -- node_packages
+}
+node_packages() {
+  rm -rf "$CACHE/node_modules"
+  cp "$home/package.json" "$CACHE/"
+  (cd "$CACHE" && timeout 600 npm install --before=2026-11-28 --no-package-lock --no-audit --no-fund --loglevel=error --cache "$CACHE_ROOT/npm")
+}
+
+run_node() { # DATABASE
+  new_database "$1"
+  rm -rf "$OUT/work"
+  mkdir -p "$OUT/work"
+  cp "$home"/*.js "$top/clients/node/cases.js" "$OUT/work/"
+  ln -sfn "$CACHE/node_modules" "$OUT/work/node_modules"
+  (cd "$OUT/work" && PGDATABASE=$1 timeout 600 node main.js)
+}
+
+# Runs a command or a function of the program as one case.
+a_case() { # NAME COMMAND...
+  local name=$1
+  shift
+  export -f "$1" 2>/dev/null || true
+  python3 "$top/clients/case.py" "$name" bash -c 'set -euo pipefail; "$@"' _ "$@"
+}
+
+sql() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
+export -f sql
+
+# Rows of each table of `public`, counted and digested; columns whose name matches stay out.
+contents() { # DATABASE [COLUMNS]
+  sql -d "$1" -v left_out="${2:-^$}" <<'SQL'
+SELECT format('SELECT %L, count(*), md5(string_agg(t::text, E''\n'' ORDER BY t::text COLLATE "C")) FROM (SELECT %s FROM %s) t',
+    c.relname, string_agg(quote_ident(attname), ', ' ORDER BY attnum), c.oid::regclass)
+FROM pg_class c JOIN pg_attribute a ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attname !~ :'left_out'
+WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') GROUP BY c.oid, c.relname ORDER BY c.relname COLLATE "C"
+\gexec
+SQL
+}
+export -f contents
+
+# Columns, constraints and indexes of `public`, without the access method's name.
+definitions() { # DATABASE
+  sql -d "$1" <<'SQL'
+SELECT attrelid::regclass, attname, format_type(atttypid, atttypmod), attnotnull FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
+WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v') AND attnum > 0 AND NOT attisdropped ORDER BY attrelid::regclass::text COLLATE "C", attnum;
+SELECT conrelid::regclass, conname, convalidated, pg_get_constraintdef(oid) FROM pg_constraint
+WHERE connamespace = 'public'::regnamespace ORDER BY conrelid::regclass::text COLLATE "C", conname;
+SELECT indexname, replace(indexdef, 'USING mot_index', 'USING btree') FROM pg_indexes WHERE schemaname = 'public' ORDER BY indexname COLLATE "C";
+SQL
+}
+export -f definitions
+
+# Every table of the side's access method, and on memory-optimized ones rows and indexes that agree.
+sound() { # DATABASE
+  [ "$SIDE" = mot ] || return 0
+  sql -d "$1" <<'SQL' >&2
+SELECT relname, rows FROM pg_class c JOIN pg_am am ON am.oid = relam AND amname = 'mot', LATERAL mot.check(c.oid::regclass)
+WHERE relkind IN ('r', 'm') AND relpersistence <> 't' ORDER BY 1;
+DO $$ BEGIN
+  IF EXISTS (SELECT FROM pg_class JOIN pg_am am ON am.oid = relam WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND amname <> 'mot') THEN
+    RAISE 'a table is not memory-optimized';
+  END IF;
+END $$;
+SQL
+}
+export -f sound

@@ -1,0 +1,8 @@
+# jOOQ: its reader of the catalogs, DDL and statements by its language.
+
+setup() { java_program; }
+
+run() {
+  new_database jooq
+  run_java jooq
+}

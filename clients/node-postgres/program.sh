@@ -1,0 +1,5 @@
+# node-postgres: statements of all kinds, cursors, streams, COPY, notifications, types and errors.
+
+setup() { node_program; }
+
+run() { run_node node_postgres; }

@@ -1,0 +1,9 @@
+# pgJDBC: metadata, prepared statements, batches, cursors, generated keys, updatable result sets, savepoints, COPY, two-phase commit.
+# Its own test suite is in no registry.
+
+setup() { java_program; }
+
+run() {
+  new_database pgjdbc
+  run_java pgjdbc
+}

@@ -1,0 +1,5 @@
+# Sequelize: models made, altered twice and read back, migrations by Umzug, and their use.
+
+setup() { node_program; }
+
+run() { run_node sequelize; }
