@@ -147,3 +147,10 @@ END $$;
 SQL
 }
 export -f sound
+
+# A program in Go, or the tests of a module, in a copy of its directory; modules and builds are cached.
+go_in() { # DIRECTORY COMMAND...
+  local directory=$1
+  shift
+  (cd "$directory" && GOPATH=$CACHE_ROOT/go GOCACHE=$CACHE_ROOT/go-build GOFLAGS=-modcacherw timeout 900 go "$@" </dev/null)
+}

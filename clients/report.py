@@ -36,11 +36,27 @@ def read_junit(path):
             yield name, Case("passed")
 
 
+def read_go(path):
+    """What `go test -json` tells, an event a line."""
+    output, words = collections.defaultdict(str), {"pass": "passed", "fail": "failed", "skip": "skipped"}
+    for line in path.read_text().splitlines():
+        event = json.loads(line) if line.startswith("{") else {}
+        # Names of subtests can hold temporary directories.
+        name = re.sub(r"/tmp/\S*?/\d+/", "", f"{event.get('Package')}.{event.get('Test')}")
+        if event.get("Action") == "output":
+            output[name] += event["Output"]
+        elif "Test" in event and event["Action"] in words:
+            yield name, Case(words[event["Action"]], output[name])
+
+
+READERS = {".jsonl": read_json, ".xml": read_junit, ".go": read_go}
+
+
 def cases(directory):
     """All cases of one side. A case that is there twice has failed if it failed once."""
     found = {}
-    for path in sorted(directory.glob("*.jsonl")) + sorted(directory.glob("*.xml")):
-        for name, case in (read_json if path.suffix == ".jsonl" else read_junit)(path):
+    for path in sorted(directory.glob("cases.*")):
+        for name, case in READERS[path.suffix](path):
             if name not in found or found[name].status != "failed":
                 found[name] = case
     return found
