@@ -93,9 +93,10 @@ run_node() { # DATABASE
   new_database "$1"
   rm -rf "$OUT/work"
   mkdir -p "$OUT/work"
-  cp "$home"/*.js "$top/clients/node/cases.js" "$OUT/work/"
+  find "$home" -maxdepth 1 -type f ! -name package.json -exec cp {} "$OUT/work/" \;
+  cp "$top/clients/node/cases.js" "$OUT/work/"
   ln -sfn "$CACHE/node_modules" "$OUT/work/node_modules"
-  (cd "$OUT/work" && PGDATABASE=$1 timeout 600 node main.js)
+  (cd "$OUT/work" && PGDATABASE=$1 timeout 900 node main.js)
 }
 
 # Runs a command or a function of the program as one case.
