@@ -1,4 +1,4 @@
-# Functions of the programs' scripts; read by .ci/clients after .ci/lib.sh. A script has `setup`, which fetches what is needed
+# Functions of the programs' scripts; read by step.sh after .ci/lib.sh. A script has `setup`, which fetches what is needed
 # into $CACHE, and `run`, which leaves cases of the side $SIDE in $OUT. PGHOST, PGPORT and PGUSER name the server.
 
 # An empty database of this side. A dump that has the extension goes into one of template0.

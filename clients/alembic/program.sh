@@ -1,4 +1,5 @@
 # Alembic's own tests that run on PostgreSQL, from its source distribution, with psycopg 2.
+least_full=645
 version=1.20.1
 
 setup() {

@@ -1,4 +1,5 @@
 # asyncpg's own test suite, from its source distribution.
+least_full=305
 version=0.32.0
 
 setup() {

@@ -1,5 +1,6 @@
 # Django's own test suite, from its source distribution, with psycopg 3.
-short=yes
+least_full=17300
+least_short=250
 version=5.2.19
 
 setup() {

@@ -1,4 +1,5 @@
 # Drizzle: drizzle-kit's push twice, its introspection and migrations, and queries.
+least_full=9
 
 setup() { node_program; }
 

@@ -1,5 +1,6 @@
 # Flyway: migrations with foreign keys, enums and all index forms, step by step, at once, cleaned, failing and repaired.
-short=yes
+least_full=29
+least_short=29
 
 setup() { java_program; }
 

@@ -1,4 +1,5 @@
 # jOOQ: its reader of the catalogs, DDL and statements by its language.
+least_full=13
 
 setup() { java_program; }
 

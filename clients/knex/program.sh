@@ -1,4 +1,5 @@
 # Knex: migrations up, down and again, and its query builder.
+least_full=22
 
 setup() { node_program; }
 

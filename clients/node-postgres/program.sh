@@ -1,4 +1,5 @@
 # node-postgres: statements of all kinds, cursors, streams, COPY, notifications, types and errors.
+least_full=13
 
 setup() { node_program; }
 

@@ -1,4 +1,5 @@
 # Prisma: its schema engine's push, pull, diff and migrations, each again, and its client.
+least_full=20
 
 setup() {
   node_program

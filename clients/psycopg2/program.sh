@@ -1,4 +1,5 @@
 # psycopg 2's own test suite, from its source distribution.
+least_full=745
 version=2.9.13
 
 setup() {

@@ -1,5 +1,6 @@
 # SQLAlchemy's own tests that need a database, from its source distribution, with psycopg 3.
-short=yes
+least_full=14250
+least_short=730
 version=2.0.58
 
 setup() {

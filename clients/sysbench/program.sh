@@ -1,4 +1,5 @@
 # sysbench: each of its scripts, with select_random_ranges and random points.
+least_full=10
 
 setup() { need sysbench sysbench; }
 

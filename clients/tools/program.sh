@@ -1,4 +1,5 @@
 # PostgreSQL's own tools on the tables of Flyway's migrations: dumps in all formats, restored, vacuumdb, reindexdb, clusterdb, pg_amcheck.
+least_full=21
 
 setup() { :; }
 

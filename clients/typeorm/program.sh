@@ -1,4 +1,5 @@
 # TypeORM: entities synchronized twice, migrations, and the repository's use.
+least_full=17
 
 setup() { node_program; }
 
