@@ -1,5 +1,5 @@
 # Prisma: its schema engine's push, pull, diff and migrations, each again, and its client.
-least_full=20
+least_full=19
 
 setup() {
   node_program
