@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""case.py NAME COMMAND...: runs a command as one case; what it prints is the result that both sides must have in common."""
+"""case.py NAME COMMAND...: runs a command as one case; what it prints is the result that both
+sides must have in common.
+"""
 
 import json
 import os

@@ -1,5 +1,6 @@
-# Functions of the programs' scripts; read by step.sh after .ci/lib.sh. A script has `setup`, which fetches what is needed
-# into $CACHE, and `run`, which leaves cases of the side $SIDE in $OUT. PGHOST, PGPORT and PGUSER name the server.
+# Functions of the programs' scripts; read by step.sh after .ci/lib.sh. A script has `setup`, which
+# fetches what is needed into $CACHE, and `run`, which leaves cases of the side $SIDE in $OUT.
+# PGHOST, PGPORT and PGUSER name the server.
 
 # An empty database of this side. A dump that has the extension goes into one of template0.
 new_database() { # NAME [TEMPLATE]
@@ -149,7 +150,8 @@ SQL
 }
 export -f sound
 
-# A program in Go, or the tests of a module, in a copy of its directory; modules and builds are cached.
+# A program in Go, or the tests of a module, in a copy of its directory; modules and builds are
+# cached.
 go_in() { # DIRECTORY COMMAND...
   local directory=$1
   shift

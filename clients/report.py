@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Compares the cases of programs on heap and on memory-optimized tables; README.md says what the list of known ones means."""
+"""Compares the cases of programs on heap and on memory-optimized tables; README.md says what the
+list of known ones means.
+"""
 
 import argparse
 import collections
@@ -73,7 +75,9 @@ def as_on_heap(heap, mot):
 
 
 class Known:
-    """An entry of the list: cases of a program that fail on memory-optimized tables, for a reason that holds."""
+    """An entry of the list: cases of a program that fail on memory-optimized tables, for a
+    reason that holds.
+    """
 
     def __init__(self, entry):
         self.program = entry["program"]

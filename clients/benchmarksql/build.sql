@@ -1,4 +1,5 @@
--- What BenchmarkSQL's build does, in its order and with its names: tables, rows, keys, indexes, foreign keys, the sequence.
+-- What BenchmarkSQL's build does, in its order and with its names: tables, rows, keys, indexes,
+-- foreign keys, the sequence.
 CREATE TABLE bmsql_config (cfg_name varchar(30) PRIMARY KEY, cfg_value varchar(50));
 CREATE TABLE bmsql_warehouse (w_id integer NOT NULL, w_ytd decimal(12,2), w_tax decimal(4,4), w_name varchar(10), w_street_1 varchar(20),
     w_street_2 varchar(20), w_city varchar(20), w_state char(2), w_zip char(9)) WITH (fillfactor = 50);

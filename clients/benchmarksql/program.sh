@@ -1,5 +1,5 @@
-# BenchmarkSQL: the schema that its build makes, with all foreign keys, and transactions of the same tables. The program itself is in no
-# registry; bench/benchmarksql tells how it runs.
+# BenchmarkSQL: the schema that its build makes, with all foreign keys, and transactions of the same
+# tables. The program itself is in no registry; bench/benchmarksql tells how it runs.
 least_full=14
 least_short=14
 

@@ -13,7 +13,8 @@ run() {
   if [ "$FORM" = short ]; then
     apps=(migrations.test_operations migrations.test_executor fixtures_regress)
   else
-    # admin_scripts starts django-admin, on SQLite; the others have no tests, or need a library that is not from a registry.
+    # admin_scripts starts django-admin, on SQLite; the others have no tests, or need a library that
+    # is not from a registry.
     mapfile -t apps < <(cd "$tests" && ls -d */__init__.py | cut -d/ -f1 | grep -vxE 'admin_scripts|templates|gis_tests')
   fi
   export PYTHONPATH=$home CASES=$OUT/cases.jsonl

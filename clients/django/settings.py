@@ -1,4 +1,6 @@
-"""Settings of Django's test suite. The test databases are there before (--keepdb): they have the side's access method."""
+"""Settings of Django's test suite. The test databases are there before (--keepdb): they have the
+side's access method.
+"""
 
 import os
 

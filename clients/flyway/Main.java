@@ -6,13 +6,16 @@ import org.flywaydb.core.Flyway;
 import org.flywaydb.core.api.MigrationInfo;
 import org.flywaydb.core.api.configuration.FluentConfiguration;
 
-/** Migrates step by step, again, cleans, migrates at once, and meets failing and changed migrations. */
+/**
+ * Migrates step by step, again, cleans, migrates at once, and meets failing and changed migrations.
+ */
 final class Main {
     private static final String DIRECTORY = "filesystem:" + System.getenv("PROGRAM_HOME") + "/";
 
     private static FluentConfiguration configuration() {
         return Flyway.configure().dataSource(Cases.URL, Cases.USER, "").cleanDisabled(false)
-            // An index built CONCURRENTLY would wait for a lock that a transaction of Flyway's own holds.
+            // An index built CONCURRENTLY would wait for a lock that a transaction of Flyway's own
+            // holds.
             .configuration(Map.of("flyway.postgresql.transactional.lock", "false"))
             .locations(DIRECTORY + "migrations");
     }

@@ -1,4 +1,5 @@
-# Flyway: migrations with foreign keys, enums and all index forms, step by step, at once, cleaned, failing and repaired.
+# Flyway: migrations with foreign keys, enums and all index forms, step by step, at once, cleaned,
+# failing and repaired.
 least_full=29
 least_short=29
 

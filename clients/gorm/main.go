@@ -1,4 +1,5 @@
-// GORM's ways of making, changing, reading and using tables; each result must be the same on heap and on memory-optimized tables.
+// GORM's ways of making, changing, reading and using tables; each result must be the same on heap
+// and on memory-optimized tables.
 package main
 
 import (

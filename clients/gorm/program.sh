@@ -1,4 +1,5 @@
-# GORM: its migrator, again and to a later model, what it reads back, associations, hooks, upserts, locks and nested transactions.
+# GORM: its migrator, again and to a later model, what it reads back, associations, hooks, upserts,
+# locks and nested transactions.
 least_full=13
 
 setup() {

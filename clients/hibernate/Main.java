@@ -8,7 +8,9 @@ import org.hibernate.Session;
 import org.hibernate.SessionFactory;
 import org.hibernate.cfg.Configuration;
 
-/** The schema tool's ways, each twice where it must do nothing the second time, and the model's use. */
+/**
+ * The schema tool's ways, each twice where it must do nothing the second time, and the model's use.
+ */
 final class Main {
     private static final Class<?>[] MODEL = {
         Model.Customer.class, Model.Account.class, Model.Purchase.class, Model.Article.class, Model.Book.class, Model.Vehicle.class, Model.Truck.class,

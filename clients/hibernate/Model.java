@@ -42,7 +42,10 @@ import org.hibernate.annotations.OnDelete;
 import org.hibernate.annotations.OnDeleteAction;
 import org.hibernate.type.SqlTypes;
 
-/** Entities with what a schema tool makes: sequences, identities, foreign keys, unique and other indexes, join tables, inheritance. */
+/**
+ * Entities with what a schema tool makes: sequences, identities, foreign keys, unique and other
+ * indexes, join tables, inheritance.
+ */
 final class Model {
     private Model() {}
 

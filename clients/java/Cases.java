@@ -10,7 +10,10 @@ import java.sql.Statement;
 import java.util.Arrays;
 import java.util.concurrent.Callable;
 
-/** Cases of a program: each has a result, which must be the same on heap and on memory-optimized tables. */
+/**
+ * Cases of a program: each has a result, which must be the same on heap and on memory-optimized
+ * tables.
+ */
 final class Cases {
     static final String URL = System.getenv("JDBC_URL");
     static final String USER = System.getenv("PGUSER");
@@ -76,7 +79,10 @@ final class Cases {
         return rows.toString();
     }
 
-    /** The tables of `public` as a program sees them: columns, constraints and indexes, without the access method's name. */
+    /**
+     * The tables of `public` as a program sees them: columns, constraints and indexes, without the
+     * access method's name.
+     */
     static String schema() throws SQLException {
         try (Connection connection = connect()) {
             return rows(connection, "SELECT table_name, column_name, data_type, is_nullable, column_default"

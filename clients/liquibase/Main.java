@@ -15,7 +15,10 @@ import liquibase.diff.output.changelog.DiffToChangeLog;
 import liquibase.diff.output.report.DiffToReport;
 import liquibase.resource.DirectoryResourceAccessor;
 
-/** Updates, again, rolls back, compares databases, writes a changelog of what is there, and drops all. */
+/**
+ * Updates, again, rolls back, compares databases, writes a changelog of what is there, and drops
+ * all.
+ */
 final class Main {
     private static final Contexts NONE = new Contexts();
 

@@ -1,4 +1,5 @@
-# Liquibase: a changelog with foreign keys, enums and all index forms; updates, rollbacks, differences, and all of it twice.
+# Liquibase: a changelog with foreign keys, enums and all index forms; updates, rollbacks,
+# differences, and all of it twice.
 least_full=24
 
 setup() { java_program; }

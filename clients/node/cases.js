@@ -1,5 +1,6 @@
 'use strict'
-// Cases of a program: each has a result, which must be the same on heap and on memory-optimized tables.
+// Cases of a program: each has a result, which must be the same on heap and on memory-optimized
+// tables.
 const fs = require('fs')
 const path = require('path')
 
@@ -29,7 +30,10 @@ async function failure(body) {
   }
 }
 
-/** The tables of `public` as a program sees them: columns, constraints and indexes, without the access method's name. */
+/**
+ * The tables of `public` as a program sees them: columns, constraints and indexes, without the
+ * access method's name.
+ */
 async function schema(query) {
   return [
     await query(`SELECT table_name, column_name, data_type, is_nullable, column_default FROM information_schema.columns

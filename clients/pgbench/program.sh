@@ -1,4 +1,5 @@
-# pgbench: each way to make its tables, twice, and each protocol, with the rows that one client leaves.
+# pgbench: each way to make its tables, twice, and each protocol, with the rows that one client
+# leaves.
 least_full=60
 
 setup() { :; }

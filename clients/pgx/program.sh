@@ -19,8 +19,9 @@ setup() {
 run() {
   new_database pgx
   psql -q -d pgx -f "$CACHE/$version/testsetup/postgresql_setup.sql"
-  # The skipped test counts connections that the pool closes in the background: it fails now and then on heap, too.
-  # The packages that speak with a server, one after another: they share the database. Both sides are run at once, so each is a copy.
+  # The skipped test counts connections that the pool closes in the background: it fails now and
+  # then on heap, too. The packages that speak with a server, one after another: they share the
+  # database. Both sides are run at once, so each is a copy.
   work_on_copy "$CACHE/$version"
   PGX_TEST_DATABASE="host=$PGHOST port=$PGPORT user=$PGUSER dbname=pgx" \
     go_in "$OUT/work" test -json -count=1 -p 1 -timeout 600s -skip 'TestPoolAcquireChecksIdleConns$' . ./pgconn/... ./pgtype/... ./pgxpool/... ./stdlib/... ./tracelog/... >"$OUT/cases.go"

@@ -1,7 +1,8 @@
 'use strict'
 const { PrismaPg } = require('@prisma/adapter-pg')
 
-// The type "char" of the catalogs, which this version of the adapter does not know, is read as text.
+// The type "char" of the catalogs, which this version of the adapter does not know, is read as
+// text.
 function reading(adapter) {
   const perform = adapter.performIO.bind(adapter)
   adapter.performIO = async (query) => {

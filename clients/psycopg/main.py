@@ -1,4 +1,6 @@
-"""The ways in which programs use psycopg 3, synchronously and not; each result must be the same on both sides."""
+"""The ways in which programs use psycopg 3, synchronously and not; each result must be the same
+on both sides.
+"""
 
 import asyncio
 import datetime

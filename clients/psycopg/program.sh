@@ -1,5 +1,5 @@
-# psycopg 3: pipelines, COPY, prepared statements, binary rows, server-side cursors, pools, two-phase commit. Its own test suite is
-# not in its source distribution.
+# psycopg 3: pipelines, COPY, prepared statements, binary rows, server-side cursors, pools,
+# two-phase commit. Its own test suite is not in its source distribution.
 least_full=17
 
 setup() { venv; }

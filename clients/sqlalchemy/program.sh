@@ -9,7 +9,8 @@ setup() {
 }
 
 run() {
-  # What needs a database: the suite of dialects, PostgreSQL's dialect, reflection, and of SQL and the ORM what runs on each backend.
+  # What needs a database: the suite of dialects, PostgreSQL's dialect, reflection, and of SQL and
+  # the ORM what runs on each backend.
   local tests=(test/dialect/test_suite.py test/dialect/postgresql test/engine test/sql test/orm)
   if [ "$FORM" = short ]; then tests=(test/dialect/test_suite.py -k 'Reflection or HasTable or HasIndex or Introspection'); fi
   new_database sqlalchemy

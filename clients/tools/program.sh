@@ -1,4 +1,5 @@
-# PostgreSQL's own tools on the tables of Flyway's migrations: dumps in all formats, restored, vacuumdb, reindexdb, clusterdb, pg_amcheck.
+# PostgreSQL's own tools on the tables of Flyway's migrations: dumps in all formats, restored,
+# vacuumdb, reindexdb, clusterdb, pg_amcheck.
 least_full=21
 
 setup() { :; }
@@ -11,7 +12,8 @@ fill() {
   contents tools
 }
 
-# The copy's definitions and rows are the original's; a dump of it is the same text, apart from a random word.
+# The copy's definitions and rows are the original's; a dump of it is the same text, apart from a
+# random word.
 same_copy() {
   diff <(definitions tools) <(definitions tools_copy)
   diff <(contents tools) <(contents tools_copy)
