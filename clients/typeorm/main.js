@@ -164,7 +164,9 @@ async function main() {
     const runner = data.createQueryRunner()
     const tables = await runner.getTables(['customer', 'purchase', 'article', 'purchase_articles_article'])
     await runner.release()
-    return tables.map((table) => [table.name, table.columns.map((column) => [column.name, column.type, column.isNullable, column.default, column.isUnique]),
+    // What comes out of the catalogs has no order.
+    return tables.sort((a, b) => (a.name < b.name ? -1 : 1)).map((table) => [table.name,
+      table.columns.map((column) => [column.name, column.type, column.isNullable, column.default, column.isUnique]).sort(),
       table.indices.map((index) => [index.name, index.columnNames, index.isUnique, index.where]).sort(), table.uniques.map((unique) => [unique.name, unique.columnNames, unique.deferrable]).sort(),
       table.foreignKeys.map((key) => [key.name, key.columnNames, key.referencedTableName, key.onDelete]).sort(), table.checks.map((check) => check.expression)])
   })
