@@ -1,5 +1,5 @@
 # Two commands do everything on a bare Debian 12: `make demo` and `make test`. `make check` is a test of some minutes.
-.PHONY: demo check test check-core rto soak bench profile setup install
+.PHONY: demo check test check-core check-clients rto soak bench profile setup install
 
 QUICK ?=
 # The version of PostgreSQL: 15, 17 or 18.
@@ -23,6 +23,11 @@ KIND ?= mot
 check-core: setup
 	.ci/install checked
 	.ci/check_core --kind $(KIND) $(if $(SHORT),--short)
+
+# Programs that people use, on heap and on memory-optimized tables: ONLY=django,flyway some of them, SHORT=1 what `make test` runs.
+check-clients: setup
+	.ci/install checked
+	.ci/clients $(if $(SHORT),--short) $(if $(ONLY),--only $(ONLY))
 
 rto: setup
 	.ci/install release

@@ -13,6 +13,7 @@ use crate::index_am::flips;
 use crate::keys::{self, IndexColumn};
 use crate::pg::nodes;
 use crate::storage;
+use crate::storage::computed_keys::is_computed;
 use pgrx::pg_sys;
 
 /// The object access hook of a relation that was made: an index of a memory-optimized table becomes

@@ -1,0 +1,2 @@
+CREATE INDEX CONCURRENTLY account_score ON account (score);
+DROP INDEX CONCURRENTLY account_state_idx;
