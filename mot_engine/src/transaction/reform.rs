@@ -149,11 +149,6 @@ impl Reforms {
         self.rows.len() >= ROWS_AT_A_TIME || self.bodies.len() >= BYTES_AT_A_TIME
     }
 
-    /// Whether there are none.
-    pub fn are_none(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     /// Forgets the rows, and gives those that were left: others have come by.
     pub fn take_left(&mut self) -> impl Iterator<Item = Slot> {
         self.bodies.clear();
