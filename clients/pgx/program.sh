@@ -1,5 +1,5 @@
 # pgx's own test suite, out of its Go module.
-least_full=2200
+least_full=2330
 version=v5.12.0
 
 setup() {
