@@ -45,6 +45,7 @@ pub fn kind(input_type: pg_sys::Oid) -> Option<KeyKind> {
         pg_sys::ANYENUMOID => KeyKind::Enum,
         pg_sys::TIDOID => KeyKind::Tid,
         pg_sys::OIDVECTOROID => KeyKind::OidVector,
+        pg_sys::JSONBOID => KeyKind::Jsonb,
         _ => return None,
     })
 }

@@ -10,6 +10,7 @@
 //! than `KEY_BYTES_MAX` is `KeyTooLong`; after any error the buffer's content is unspecified.
 
 mod containers;
+mod jsonb;
 mod kinds;
 
 pub(crate) use kinds::STRING_END;

@@ -45,6 +45,18 @@ pub fn is_polymorphic(input: pg_sys::Oid) -> bool {
 }
 
 impl Order {
+    /// Strings inside a jsonb lie in the database's own order, whatever the column's.
+    fn new(kind: KeyKind, family: pg_sys::Oid, collation: pg_sys::Oid) -> Order {
+        Order {
+            kind,
+            family,
+            collation: match kind {
+                KeyKind::Jsonb => pg_sys::DEFAULT_COLLATION_OID,
+                _ => collation,
+            },
+        }
+    }
+
     /// In whose order texts lie; those without any lie by their bytes. May raise.
     fn of_texts(self) -> TextOrder {
         match self.kind.has_texts() && !compares_bytes(self.family) {
@@ -181,11 +193,7 @@ impl IndexColumn {
                 (element, Some(family), collation)
             }
             input => {
-                return Some(Order {
-                    kind: kind(input)?,
-                    family: self.family,
-                    collation: self.collation,
-                });
+                return Some(Order::new(kind(input)?, self.family, self.collation));
             }
         };
         held(element, family, collation)
@@ -256,11 +264,7 @@ fn held(
         && alignment(entry.typalign as u8) == Some(ElementKind::of(kind)?.align());
     let family = family.unwrap_or(entry.btree_opf);
     let is_own = family == entry.btree_opf || compares_bytes(family);
-    (lies_alike && is_own).then_some(Order {
-        kind,
-        family,
-        collation,
-    })
+    (lies_alike && is_own).then(|| Order::new(kind, family, collation))
 }
 
 /// Bytes of an alignment of `pg_type`.

@@ -3,6 +3,7 @@
 //! What an ascending column has; NULL and descending order are the caller's.
 
 use super::containers::{self, Element};
+use super::jsonb::encode_jsonb;
 use crate::collation::Collation;
 use crate::errors::EngineError;
 use crate::key::buffer::KeyBuffer;
@@ -126,6 +127,7 @@ pub(super) fn encode_bytes(
         KeyKind::VarBit => encode_varbit(bytes, key),
         KeyKind::Tid => encode_tid(exactly(bytes)?, key),
         KeyKind::OidVector => encode_oidvector(bytes, key),
+        KeyKind::Jsonb => encode_jsonb(bytes, collation, key),
         KeyKind::Range(kind) => containers::encode_range(Element { kind, collation }, bytes, key),
         KeyKind::Array(kind) => containers::encode_array(Element { kind, collation }, bytes, key),
         KeyKind::Multirange(kind) => {
