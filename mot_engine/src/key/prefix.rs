@@ -31,8 +31,9 @@ pub fn prefix_numbers(
     if let Some(number) = definition.computed {
         key.clear();
         let entry = computed::entry_of(body, number)?.ok_or(EngineError::KeyNotComputed)?;
-        for (position, value) in entry.values(definition)?.enumerate() {
-            key.push(value)?;
+        let columns = definition.columns.iter().zip(entry.values(definition)?);
+        for (position, (column, value)) in columns.enumerate() {
+            computed::push_column(column, value, key)?;
             each(prefix_number(position + 1, key.as_slice()))?;
         }
         return Ok(());

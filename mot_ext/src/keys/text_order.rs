@@ -77,7 +77,7 @@ fn look_up(collation: pg_sys::Oid) -> TextOrder {
     }
 }
 
-fn is_utf8() -> bool {
+pub(super) fn is_utf8() -> bool {
     // SAFETY: a variable of this process.
     let encoding = unsafe { pg_sys::GetDatabaseEncoding() };
     encoding == pg_sys::pg_enc::PG_UTF8 as i32

@@ -12,7 +12,8 @@
 //! container, whichever header the value has in the row.
 //!
 //! Contract: total. An encoding that has become longer than any key is left unfinished, as those of
-//! arrays are. So the depth of a tree that is walked is bounded by the longest key.
+//! arrays are. So the depth of a tree that is walked is bounded by the longest key. It takes no
+//! stack.
 
 use super::containers::varlena;
 use super::kinds::{corrupt, encode_held};
@@ -48,6 +49,49 @@ const ENTRY_CONTAINER: u32 = 0x5000_0000;
 
 const WORD_BYTES: usize = 4;
 
+/// A container that is being walked.
+struct Open<'a> {
+    /// Keys of the pairs that are left; `None`: it is an array.
+    names: Option<Children<'a>>,
+    values: Children<'a>,
+    left: usize,
+}
+
+impl<'a> Open<'a> {
+    /// Reads a container's header, and appends what is ahead of its values.
+    fn of(bytes: &'a [u8], key: &mut KeyBuffer) -> Result<Open<'a>, EngineError> {
+        let (header, rest) = bytes.split_first_chunk().ok_or_else(malformed)?;
+        let header = u32::from_le_bytes(*header);
+        let count = (header & COUNT_MASK) as usize;
+        let is_object = header & FLAG_OBJECT != 0;
+        if is_object == (header & FLAG_ARRAY != 0) {
+            return Err(malformed());
+        }
+        let entries = if is_object { 2 * count } else { count };
+        let (entries, data) = rest
+            .split_at_checked(entries * WORD_BYTES)
+            .ok_or_else(malformed)?;
+        let entries = entries.as_chunks::<WORD_BYTES>().0;
+        key.push_array([if is_object { OBJECT } else { ARRAY }])?;
+        key.push_array((count as u32).to_be_bytes())?;
+        if !is_object {
+            key.push_array([u8::from(header & FLAG_SCALAR == 0)])?;
+            return Ok(Open {
+                names: None,
+                values: Children::new(entries, 0, data),
+                left: count,
+            });
+        }
+        let (names, values) = entries.split_at(count);
+        let names = Children::new(names, 0, data);
+        Ok(Open {
+            values: Children::new(values, names.end(), data),
+            names: Some(names),
+            left: count,
+        })
+    }
+}
+
 /// Appends the encoding of a value's container; its texts lie in the order of the collation.
 #[inline(never)]
 pub(super) fn encode_jsonb(
@@ -55,49 +99,42 @@ pub(super) fn encode_jsonb(
     collation: Option<Collation>,
     key: &mut KeyBuffer,
 ) -> Result<(), EngineError> {
-    let (header, rest) = bytes.split_first_chunk().ok_or_else(malformed)?;
-    let header = u32::from_le_bytes(*header);
-    let count = (header & COUNT_MASK) as usize;
-    let is_object = header & FLAG_OBJECT != 0;
-    if is_object == (header & FLAG_ARRAY != 0) {
-        return Err(malformed());
-    }
-    let entries = if is_object { 2 * count } else { count };
-    let (entries, data) = rest
-        .split_at_checked(entries * WORD_BYTES)
-        .ok_or_else(malformed)?;
-    let entries = entries.as_chunks::<WORD_BYTES>().0;
-    key.push_array([if is_object { OBJECT } else { ARRAY }])?;
-    key.push_array((count as u32).to_be_bytes())?;
-    let (keys, values) = match is_object {
-        true => entries.split_at(count),
-        false => (&[][..], entries),
-    };
-    if !is_object {
-        key.push_array([u8::from(header & FLAG_SCALAR == 0)])?;
-    }
-    let mut names = Children::new(keys, 0, data);
-    let mut values = Children::new(values, names.end(), data);
-    for _ in 0..count {
-        if key.is_too_long() {
-            return Ok(());
+    let mut outer = Vec::new();
+    let mut open = Open::of(bytes, key)?;
+    while !key.is_too_long() {
+        if open.left == 0 {
+            match outer.pop() {
+                Some(container) => open = container,
+                None => break,
+            }
+            continue;
         }
-        if is_object {
+        open.left -= 1;
+        if let Some(names) = &mut open.names {
             let name = names.next()?;
             if name.kind != ENTRY_STRING {
                 return Err(malformed());
             }
             encode_held(KeyKind::Text, collation, name.bytes, key)?;
             if key.is_too_long() {
-                return Ok(());
+                break;
             }
         }
-        encode_child(values.next()?, collation, key)?;
+        let child = open.values.next()?;
+        if child.kind != ENTRY_CONTAINER {
+            encode_scalar(child, collation, key)?;
+            continue;
+        }
+        let inner = Open::of(child.aligned()?, key)?;
+        outer
+            .try_reserve(1)
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        outer.push(std::mem::replace(&mut open, inner));
     }
     Ok(())
 }
 
-fn encode_child(
+fn encode_scalar(
     child: Child<'_>,
     collation: Option<Collation>,
     key: &mut KeyBuffer,
@@ -117,7 +154,6 @@ fn encode_child(
             let number = number.get(header..length).ok_or_else(malformed)?;
             encode_held(KeyKind::Numeric, None, number, key)
         }
-        ENTRY_CONTAINER => encode_jsonb(child.aligned()?, collation, key),
         _ => Err(malformed()),
     }
 }

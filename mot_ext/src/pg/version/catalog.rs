@@ -6,6 +6,9 @@ unsafe extern "C-unwind" {
     /// Raises for an oid that is no collation.
     #[cfg(not(feature = "pg18"))]
     fn lc_collate_is_c(collation: pg_sys::Oid) -> bool;
+    /// Raises for an oid that is no collation.
+    #[cfg(not(feature = "pg18"))]
+    fn lc_ctype_is_c(collation: pg_sys::Oid) -> bool;
     /// Raises as above, and for a locale that the machine does not have. The result lives as long as
     /// the process.
     fn pg_newlocale_from_collation(collation: pg_sys::Oid) -> *const Locale;
@@ -24,6 +27,8 @@ struct Locale {
     _deterministic: bool,
     #[cfg(feature = "pg18")]
     collate_is_c: bool,
+    #[cfg(feature = "pg18")]
+    ctype_is_c: bool,
 }
 
 /// Whether a collation orders by bytes; raises for an oid that is no collation.
@@ -36,6 +41,20 @@ pub fn orders_by_bytes(collation: pg_sys::Oid) -> bool {
         #[cfg(feature = "pg18")]
         return (*pg_sys::ffi::pg_guard_ffi_boundary(|| pg_newlocale_from_collation(collation)))
             .collate_is_c;
+    }
+}
+
+/// Whether `lower` changes the letters of ASCII alone under the database's default collation.
+pub fn folds_ascii() -> bool {
+    let collation = pg_sys::DEFAULT_COLLATION_OID;
+    // SAFETY: one guarded call of a function without side effects but its cache, whose entries stay.
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        return pg_sys::ffi::pg_guard_ffi_boundary(|| lc_ctype_is_c(collation));
+        #[cfg(feature = "pg18")]
+        return (*pg_sys::ffi::pg_guard_ffi_boundary(|| pg_newlocale_from_collation(collation)))
+            .ctype_is_c;
     }
 }
 
