@@ -6,6 +6,7 @@
 //! `value` copies nothing: it points into the datum. Only a compressed or out-of-line varlena is expanded, in the current
 //! memory context; index bounds from constants and parameters rarely are.
 mod column;
+mod folding;
 mod text_order;
 
 pub use column::{IndexColumn, is_polymorphic};
@@ -14,7 +15,7 @@ pub use text_order::{TextOrder, text_order, use_locale};
 use mot_engine::key::{KeyKind, KeyValue};
 use pgrx::pg_sys;
 
-/// The key kind of an operator class's input type; None when the type cannot be a key.
+/// The key kind of an operator class's input type; None when the type cannot be a key. May raise.
 pub fn kind(input_type: pg_sys::Oid) -> Option<KeyKind> {
     Some(match input_type {
         pg_sys::BOOLOID => KeyKind::Bool,
@@ -46,6 +47,8 @@ pub fn kind(input_type: pg_sys::Oid) -> Option<KeyKind> {
         pg_sys::ANYENUMOID => KeyKind::Enum,
         pg_sys::TIDOID => KeyKind::Tid,
         pg_sys::OIDVECTOROID => KeyKind::OidVector,
+        pg_sys::JSONBOID => KeyKind::Jsonb,
+        other if folding::folds(other) && folding::folding().is_some() => KeyKind::Text,
         _ => return None,
     })
 }

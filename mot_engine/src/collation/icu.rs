@@ -6,7 +6,8 @@
 //!
 //! The library is looked up by name in the running program: which version it is, the server decides.
 
-use super::SortKeys;
+use super::folding::LowerCase;
+use super::{Push, SortKeys};
 use crate::errors::EngineError;
 use std::cmp::Ordering;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -20,11 +21,16 @@ const KEY_BYTES: usize = 1024;
 
 /// Its functions' status: above zero is an error.
 type Status = c_int;
+/// There is more than there was room for.
+const BUFFER_OVERFLOW: Status = 15;
 
 type Open = unsafe extern "C" fn(*const c_char, *mut Status) -> *mut c_void;
 type GetSortKey = unsafe extern "C" fn(*const c_void, *const u16, i32, *mut u8, i32) -> i32;
 type Compare = unsafe extern "C" fn(*const c_void, *const u16, i32, *const u16, i32) -> c_int;
 type GetAttribute = unsafe extern "C" fn(*const c_void, c_int, *mut Status) -> c_int;
+type ToLower =
+    unsafe extern "C" fn(*mut u16, i32, *const u16, i32, *const c_char, *mut Status) -> i32;
+type GetLibraryVersion = unsafe extern "C" fn(*mut [u8; 4]);
 type GetVersion = unsafe extern "C" fn(*const c_void, *mut [u8; 4]);
 
 /// The functions of one version of the library.
@@ -47,11 +53,7 @@ const STRENGTH_QUATERNARY: c_int = 3;
 impl Functions {
     /// Of the library that is in the program; `None`: there is none.
     fn found() -> Option<Functions> {
-        let suffixes = std::iter::once(String::new())
-            .chain(VERSIONS.rev().map(|version| format!("_{version}")));
-        suffixes
-            .into_iter()
-            .find_map(|suffix| Functions::with(&suffix))
+        suffixes().find_map(|suffix| Functions::with(&suffix))
     }
 
     fn with(suffix: &str) -> Option<Functions> {
@@ -79,6 +81,12 @@ impl Functions {
             })
         }
     }
+}
+
+/// What versions have behind the names of their functions.
+fn suffixes() -> impl Iterator<Item = String> {
+    let numbered = VERSIONS.rev().map(|version| format!("_{version}"));
+    std::iter::once(String::new()).chain(numbered)
 }
 
 /// A function of the running program.
@@ -201,6 +209,87 @@ impl Collator {
             Ok(0) | Err(_) => Err(EngineError::OutOfProcessMemory),
             Ok(length) => Ok(length),
         }
+    }
+}
+
+/// Lower case by a locale.
+struct Cases {
+    to_lower: ToLower,
+    get_version: GetLibraryVersion,
+    locale: CString,
+}
+
+/// Lower case by a locale, whose name core hands to ICU as it is.
+pub(super) fn open_cases(locale: &CStr) -> Option<Box<dyn LowerCase>> {
+    suffixes().find_map(|suffix| {
+        // SAFETY: ICU's functions of these names have these types in every version
+        // (`unicode/ustring.h`, `unicode/uversion.h`).
+        let cases = unsafe {
+            Cases {
+                to_lower: std::mem::transmute::<*mut c_void, ToLower>(symbol(
+                    "u_strToLower",
+                    &suffix,
+                )?),
+                get_version: std::mem::transmute::<*mut c_void, GetLibraryVersion>(symbol(
+                    "u_getVersion",
+                    &suffix,
+                )?),
+                locale: locale.to_owned(),
+            }
+        };
+        Some(Box::new(cases) as Box<dyn LowerCase>)
+    })
+}
+
+impl Cases {
+    /// Writes a text in lower case, as far as there is room. Returns its length.
+    fn get(&self, text: &[u16], lower: &mut [u16]) -> Result<usize, EngineError> {
+        let mut status = 0;
+        // SAFETY: a text and a place of these lengths, a string, and a place for the status.
+        let length = unsafe {
+            (self.to_lower)(
+                lower.as_mut_ptr(),
+                lower.len() as i32,
+                text.as_ptr(),
+                text.len() as i32,
+                self.locale.as_ptr(),
+                &raw mut status,
+            )
+        };
+        match usize::try_from(length) {
+            Ok(length) if status <= 0 || status == BUFFER_OVERFLOW => Ok(length),
+            _ => Err(EngineError::OutOfProcessMemory),
+        }
+    }
+}
+
+impl LowerCase for Cases {
+    fn lower(&self, text: &[u8], push: Push<'_>) -> Result<(), EngineError> {
+        let mut units = Units::new();
+        let text = units.of(text)?;
+        let mut short = [0; TEXT_UNITS];
+        let mut long = Vec::new();
+        let length = self.get(text, &mut short)?;
+        let mut lower = &short[..length.min(TEXT_UNITS)];
+        if length > TEXT_UNITS {
+            long.try_reserve_exact(length)
+                .map_err(|_| EngineError::OutOfProcessMemory)?;
+            long.resize(length, 0);
+            let again = self.get(text, &mut long)?;
+            lower = &long[..length.min(again)];
+        }
+        for character in char::decode_utf16(lower.iter().copied()) {
+            let character = character.unwrap_or(char::REPLACEMENT_CHARACTER);
+            push(character.encode_utf8(&mut [0; 4]).as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn version(&self) -> String {
+        let mut version = [0; 4];
+        // SAFETY: a place for the version.
+        unsafe { (self.get_version)(&raw mut version) };
+        format!("{version:?}")
     }
 }
 

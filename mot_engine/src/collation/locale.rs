@@ -5,7 +5,8 @@
 //! they agree: it has no such rules, and compares weight by weight. So a key has that level alone,
 //! and whoever wants an order looks at the texts of one such key with `strcoll`.
 
-use super::SortKeys;
+use super::folding::LowerCase;
+use super::{Push, SortKeys};
 use crate::errors::EngineError;
 use std::cmp::Ordering;
 use std::ffi::{CStr, c_char, c_int};
@@ -29,6 +30,7 @@ unsafe extern "C" {
         bytes: usize,
         locale: libc::locale_t,
     ) -> usize;
+    fn towlower_l(character: u32, locale: libc::locale_t) -> u32;
     fn strcoll_l(left: *const c_char, right: *const c_char, locale: libc::locale_t) -> c_int;
 }
 
@@ -112,6 +114,30 @@ impl SortKeys for Locale {
         // SAFETY: the library's own string, which stays.
         let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
         version.to_string_lossy().into_owned()
+    }
+}
+
+/// Lower case by a locale, of texts in UTF-8.
+pub(super) fn open_cases(name: &CStr) -> Option<Box<dyn LowerCase>> {
+    Some(Box::new(Locale::named(name)?))
+}
+
+impl LowerCase for Locale {
+    fn lower(&self, text: &[u8], push: Push<'_>) -> Result<(), EngineError> {
+        for chunk in text.utf8_chunks() {
+            for character in chunk.valid().chars() {
+                // SAFETY: any number may be a character, and the locale is open.
+                let lower = unsafe { towlower_l(u32::from(character), self.0) };
+                let lower = char::from_u32(lower).unwrap_or(character);
+                push(lower.encode_utf8(&mut [0; 4]).as_bytes())?;
+            }
+            push(chunk.invalid())?;
+        }
+        Ok(())
+    }
+
+    fn version(&self) -> String {
+        SortKeys::version(self)
     }
 }
 

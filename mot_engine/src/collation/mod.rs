@@ -13,9 +13,11 @@
 //! - All processes of a server must agree on what a locale gives. [`Collation::fingerprint`] is what
 //!   they compare: who enters keys into an index notes it there.
 
+mod folding;
 mod icu;
 mod locale;
 
+pub use folding::{Folder, Folding};
 pub use locale::compares_bytes;
 
 use crate::errors::EngineError;
@@ -49,14 +51,20 @@ impl Provider {
     }
 }
 
-/// A collation that orders texts otherwise than by their bytes.
+/// Takes pieces of a text.
+type Push<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), EngineError>;
+
+/// A collation that orders texts otherwise than by their bytes, or by those of their lower case.
 #[derive(Copy, Clone)]
 pub struct Collation(&'static Entry);
 
 /// What a process knows of a collation.
 struct Entry {
-    provider: Provider,
+    /// `None`: texts lie by their bytes.
+    provider: Option<Provider>,
     locale: String,
+    /// What is made of texts before they are ordered.
+    folding: Option<Folding>,
     opened: OnceLock<Opened>,
 }
 
@@ -84,8 +92,11 @@ trait SortKeys: Send + Sync {
     fn version(&self) -> String;
 }
 
-/// Every collation of this process, by provider and locale.
-static KNOWN: Mutex<Option<HashMap<(Provider, String), Collation>>> = Mutex::new(None);
+/// A collation's provider, locale and folding.
+type Name = (Option<Provider>, String, Option<Folding>);
+
+/// Every collation of this process.
+static KNOWN: Mutex<Option<HashMap<Name, Collation>>> = Mutex::new(None);
 
 impl Collation {
     /// The collation with this name.
@@ -98,26 +109,44 @@ impl Collation {
                 what: "a locale's name is empty, too long, or has a zero byte",
             });
         }
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = known.get_or_insert_default();
-        let collation = known
-            .entry((provider, locale.to_owned()))
-            .or_insert_with(|| {
-                Collation(Box::leak(Box::new(Entry {
-                    provider,
-                    locale: locale.to_owned(),
-                    opened: OnceLock::new(),
-                })))
-            });
-        Ok(*collation)
+        Ok(Collation::known((Some(provider), locale.to_owned(), None)))
     }
 
-    /// Whose it is.
-    pub fn provider(self) -> Provider {
+    /// The collation that orders what `folding` makes of texts: as `order` does, or by its bytes.
+    pub fn folded(folding: Folding, order: Option<Collation>) -> Collation {
+        let provider = order.and_then(Collation::provider);
+        let locale = order.map_or("", Collation::locale);
+        Collation::known((provider, locale.to_owned(), Some(folding)))
+    }
+
+    fn known(name: Name) -> Collation {
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get_or_insert_default();
+        if let Some(collation) = known.get(&name) {
+            return *collation;
+        }
+        let (provider, locale, folding) = name.clone();
+        let collation = Collation(Box::leak(Box::new(Entry {
+            provider,
+            locale,
+            folding,
+            opened: OnceLock::new(),
+        })));
+        known.insert(name, collation);
+        collation
+    }
+
+    /// Whose it is; `None`: texts lie by their bytes.
+    pub fn provider(self) -> Option<Provider> {
         self.0.provider
     }
 
-    /// The name of its locale.
+    /// What is made of texts before they are ordered.
+    pub fn folding(self) -> Option<Folding> {
+        self.0.folding
+    }
+
+    /// The name of its locale; empty without a provider.
     pub fn locale(self) -> &'static str {
         &self.0.locale
     }
@@ -126,14 +155,14 @@ impl Collation {
     /// themselves.
     pub fn is_exact(self) -> bool {
         match self.0.provider {
-            Provider::Icu | Provider::IcuEqual => true,
-            Provider::LibcFirstLevel => false,
+            Some(Provider::Icu | Provider::IcuEqual) | None => true,
+            Some(Provider::LibcFirstLevel) => false,
         }
     }
 
     /// Whether texts with equal bytes are equal: keys have nothing but these.
     pub fn equates(self) -> bool {
-        self.0.provider == Provider::IcuEqual && !self.is_missing()
+        self.0.provider == Some(Provider::IcuEqual) && !self.is_missing()
     }
 
     /// The library's name of its version of the locale; `None` of a missing one.
@@ -144,16 +173,30 @@ impl Collation {
 
     /// Whether this machine does not have the locale, or it gives no keys.
     pub fn is_missing(self) -> bool {
-        self.opened().keys.is_none()
+        let has_no_order = self.0.provider.is_some() && self.opened().keys.is_none();
+        has_no_order || self.0.folding.is_some_and(Folding::is_missing)
     }
 
     /// A number that two processes have in common which make the same bytes of the same texts; 0 of
     /// a missing locale.
     pub fn fingerprint(self) -> u64 {
-        self.opened().fingerprint
+        let folding = self.0.folding.map_or(0, Folding::fingerprint);
+        self.opened().fingerprint ^ folding.rotate_left(32)
     }
 
-    /// Calls `take` with the bytes of a text without zero bytes; with none, if the locale is missing.
+    /// Hands over, in pieces, what of a text is ordered: its lower case, or the text itself.
+    pub(crate) fn fold(
+        self,
+        text: &[u8],
+        mut push: impl FnMut(&[u8]) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        match self.0.folding {
+            Some(folding) => folding.lower(text, &mut push),
+            None => push(text),
+        }
+    }
+
+    /// Calls `take` with the bytes of a folded text without zero bytes; with none, if the locale is missing.
     pub(crate) fn sort_key(
         self,
         text: &[u8],
@@ -165,7 +208,7 @@ impl Collation {
         }
     }
 
-    /// Compares two texts without zero bytes as core does: where the collation calls them equal, by
+    /// Compares two folded texts without zero bytes as core does: where the collation calls them equal, by
     /// their bytes, unless it is nondeterministic.
     pub fn compare(self, left: &[u8], right: &[u8]) -> Result<Ordering, EngineError> {
         let by_bytes = left.cmp(right);
@@ -188,7 +231,7 @@ impl Entry {
     fn open(&self) -> Opened {
         let keys = CString::new(&*self.locale)
             .ok()
-            .and_then(|locale| match self.provider {
+            .and_then(|locale| match self.provider? {
                 Provider::Icu | Provider::IcuEqual => icu::open(&locale),
                 Provider::LibcFirstLevel => locale::open(&locale),
             });
@@ -207,7 +250,13 @@ impl Eq for Collation {}
 
 impl fmt::Debug for Collation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:?} {}", self.0.provider, self.0.locale)
+        let Entry {
+            provider,
+            locale,
+            folding,
+            ..
+        } = self.0;
+        write!(formatter, "{provider:?} {locale} {folding:?}")
     }
 }
 

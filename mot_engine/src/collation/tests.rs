@@ -134,6 +134,49 @@ fn a_collation_is_the_same_whenever_it_is_named() {
 }
 
 #[test]
+fn libraries_make_lower_case() {
+    load_icu();
+    let lower = |folder, locale, text: &str| {
+        let folding = Folding::named(folder, locale).expect("a name");
+        assert!(!folding.is_missing());
+        let mut lower = Vec::new();
+        let collation = Collation::folded(folding, None);
+        let folded = collation.fold(text.as_bytes(), |piece| {
+            lower.extend_from_slice(piece);
+            Ok(())
+        });
+        folded.expect("memory");
+        String::from_utf8(lower).expect("a text")
+    };
+    let long = "A\u{c9}".repeat(400);
+    for (text, ascii, libc, icu, turkish) in [
+        ("FoO1", "foo1", "foo1", "foo1", "foo1"),
+        ("\u{c9}I", "\u{c9}i", "\u{e9}i", "\u{e9}i", "\u{e9}\u{131}"),
+        // The last sigma of a word is another letter to ICU alone.
+        (
+            "\u{3a3}\u{3a3}",
+            "\u{3a3}\u{3a3}",
+            "\u{3c3}\u{3c3}",
+            "\u{3c3}\u{3c2}",
+            "\u{3c3}\u{3c2}",
+        ),
+        (
+            &long,
+            &long.replace('A', "a"),
+            &long.to_lowercase(),
+            &long.to_lowercase(),
+            &long.to_lowercase(),
+        ),
+        ("", "", "", "", ""),
+    ] {
+        assert_eq!(lower(Folder::Ascii, "", text), ascii);
+        assert_eq!(lower(Folder::Libc, "C.UTF-8", text), libc);
+        assert_eq!(lower(Folder::Icu, "en-US", text), icu);
+        assert_eq!(lower(Folder::Icu, "tr", text), turkish);
+    }
+}
+
+#[test]
 fn a_missing_locale_adds_nothing_and_differs_from_all_others() {
     let missing = Collation::named(Provider::LibcFirstLevel, "xx_YY.UTF-8").expect("a name");
     assert!(missing.is_missing());

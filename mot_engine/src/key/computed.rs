@@ -147,14 +147,23 @@ pub(super) fn take(
         for (column, value) in definition.columns.iter().zip(entry.values(definition)?) {
             let is_null = value[0] != TAG_VALUE;
             has_null |= is_null;
-            match column.collation {
-                Some(_) if !is_null => collate(column, value, key)?,
-                _ => key.push(value)?,
-            }
+            push_column(column, value, key)?;
             ended(key.len());
         }
     }
     Ok(HasNull(has_null))
+}
+
+/// Appends a column of a key, of which a tail has this.
+pub(super) fn push_column(
+    column: &KeyColumn,
+    value: &[u8],
+    key: &mut KeyBuffer,
+) -> Result<(), EngineError> {
+    match column.collation {
+        Some(_) if value[0] == TAG_VALUE => collate(column, value, key),
+        _ => key.push(value),
+    }
 }
 
 /// Appends the encoding of a text of which a tail has the one without a collation.

@@ -10,6 +10,7 @@
 //! than `KEY_BYTES_MAX` is `KeyTooLong`; after any error the buffer's content is unspecified.
 
 mod containers;
+mod jsonb;
 mod kinds;
 
 pub(crate) use kinds::STRING_END;
@@ -23,7 +24,7 @@ use super::missing::value_of;
 use super::{COLLATED_KEY_BYTES_MAX, KEY_BYTES_MAX};
 use crate::errors::EngineError;
 use kinds::{
-    corrupt, encode_bytes, encode_datum, is_overlong_string, no_string, push_collation,
+    corrupt, encode_bytes, encode_datum, folded, may_be_overlong, no_string, push_collation,
     push_overlong, push_string_start, string_of,
 };
 
@@ -72,10 +73,14 @@ pub fn encode_end(
     match value {
         KeyValue::Bytes(bytes) if column.orders_roughly() => {
             let start = begin_value(column, key)?;
-            push_collation(column.collation, string_of(column.kind, bytes)?, key)?;
+            if let Some(collation) = column.collation {
+                let mut place = KeyBuffer::new();
+                let string = folded(collation, string_of(column.kind, bytes)?, &mut place)?;
+                push_collation(column.collation, string, key)?;
+            }
             end_value(column, start, key);
         }
-        KeyValue::Bytes(bytes) if is_overlong_string(column.kind, bytes) => {
+        KeyValue::Bytes(bytes) if may_be_overlong(column.kind, column.collation, bytes) => {
             let start = begin_value(column, key)?;
             push_overlong(column.kind, column.collation, bytes, key)?;
             end_value(column, start, key);

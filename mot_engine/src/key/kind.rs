@@ -3,7 +3,7 @@
 //! Contract: a kind's number is stored in definitions. None ever means another kind.
 
 /// How many kinds hold no others.
-const SCALAR_COUNT: usize = 29;
+const SCALAR_COUNT: usize = 30;
 
 /// The number of a kind that holds others is one of these and the number of those.
 const RANGES: u8 = 64;
@@ -73,6 +73,8 @@ pub enum KeyKind {
     Tid,
     /// oidvector: by length, then by the oids.
     OidVector,
+    /// jsonb: by the tree's types, numbers of elements and values.
+    Jsonb,
     /// A range: an empty one first, then by the lower bounds, then by the upper ones.
     Range(ElementKind),
     /// An array: by the elements, then by their number, the dimensions and the lower bounds.
@@ -113,6 +115,7 @@ const SCALARS: [KeyKind; SCALAR_COUNT] = [
     KeyKind::Enum,
     KeyKind::Tid,
     KeyKind::OidVector,
+    KeyKind::Jsonb,
 ];
 
 /// Every kind there is.
@@ -212,8 +215,9 @@ impl KeyKind {
     pub fn has_texts(self) -> bool {
         match self {
             KeyKind::Range(held) | KeyKind::Array(held) | KeyKind::Multirange(held) => {
-                held.kind().is_text()
+                held.kind().has_texts()
             }
+            KeyKind::Jsonb => true,
             kind => kind.is_text(),
         }
     }
@@ -248,6 +252,7 @@ impl KeyKind {
             | KeyKind::Inet
             | KeyKind::VarBit
             | KeyKind::OidVector
+            | KeyKind::Jsonb
             | KeyKind::Range(_)
             | KeyKind::Array(_)
             | KeyKind::Multirange(_) => -1,

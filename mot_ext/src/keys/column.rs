@@ -1,4 +1,5 @@
 //! A key column of an index, as the catalog has it.
+use super::folding::{folding, folds};
 use super::text_order::{TextOrder, text_order};
 use super::{compares_bytes, kind};
 use crate::pg::nodes;
@@ -33,6 +34,8 @@ struct Order {
     kind: KeyKind,
     family: pg_sys::Oid,
     collation: pg_sys::Oid,
+    /// Texts are compared in lower case.
+    folds: bool,
 }
 
 /// Whether an operator class takes arrays, ranges or multiranges of whatever type: then the key's
@@ -45,6 +48,28 @@ pub fn is_polymorphic(input: pg_sys::Oid) -> bool {
 }
 
 impl Order {
+    /// Strings inside a jsonb lie in the database's own order, whatever the column's.
+    fn new(input: pg_sys::Oid, family: pg_sys::Oid, collation: pg_sys::Oid) -> Option<Order> {
+        let kind = kind(input)?;
+        Some(Order {
+            kind,
+            family,
+            collation: match kind {
+                KeyKind::Jsonb => pg_sys::DEFAULT_COLLATION_OID,
+                _ => collation,
+            },
+            folds: folds(input),
+        })
+    }
+
+    /// The collation of keys whose texts lie as `order` has them, or by their bytes.
+    fn named(self, order: Option<Collation>) -> Option<Collation> {
+        match folding() {
+            Some(folding) if self.folds => Some(Collation::folded(folding, order)),
+            _ => order,
+        }
+    }
+
     /// In whose order texts lie; those without any lie by their bytes. May raise.
     fn of_texts(self) -> TextOrder {
         match self.kind.has_texts() && !compares_bytes(self.family) {
@@ -85,21 +110,32 @@ impl IndexColumn {
 
     /// In whose order its texts are to lie in a new index; `None`: in that of their bytes. May raise.
     ///
-    /// A computed key gives back a text, but no text inside another value.
+    /// A computed key gives back a text, but no text inside another value. Texts that are compared
+    /// in lower case always have a collation, unless there is no key that is right.
     pub fn collation(self, is_computed: bool) -> Option<Collation> {
         let kind = self.kind()?;
         let can_lie_so = match is_computed {
             true => matches!(kind, KeyKind::Text | KeyKind::Bpchar),
             false => kind.has_texts(),
         };
-        match self.order()?.of_texts() {
+        let order = self.order()?;
+        if order.folds && !(can_lie_so && self.is_deterministic()) {
+            return None;
+        }
+        order.named(match order.of_texts() {
             TextOrder::Collated(collation)
                 if can_lie_so && (collation.is_exact() || kind.is_text()) =>
             {
                 Some(collation)
             }
             _ => None,
-        }
+        })
+    }
+
+    /// Whether keys of an index would have to have a collation, and cannot. May raise.
+    pub fn lacks_collation(self, is_computed: bool) -> bool {
+        let folds = self.order().is_some_and(|order| order.folds);
+        (folds || !self.is_deterministic()) && self.collation(is_computed).is_none()
     }
 
     /// Whether its keys lie in the order of its operator class, whatever an index says of collations.
@@ -118,13 +154,15 @@ impl IndexColumn {
     ///
     /// An index of an earlier build has texts in the order of their bytes, whatever the collation.
     pub fn is_ordered_as(self, column: &KeyColumn) -> bool {
-        match column.collation {
-            None => self.is_ordered(),
-            Some(collation) => {
-                let order = self.order().map(Order::of_texts);
-                order == Some(TextOrder::Collated(collation))
+        let Some(order) = self.order() else {
+            return false;
+        };
+        order.kind != KeyKind::Enum
+            && match order.of_texts() {
+                TextOrder::Bytes => order.named(None) == column.collation,
+                TextOrder::Collated(collation) => order.named(Some(collation)) == column.collation,
+                TextOrder::Other => false,
             }
-        }
     }
 
     /// The family in whose order its keys lie, whichever class the index has: values that are equal
@@ -155,7 +193,9 @@ impl IndexColumn {
     /// Whether a value of an operator's argument type has the same encoding as the column's.
     pub fn is_alike(self, argument: pg_sys::Oid) -> bool {
         // A polymorphic operator takes the very type of the column.
-        argument == self.input || kind(argument).is_some_and(|kind| self.kind() == Some(kind))
+        argument == self.input
+            || kind(argument).is_some_and(|kind| self.kind() == Some(kind))
+                && folds(argument) == folds(self.input)
     }
 
     /// What its values, or those that they hold, are compared by.
@@ -181,11 +221,7 @@ impl IndexColumn {
                 (element, Some(family), collation)
             }
             input => {
-                return Some(Order {
-                    kind: kind(input)?,
-                    family: self.family,
-                    collation: self.collation,
-                });
+                return Order::new(input, self.family, self.collation);
             }
         };
         held(element, family, collation)
@@ -256,11 +292,10 @@ fn held(
         && alignment(entry.typalign as u8) == Some(ElementKind::of(kind)?.align());
     let family = family.unwrap_or(entry.btree_opf);
     let is_own = family == entry.btree_opf || compares_bytes(family);
-    (lies_alike && is_own).then_some(Order {
-        kind,
-        family,
-        collation,
-    })
+    match lies_alike && is_own {
+        true => Order::new(entry.btree_opintype, family, collation),
+        false => None,
+    }
 }
 
 /// Bytes of an alignment of `pg_type`.

@@ -113,7 +113,7 @@ fn is_of_server(collation: Collation, row: &LocaleRow) -> bool {
     row.provider != pg_sys::COLLPROVIDER_ICU || collation.version() == version::actual_version(row)
 }
 
-fn is_utf8() -> bool {
+pub(super) fn is_utf8() -> bool {
     // SAFETY: a variable of this process.
     let encoding = unsafe { pg_sys::GetDatabaseEncoding() };
     encoding == pg_sys::pg_enc::PG_UTF8 as i32

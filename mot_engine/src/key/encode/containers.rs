@@ -280,7 +280,7 @@ impl<'a> Values<'a> {
 }
 
 /// Bytes of a varlena's header, and of all of it.
-fn varlena(bytes: &[u8]) -> Result<(usize, usize), EngineError> {
+pub(super) fn varlena(bytes: &[u8]) -> Result<(usize, usize), EngineError> {
     let malformed = || corrupt("a value inside another one is malformed");
     let first = *bytes.first().ok_or_else(cut)?;
     if first & 1 == 1 {

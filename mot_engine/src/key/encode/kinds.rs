@@ -3,6 +3,7 @@
 //! What an ascending column has; NULL and descending order are the caller's.
 
 use super::containers::{self, Element};
+use super::jsonb::encode_jsonb;
 use crate::collation::Collation;
 use crate::errors::EngineError;
 use crate::key::buffer::KeyBuffer;
@@ -17,6 +18,9 @@ const BYTES_END: [u8; 2] = [0x00, 0x01];
 
 /// Before the oids of an oidvector: three fields of an array, its length, and its lower bound.
 const OIDVECTOR_HEADER_BYTES: usize = 20;
+
+/// How many bytes one byte of a text may become in lower case.
+const FOLDED_GROWTH_MAX: usize = 12;
 
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 const MICROSECONDS_PER_DAY: i128 = 86_400_000_000;
@@ -110,16 +114,13 @@ pub(super) fn encode_bytes(
         KeyKind::Interval => encode_interval(exactly(bytes)?, key),
         KeyKind::Text | KeyKind::Bpchar | KeyKind::Name => {
             let string = string_of(kind, bytes)?;
-            if collation.is_some_and(|collation| !collation.equates()) {
-                // Before the library looks at what can only be refused.
-                refuse_overlong(string.len(), key)?;
+            match collation {
+                Some(collation) if collation.folding().is_some() => {
+                    let mut place = KeyBuffer::new();
+                    push_text(Some(collation), folded(collation, string, &mut place)?, key)
+                }
+                _ => push_text(collation, string, key),
             }
-            push_collation(collation, string, key)?;
-            if collation.is_some_and(Collation::equates) {
-                return Ok(());
-            }
-            push_string(string, key)?;
-            key.push_array([STRING_END])
         }
         KeyKind::Bytea => {
             push_escaped(bytes, key)?;
@@ -130,12 +131,43 @@ pub(super) fn encode_bytes(
         KeyKind::VarBit => encode_varbit(bytes, key),
         KeyKind::Tid => encode_tid(exactly(bytes)?, key),
         KeyKind::OidVector => encode_oidvector(bytes, key),
+        KeyKind::Jsonb => encode_jsonb(bytes, collation, key),
         KeyKind::Range(kind) => containers::encode_range(Element { kind, collation }, bytes, key),
         KeyKind::Array(kind) => containers::encode_array(Element { kind, collation }, bytes, key),
         KeyKind::Multirange(kind) => {
             containers::encode_multirange(Element { kind, collation }, bytes, key)
         }
     }
+}
+
+/// A text that needs no folding, and its end.
+#[inline(always)]
+fn push_text(
+    collation: Option<Collation>,
+    string: &[u8],
+    key: &mut KeyBuffer,
+) -> Result<(), EngineError> {
+    if collation.is_some_and(|collation| !collation.equates()) {
+        // Before the library looks at what can only be refused.
+        refuse_overlong(string.len(), key)?;
+    }
+    push_collation(collation, string, key)?;
+    if collation.is_some_and(Collation::equates) {
+        return Ok(());
+    }
+    push_string(string, key)?;
+    key.push_array([STRING_END])
+}
+
+/// What of a text is ordered, in a place for it.
+#[inline(never)]
+pub(super) fn folded<'a>(
+    collation: Collation,
+    string: &[u8],
+    place: &'a mut KeyBuffer,
+) -> Result<&'a [u8], EngineError> {
+    collation.fold(string, |piece| place.push(piece))?;
+    Ok(place.as_slice())
 }
 
 /// As [`encode_bytes`], of a value that another one holds. Of a string longer than any key it is
@@ -147,21 +179,24 @@ pub(super) fn encode_held(
     bytes: &[u8],
     key: &mut KeyBuffer,
 ) -> Result<(), EngineError> {
-    if is_overlong_string(kind, bytes) {
+    if may_be_overlong(kind, collation, bytes) {
         push_overlong(kind, collation, bytes, key)
     } else {
         encode_bytes(kind, collation, bytes, key)
     }
 }
 
-/// Whether it is a string longer than any key.
-pub(super) fn is_overlong_string(kind: KeyKind, bytes: &[u8]) -> bool {
-    bytes.len() > KEY_BYTES_MAX
-        && string_of(kind, bytes).is_ok_and(|string| string.len() > KEY_BYTES_MAX)
+/// Whether it is a string longer than any key, or may become one by folding.
+pub(super) fn may_be_overlong(kind: KeyKind, collation: Option<Collation>, bytes: &[u8]) -> bool {
+    let longest = match collation.and_then(Collation::folding) {
+        Some(_) => KEY_BYTES_MAX / FOLDED_GROWTH_MAX,
+        None => KEY_BYTES_MAX,
+    };
+    bytes.len() > longest && string_of(kind, bytes).is_ok_and(|string| string.len() > longest)
 }
 
-/// As [`encode_bytes`], of a string longer than any key: its beginning, which makes the key too
-/// long.
+/// As [`encode_bytes`], of a string that may be longer than any key: of one that is it has the
+/// beginning, which makes the key too long.
 #[cold]
 pub(super) fn push_overlong(
     kind: KeyKind,
@@ -169,7 +204,14 @@ pub(super) fn push_overlong(
     bytes: &[u8],
     key: &mut KeyBuffer,
 ) -> Result<(), EngineError> {
-    let string = string_of(kind, bytes)?;
+    let mut place = KeyBuffer::new();
+    let string = match collation {
+        Some(collation) => folded(collation, string_of(kind, bytes)?, &mut place)?,
+        None => string_of(kind, bytes)?,
+    };
+    if collation.is_some() && string.len() <= KEY_BYTES_MAX {
+        return push_text(collation, string, key);
+    }
     push_collation(collation, string, key)?;
     if collation.is_some_and(Collation::equates) {
         return Ok(());
@@ -210,8 +252,8 @@ pub(super) fn push_collation(
     key: &mut KeyBuffer,
 ) -> Result<(), EngineError> {
     match collation {
-        Some(collation) => push_collated(collation, string, key),
-        None => Ok(()),
+        Some(collation) if collation.provider().is_some() => push_collated(collation, string, key),
+        _ => Ok(()),
     }
 }
 

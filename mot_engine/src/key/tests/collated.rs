@@ -2,7 +2,7 @@
 
 use super::rows::{build_body, definition_of};
 use super::*;
-use crate::collation::{Collation, Provider};
+use crate::collation::{Collation, Folder, Folding, Provider};
 use crate::errors::EngineError;
 use crate::ids::FileKey;
 use proptest::prelude::*;
@@ -153,6 +153,18 @@ fn computed_texts_are_collated_when_they_are_read() {
         let mut key = KeyBuffer::new();
         assert!(encode_row(&definition, &body, &mut key).expect("reads").0);
         assert_eq!(key.as_slice(), expected.as_slice());
+        // A reader's range of keys has the same numbers.
+        let mut numbers = Vec::new();
+        prefix_numbers(&definition, &body, &mut key, |number| {
+            numbers.push(number);
+            Ok(())
+        })
+        .expect("reads");
+        let mut prefix = KeyBuffer::new();
+        for (at, (column, value)) in definition.columns.iter().zip(values()).enumerate() {
+            encode_value(column, value, &mut prefix).expect("encodes");
+            assert_eq!(numbers[at], prefix_number(at + 1, prefix.as_slice()));
+        }
     }
     let of_array = IndexDefinition {
         columns: vec![KeyColumn {
@@ -225,6 +237,88 @@ fn byte_forms_with_collations_are_stable() {
         ..without_file.clone()
     };
     assert_eq!(other.collations_fingerprint(), 0);
+}
+
+fn lower(folder: Folder, locale: &str, order: Option<Collation>) -> Collation {
+    Collation::folded(Folding::named(folder, locale).expect("a name"), order)
+}
+
+/// The forms of entries of foldings never change.
+#[test]
+fn byte_forms_with_foldings_are_stable() {
+    let mut definition = definition_of(&[KeyKind::Text, KeyKind::Int4, KeyKind::Text]);
+    definition.columns[0].collation = Some(lower(Folder::Ascii, "", None));
+    definition.columns[2].collation =
+        Some(lower(Folder::Libc, "de", Some(named(Provider::Icu, "fr"))));
+    let mut bytes = Vec::new();
+    definition.write_bytes(&mut bytes).expect("valid");
+    assert_eq!(bytes.len(), definition.bytes_len());
+    assert_eq!(bytes[0], 9);
+    let entries = [3, 0, 0, 64, 0, 2, 1, 2, b'f', b'r', 2, 65, 2, b'd', b'e'];
+    assert!(bytes.ends_with(&entries));
+    assert_eq!(
+        IndexDefinition::from_bytes(&bytes).expect("reads"),
+        definition
+    );
+    for end in 0..bytes.len() {
+        assert!(IndexDefinition::from_bytes(&bytes[..end]).is_err());
+    }
+    let mut twice = bytes[..bytes.len() - entries.len()].to_vec();
+    twice.extend_from_slice(&[2, 0, 0, 64, 0, 0, 64, 0]);
+    assert!(IndexDefinition::from_bytes(&twice).is_err());
+    assert!(Folding::named(Folder::Ascii, "de").is_err());
+    assert!(Folding::named(Folder::Icu, "").is_err());
+}
+
+#[test]
+fn texts_are_equal_in_lower_case() {
+    let key = |collation, text: &str| {
+        encoded(
+            &collated(KeyKind::Text, collation),
+            KeyValue::Bytes(text.as_bytes()),
+        )
+    };
+    for order in [None, Some(plain()), english()] {
+        let ascii = lower(Folder::Ascii, "", order);
+        assert_eq!(key(ascii, "Foo@Bar"), key(ascii, "fOO@bAR"));
+        assert_ne!(key(ascii, "\u{c9}"), key(ascii, "\u{e9}"));
+        assert!(key(ascii, "B") > key(ascii, "a"));
+        let library = lower(Folder::Libc, "C.UTF-8", order);
+        assert_eq!(key(library, "\u{c9}a"), key(library, "\u{e9}A"));
+        assert_ne!(library.fingerprint(), ascii.fingerprint());
+        // Lower case of fewer bytes, and of more.
+        assert_eq!(key(library, "\u{212a}"), key(library, "k"));
+        assert_eq!(key(library, "\u{23a}"), key(library, "\u{2c65}"));
+    }
+    let bytes = lower(Folder::Ascii, "", None);
+    assert_eq!(key(bytes, "Ab"), b"ab\0");
+}
+
+/// A text may be longer than a key while its lower case is not, and the other way.
+#[test]
+fn ends_go_by_the_length_of_the_lower_case() {
+    let column = collated(KeyKind::Text, lower(Folder::Libc, "C.UTF-8", None));
+    let end = |text: &str| {
+        let mut end = KeyBuffer::new();
+        encode_end(&column, KeyValue::Bytes(text.as_bytes()), &mut end).expect("an end");
+        end.as_slice().to_vec()
+    };
+    let shrinks = "\u{212a}".repeat(KEY_BYTES_MAX / 2);
+    let small = "k".repeat(KEY_BYTES_MAX / 2);
+    assert!(shrinks.len() > KEY_BYTES_MAX);
+    let key = encoded(&column, KeyValue::Bytes(shrinks.as_bytes()));
+    assert_eq!(end(&shrinks), key);
+    assert_eq!(key, encoded(&column, KeyValue::Bytes(small.as_bytes())));
+    let grows = "\u{23a}".repeat(KEY_BYTES_MAX / 2);
+    let mut buffer = KeyBuffer::new();
+    let value = KeyValue::Bytes(grows.as_bytes());
+    assert!(matches!(
+        encode_value(&column, value, &mut buffer),
+        Err(EngineError::KeyTooLong { .. })
+    ));
+    let before = encoded(&column, KeyValue::Bytes("\u{2c64}".as_bytes()));
+    let behind = encoded(&column, KeyValue::Bytes("\u{2c66}".as_bytes()));
+    assert!(before < end(&grows) && end(&grows) < behind);
 }
 
 #[test]

@@ -19,6 +19,8 @@ fn a_value(kind: KeyKind) -> Vec<u8> {
         // Three bits.
         KeyKind::VarBit => vec![3, 0, 0, 0, 0xA0],
         KeyKind::OidVector => oidvector(&[5]),
+        // An array without elements.
+        KeyKind::Jsonb => vec![0, 0, 0, 0x40],
         KeyKind::Name => {
             let mut name = vec![0; 64];
             name[0] = b'n';

@@ -4,6 +4,7 @@ mod collated;
 mod computed;
 mod containers;
 mod decimal;
+mod jsonb;
 mod missing;
 mod order;
 mod rows;

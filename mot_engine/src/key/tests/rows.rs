@@ -206,6 +206,8 @@ fn row_value() -> impl Strategy<Value = (KeyKind, Option<Vec<u8>>)> {
                 KeyKind::Inet => [&[2, 24], &bytes[..4]].concat(),
                 KeyKind::VarBit => [&12_i32.to_le_bytes()[..], &bytes[..2]].concat(),
                 KeyKind::OidVector => oidvector(&[u32::from(bytes[0]), 7]),
+                // A lone true or false.
+                KeyKind::Jsonb => vec![1, 0, 0, 0x50, 0, 0, 0, 0x20 | bytes[0] & 0x10],
                 KeyKind::Text | KeyKind::Bpchar | KeyKind::Bytea => {
                     bytes.iter().copied().cycle().take(length).collect()
                 }
@@ -422,7 +424,7 @@ fn external_and_compressed_data_are_refused() {
 }
 
 /// The stored numbers of the kinds: lines are only added.
-const NUMBERS: [(u8, KeyKind); 29] = [
+const NUMBERS: [(u8, KeyKind); 30] = [
     (1, KeyKind::Bool),
     (2, KeyKind::Int2),
     (3, KeyKind::Int4),
@@ -452,6 +454,7 @@ const NUMBERS: [(u8, KeyKind); 29] = [
     (27, KeyKind::Enum),
     (28, KeyKind::Tid),
     (29, KeyKind::OidVector),
+    (30, KeyKind::Jsonb),
 ];
 
 /// The stored numbers of the kinds and the byte form never change.

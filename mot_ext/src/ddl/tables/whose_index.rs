@@ -118,9 +118,9 @@ unsafe fn refuse_key(index: pg_sys::Relation, position: usize) {
                 "Use the type's own operator class.",
             );
         }
-        if !column.is_deterministic() && column.collation(is_computed(index)).is_none() {
+        if column.lacks_collation(is_computed(index)) {
             unsupported(
-                "keys of this type are not supported under this nondeterministic collation on memory-optimized tables",
+                "keys of this type are not supported under this collation, or as an expression, on memory-optimized tables",
                 "Texts can be keys under nondeterministic collations without rules, in a UTF8 database.",
             );
         }

@@ -7,12 +7,40 @@ unsafe extern "C-unwind" {
     /// Raises for an oid that is no collation, and for a locale that the machine does not have. The
     /// result lives as long as the process.
     fn pg_newlocale_from_collation(collation: pg_sys::Oid) -> *const c_void;
+    /// Raises for an oid that is no collation.
+    #[cfg(not(feature = "pg18"))]
+    fn lc_ctype_is_c(collation: pg_sys::Oid) -> bool;
     /// Raises; makes nothing where there is one, or none is needed.
     fn AlterTableCreateToastTable(
         table: pg_sys::Oid,
         options: pg_sys::Datum,
         lock: pg_sys::LOCKMODE,
     );
+}
+
+/// How `struct pg_locale_struct` of `utils/pg_locale.h` begins.
+#[cfg(feature = "pg18")]
+#[repr(C)]
+struct Locale {
+    _provider: std::ffi::c_char,
+    _deterministic: bool,
+    _collate_is_c: bool,
+    ctype_is_c: bool,
+}
+
+/// Whether `lower` changes the letters of ASCII alone under the database's default collation.
+pub fn folds_ascii() -> bool {
+    let collation = pg_sys::DEFAULT_COLLATION_OID;
+    // SAFETY: one guarded call of a function without side effects but its cache, whose entries stay.
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        return pg_sys::ffi::pg_guard_ffi_boundary(|| lc_ctype_is_c(collation));
+        #[cfg(feature = "pg18")]
+        return (*pg_sys::ffi::pg_guard_ffi_boundary(|| pg_newlocale_from_collation(collation))
+            .cast::<Locale>())
+        .ctype_is_c;
+    }
 }
 
 /// Has core open a collation's locale: it warns of another version than the catalog has, and raises

@@ -86,6 +86,18 @@ pub fn actual_version(row: &LocaleRow) -> Option<String> {
     }
 }
 
+/// The C library's locale by which the database makes lower case. Called through a guard.
+pub fn database_ctype() -> Option<String> {
+    // SAFETY: a variable of this process.
+    let database = unsafe { pg_sys::MyDatabaseId };
+    let ctype = Columns {
+        libc: pg_sys::Anum_pg_database_datctype,
+        other: pg_sys::Anum_pg_database_datctype,
+        ..DATABASE
+    };
+    ctype.read(database).map(|row| row.locale)
+}
+
 impl Columns {
     fn read(&self, key: pg_sys::Oid) -> Option<LocaleRow> {
         let cache = self.cache as i32;
