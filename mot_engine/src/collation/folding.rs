@@ -159,12 +159,6 @@ impl PartialEq for Folding {
 
 impl Eq for Folding {}
 
-impl std::hash::Hash for Folding {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        std::ptr::hash(self.0, state);
-    }
-}
-
 impl std::fmt::Debug for Folding {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{:?} {}", self.0.folder, self.0.locale)

@@ -93,7 +93,7 @@ trait SortKeys: Send + Sync {
 }
 
 /// A collation's provider, locale and folding.
-type Name = (Option<Provider>, String, Option<Folding>);
+type Name = (Option<Provider>, String, Option<(Folder, &'static str)>);
 
 /// Every collation of this process.
 static KNOWN: Mutex<Option<HashMap<Name, Collation>>> = Mutex::new(None);
@@ -109,26 +109,27 @@ impl Collation {
                 what: "a locale's name is empty, too long, or has a zero byte",
             });
         }
-        Ok(Collation::known((Some(provider), locale.to_owned(), None)))
+        Ok(Collation::known(Some(provider), locale, None))
     }
 
     /// The collation that orders what `folding` makes of texts: as `order` does, or by its bytes.
     pub fn folded(folding: Folding, order: Option<Collation>) -> Collation {
         let provider = order.and_then(Collation::provider);
         let locale = order.map_or("", Collation::locale);
-        Collation::known((provider, locale.to_owned(), Some(folding)))
+        Collation::known(provider, locale, Some(folding))
     }
 
-    fn known(name: Name) -> Collation {
+    fn known(provider: Option<Provider>, locale: &str, folding: Option<Folding>) -> Collation {
+        let by = folding.map(|folding| (folding.folder(), folding.locale()));
+        let name = (provider, locale.to_owned(), by);
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
         if let Some(collation) = known.get(&name) {
             return *collation;
         }
-        let (provider, locale, folding) = name.clone();
         let collation = Collation(Box::leak(Box::new(Entry {
             provider,
-            locale,
+            locale: locale.to_owned(),
             folding,
             opened: OnceLock::new(),
         })));
