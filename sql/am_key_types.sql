@@ -90,10 +90,9 @@ CREATE FUNCTION checks.documents() RETURNS SETOF jsonb LANGUAGE sql AS $$
     j (j) AS (SELECT s FROM s
       UNION ALL SELECT format('[%s]', s) FROM s
       UNION ALL SELECT format('{"a": %s}', s) FROM s
-      UNION ALL SELECT format('{"A": %s, "é": 1}', s) FROM s
       UNION ALL SELECT format('{%s: 1, "b": 2}', s) FROM s WHERE s ~ '^"'
       UNION ALL SELECT format('[%s, %s]', a.s, b.s) FROM s a, s b WHERE length(a.s) < 3 AND length(b.s) = 3
-      UNION ALL SELECT format('[[%s], 1, {"a": [%s, null]}]', a.s, a.s) FROM s a
+      UNION ALL SELECT format('[[%s], 1, {"A": [%s, null], "é": 1}]', a.s, a.s) FROM s a WHERE length(a.s) > 3
       UNION ALL SELECT format('[%s]', string_agg(i || ', "' || repeat('x', i % 7) || '"', ', ')) FROM generate_series(1, 70) i, generate_series(1, 3) k GROUP BY k
       UNION ALL SELECT format('{%s}', string_agg(format('"%s": %s', i, i * k), ', ')) FROM generate_series(1, 50) i, generate_series(1, 3) k GROUP BY k)
   SELECT j::jsonb FROM j $$;
@@ -123,7 +122,7 @@ END $$;
 CREATE FUNCTION checks.names() RETURNS SETOF text LANGUAGE sql AS $$
   WITH s (s) AS (SELECT unnest(ARRAY['', 'foo@bar', 'Foo@Bar', 'FOO@bar', 'a', 'A', 'b', 'B', 'ab', 'Ab', 'a b', 'A-B', 'ab-', 'é', 'É', 'e', 'E', 'ÄÖÜ', 'äöü', 'ẞ', 'ß', 'SS', 'ss', 'İ', 'I', 'i', 'ı',
     'ΣΑΣ', 'σας', 'σασ', 'Ⱥ', 'ⱥ', 'K', 'k', 'Ж', 'ж', 'Ა', 'ა', '𐐀', '𐐨', 'Ǆ', 'ǅ', 'ǆ', '_', 'Z', '[', 'z', E'\x01', 'a1', 'A10', 'a2']))
-  SELECT s FROM s UNION ALL SELECT a.s || b.s FROM s a, s b WHERE a.s IN ('a', 'É', 'İ') $$;
+  SELECT s FROM s UNION ALL SELECT a.s || b.s FROM s a, s b WHERE a.s = 'É' $$;
 CREATE FUNCTION checks.citext() RETURNS SETOF text LANGUAGE sql AS $$
   SELECT checks.differences('citext', 'SELECT checks.names()', true)
   UNION ALL SELECT checks.differences('citext COLLATE "C"', 'SELECT checks.names()', true)
@@ -166,21 +165,9 @@ END $$;
 SELECT string_agg(pg_get_functiondef(oid), ';' ORDER BY oid) AS functions FROM pg_proc WHERE pronamespace = 'checks'::regnamespace \gset
 \set here :DBNAME
 \set ECHO none
-CREATE DATABASE mot_types_bytes TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C';
 CREATE DATABASE mot_types_c_utf8 TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C.UTF-8';
 CREATE DATABASE mot_types_libc TEMPLATE template0 ENCODING 'UTF8' LOCALE 'en_US.UTF-8';
 CREATE DATABASE mot_types_icu TEMPLATE template0 ENCODING 'UTF8' LOCALE 'en_US.UTF-8' LOCALE_PROVIDER icu ICU_LOCALE 'en-US';
-\c mot_types_bytes
-SET client_min_messages = warning;
-CREATE EXTENSION mot;
-CREATE EXTENSION citext;
-CREATE SCHEMA checks;
-:functions;
-SELECT checks.jsonb();
-SELECT checks.computed();
-SELECT checks.citext();
-SELECT checks.emails();
-SELECT rows > 0 FROM unnest(ARRAY['t', 'u', 'child', 'c', 'e']) t, mot.check(('on_mot_' || t)::regclass);
 \c mot_types_c_utf8
 SET client_min_messages = warning;
 CREATE EXTENSION mot;
@@ -215,7 +202,6 @@ SELECT checks.citext();
 SELECT checks.emails();
 SELECT rows > 0 FROM unnest(ARRAY['t', 'u', 'child', 'c', 'e']) t, mot.check(('on_mot_' || t)::regclass);
 \c :here
-DROP DATABASE mot_types_bytes;
 DROP DATABASE mot_types_c_utf8;
 DROP DATABASE mot_types_libc;
 DROP DATABASE mot_types_icu;
