@@ -49,6 +49,13 @@ SELECT pg_get_viewdef('shown_mot.methods') ~ 'CASE';
 SELECT amname FROM pg_am WHERE amname IN ('btree', 'mot', 'mot_index') ORDER BY amname;
 SELECT am.tableoid::regclass, am.amname FROM pg_class c JOIN pg_am am ON am.oid = c.relam WHERE c.oid = 'shown_mot.a_desc'::regclass;
 SELECT (am).amname FROM pg_class c JOIN pg_am am ON am.oid = c.relam WHERE c.oid = 'shown_mot.a_desc'::regclass;
+-- which of the methods is core's
+SELECT count(*) FROM pg_opclass WHERE opcmethod = (SELECT oid FROM pg_am WHERE amname = 'btree') AND opcname = 'int4_ops';
+WITH b AS MATERIALIZED (SELECT oid FROM pg_am WHERE amname = 'btree') SELECT count(*) FROM b;
+CREATE VIEW shown_mot.every AS SELECT oid, amname FROM pg_am;
+SELECT count(*) FROM shown_mot.every WHERE amname = 'btree';
+SELECT EXISTS (SELECT FROM pg_am WHERE amname = 'mot_index');
+DO $$ DECLARE found oid; BEGIN found := (SELECT oid FROM pg_am WHERE amname = 'btree'); ASSERT found = 403; END $$;
 SET mot.show_indexes_as_btree = off;
 SELECT am.amname, pg_get_indexdef(c.oid) FROM pg_class c JOIN pg_am am ON am.oid = c.relam WHERE c.oid = 'shown_mot.a_desc'::regclass;
 SET mot.show_indexes_as_btree = on;

@@ -9,15 +9,16 @@
 //! - `pg_am.amname` of our method is `btree`;
 //! - `pg_get_indexdef` and `pg_get_constraintdef` say `USING btree`.
 //!
-//! A query over `pg_am` alone is left as it is: it asks which methods there are. Nothing is stored
-//! otherwise, and `mot.show_indexes_as_btree = off` shows the catalog itself. EXPLAIN, errors and
-//! our views never speak of a method.
+//! A query that looks nothing up, over `pg_am` alone, is left as it is: it asks which methods there
+//! are, and which of them is core's. Nothing is stored otherwise, and
+//! `mot.show_indexes_as_btree = off` shows the catalog itself.
 //!
 //! The rewriter has expanded views when the planner gets the query, so `pg_indexes` says the same.
 //!
-//! Walks are plain frames with nothing to drop, for errors of core jump over them.
-use crate::pg::list::{cells, list_of};
-use crate::pg::version::tree::{change_below, look_below};
+//! All of this is plain frames with nothing to drop, for errors of core jump over them, and calls
+//! core without guards (`pg::version::tree`).
+use crate::pg::list::cells;
+use crate::pg::version::tree::{self, change_below, look_below};
 use crate::shared_memory::settings::SHOW_INDEXES_AS_BTREE;
 use crate::storage;
 use pgrx::pg_sys;
@@ -69,7 +70,7 @@ pub unsafe fn show_as_btree(query: *mut pg_sys::Query) -> *mut pg_sys::Query {
         if !asks(query.cast(), context) {
             return query;
         }
-        let ours = storage::index_method();
+        let ours = tree::access_method(storage::INDEX_METHOD);
         if ours == pg_sys::InvalidOid {
             return query;
         }
@@ -83,21 +84,13 @@ unsafe extern "C-unwind" fn asks(node: *mut pg_sys::Node, context: *mut c_void) 
     if node.is_null() {
         return false;
     }
-    // SAFETY: core's walker calls this with nodes of the query and our context.
+    // SAFETY: core's walker calls this with nodes of the query.
     unsafe {
-        let walk = &mut *context.cast::<Walk>();
         match (*node).type_ {
             T_Query => {
-                let query = &*node.cast::<pg_sys::Query>();
-                if query.commandType == pg_sys::CmdType::CMD_UTILITY {
-                    return false;
-                }
-                let is_outermost = walk.depth == 0;
-                walk.depth += 1;
-                let found =
-                    looks_methods_up(query, is_outermost) || look_below(node, asks, context);
-                walk.depth -= 1;
-                found
+                let query = node.cast::<pg_sys::Query>();
+                (*query).commandType != pg_sys::CmdType::CMD_UTILITY
+                    && (looks_methods_up(query) || look_below(node, asks, context))
             }
             T_FuncExpr if pattern_of(node.cast()).is_some() => true,
             _ => look_below(node, asks, context),
@@ -105,13 +98,25 @@ unsafe extern "C-unwind" fn asks(node: *mut pg_sys::Node, context: *mut c_void) 
     }
 }
 
-/// Whether a query reads `pg_am` for the sake of something else.
-unsafe fn looks_methods_up(query: &pg_sys::Query, is_outermost: bool) -> bool {
-    // SAFETY: a query's range table has entries of this type.
-    let tables = unsafe { cells::<pg_sys::RangeTblEntry>(query.rtable) };
-    (tables.len() > 1 || !is_outermost)
-        && query.commandType == pg_sys::CmdType::CMD_SELECT
-        && tables.iter().any(|table| is_methods(*table))
+/// Whether a query looks methods up: it joins `pg_am` with something, or asks it for a column of the
+/// query around it.
+unsafe fn looks_methods_up(query: *mut pg_sys::Query) -> bool {
+    // SAFETY: a query's range table and its FROM have entries of these types.
+    unsafe {
+        let tables = cells::<pg_sys::RangeTblEntry>((*query).rtable);
+        if (*query).commandType != pg_sys::CmdType::CMD_SELECT
+            || !tables.iter().any(|table| is_methods(*table))
+        {
+            return false;
+        }
+        // The range table of a view has entries that are not read.
+        let from = match (*query).jointree.is_null() {
+            true => &[],
+            false => cells::<pg_sys::Node>((*(*query).jointree).fromlist),
+        };
+        let is_join = |node: &*mut pg_sys::Node| (**node).type_ == T_JoinExpr;
+        from.len() > 1 || from.iter().any(is_join) || tree::refers_outward(query)
+    }
 }
 
 /// Whether a table of a query is `pg_am`.
@@ -177,55 +182,41 @@ unsafe fn is_name_of_method(walk: &Walk, column: *const pg_sys::Var) -> bool {
         let Some(level) = walk.depth.checked_sub(levels_up + 1) else {
             return false;
         };
-        let query = &*walk.queries[level];
+        let query = walk.queries[level];
         (*column).varattno == METHOD_NAME
-            && looks_methods_up(query, level == 0)
-            && cells::<pg_sys::RangeTblEntry>(query.rtable)
+            && looks_methods_up(query)
+            && cells::<pg_sys::RangeTblEntry>((*query).rtable)
                 .get((*column).varno as usize - 1)
                 .is_some_and(|table| is_methods(*table))
     }
 }
 
-/// A node of core's, empty.
-unsafe fn node<T>(tag: pg_sys::NodeTag) -> *mut T {
-    // SAFETY: a node begins with its tag, and nothing else of it need be set.
-    unsafe {
-        let node = pg_sys::palloc0(size_of::<T>()).cast::<T>();
-        (*node.cast::<pg_sys::Node>()).type_ = tag;
-        node
-    }
-}
-
 /// `CASE WHEN oid = ours THEN 'btree' ELSE name END`.
 unsafe fn named(ours: pg_sys::Oid, name: *mut pg_sys::Var) -> *mut pg_sys::Node {
-    // SAFETY: nodes as the parser makes them, in the planner's memory.
+    const NAME_BYTES: usize = size_of::<pg_sys::NameData>();
+    // SAFETY: nodes as the parser makes them, in the planner's memory; a plain frame.
     unsafe {
-        let method = pg_sys::copyObjectImpl(name.cast()).cast::<pg_sys::Var>();
+        let method = tree::copied(name);
         (*method).varattno = METHOD_OID;
         (*method).varattnosyn = METHOD_OID;
         (*method).vartype = pg_sys::OIDOID;
         (*method).varcollid = pg_sys::InvalidOid;
-        let invalid = pg_sys::InvalidOid;
-        let oid = |value| pg_sys::makeConst(pg_sys::OIDOID, -1, invalid, 4, value, false, true);
-        let is_ours = node::<pg_sys::OpExpr>(T_OpExpr);
+        let oid = (pg_sys::OIDOID, 4, pg_sys::InvalidOid);
+        let is_ours = tree::new_node::<pg_sys::OpExpr>(T_OpExpr);
         (*is_ours).opno = pg_sys::Oid::from(OID_EQUAL);
         (*is_ours).opfuncid = pg_sys::Oid::from(pg_sys::F_OIDEQ);
         (*is_ours).opresulttype = pg_sys::BOOLOID;
-        let sides: [*mut pg_sys::Node; 2] = [method.cast(), oid(pg_sys::Datum::from(ours)).cast()];
-        (*is_ours).args = list_of(sides.into_iter());
-        let btree = pg_sys::palloc0(size_of::<pg_sys::NameData>());
-        pg_sys::namestrcpy(btree.cast(), c"btree".as_ptr());
-        let collation = pg_sys::C_COLLATION_OID;
-        let width = size_of::<pg_sys::NameData>() as i32;
-        let value = pg_sys::Datum::from(btree);
-        let when = node::<pg_sys::CaseWhen>(T_CaseWhen);
+        let ours = tree::constant(oid, pg_sys::Datum::from(ours), true);
+        (*is_ours).args = tree::list_of_nodes([method.cast(), ours]);
+        let btree = tree::new_bytes::<NAME_BYTES>(c"btree");
+        let name_type = (pg_sys::NAMEOID, NAME_BYTES as i32, pg_sys::C_COLLATION_OID);
+        let when = tree::new_node::<pg_sys::CaseWhen>(T_CaseWhen);
         (*when).expr = is_ours.cast();
-        (*when).result =
-            pg_sys::makeConst(pg_sys::NAMEOID, -1, collation, width, value, false, false).cast();
-        let case = node::<pg_sys::CaseExpr>(T_CaseExpr);
+        (*when).result = tree::constant(name_type, btree, false).cast();
+        let case = tree::new_node::<pg_sys::CaseExpr>(T_CaseExpr);
         (*case).casetype = pg_sys::NAMEOID;
-        (*case).casecollid = collation;
-        (*case).args = list_of(std::iter::once(when));
+        (*case).casecollid = pg_sys::C_COLLATION_OID;
+        (*case).args = tree::list_of_nodes([when.cast()]);
         (*case).defresult = name.cast();
         case.cast()
     }
@@ -235,19 +226,15 @@ unsafe fn named(ours: pg_sys::Oid, name: *mut pg_sys::Var) -> *mut pg_sys::Node 
 unsafe fn replaced(call: *mut pg_sys::Node, pattern: &CStr) -> *mut pg_sys::Node {
     // SAFETY: as for `named`.
     unsafe {
-        let collation = pg_sys::C_COLLATION_OID;
-        let text = |text: &CStr| {
-            let value = pg_sys::Datum::from(pg_sys::cstring_to_text(text.as_ptr()));
-            pg_sys::makeConst(pg_sys::TEXTOID, -1, collation, -1, value, false, false)
-        };
-        let arguments: [*mut pg_sys::Node; 3] =
-            [call, text(pattern).cast(), text(REPLACEMENT).cast()];
-        let function = node::<pg_sys::FuncExpr>(T_FuncExpr);
+        let text = (pg_sys::TEXTOID, -1, pg_sys::C_COLLATION_OID);
+        let pattern = tree::constant(text, tree::text(pattern), false);
+        let replacement = tree::constant(text, tree::text(REPLACEMENT), false);
+        let function = tree::new_node::<pg_sys::FuncExpr>(T_FuncExpr);
         (*function).funcid = pg_sys::Oid::from(REPLACE_FIRST);
         (*function).funcresulttype = pg_sys::TEXTOID;
         (*function).funccollid = pg_sys::DEFAULT_COLLATION_OID;
-        (*function).inputcollid = collation;
-        (*function).args = list_of(arguments.into_iter());
+        (*function).inputcollid = pg_sys::C_COLLATION_OID;
+        (*function).args = tree::list_of_nodes([call, pattern, replacement]);
         function.cast()
     }
 }

@@ -1,10 +1,11 @@
-//! Core's walks over queries and expressions, without pgrx's guards.
+//! Core's walks over queries and expressions, and what makes nodes, without pgrx's guards.
 //!
 //! A guard for each node would take a multiple of core's own stack. So a callback is a plain frame,
-//! and so is who calls these: an error jumps over both.
+//! and so is who calls these: an error of core jumps over both. A guarded call has no place there: it
+//! would make the error a panic, which cannot pass core's frames.
 #![allow(ffi_unwind_calls)]
 use pgrx::pg_sys;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// Looks at a node; true ends the walk.
 pub type Look = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool;
@@ -39,6 +40,117 @@ unsafe extern "C-unwind" {
         context: *mut c_void,
         flags: c_int,
     ) -> *mut pg_sys::Query;
+    #[link_name = "contain_vars_of_level"]
+    fn has_columns_of_level(node: *mut pg_sys::Node, level: c_int) -> bool;
+    #[link_name = "palloc0"]
+    fn allocate_zeroed(bytes: usize) -> *mut c_void;
+    #[link_name = "copyObjectImpl"]
+    fn copy_node(node: *const c_void) -> *mut c_void;
+    #[link_name = "lappend"]
+    fn append(list: *mut pg_sys::List, item: *mut c_void) -> *mut pg_sys::List;
+    #[link_name = "cstring_to_text"]
+    fn make_text(text: *const c_char) -> *mut c_void;
+    #[link_name = "get_am_oid"]
+    fn find_method(name: *const c_char, missing_ok: bool) -> pg_sys::Oid;
+}
+
+/// Whether a query refers to columns of the query around it.
+///
+/// # Safety
+/// A query. The caller is a plain frame.
+pub unsafe fn refers_outward(query: *mut pg_sys::Query) -> bool {
+    // SAFETY: the caller's.
+    unsafe { has_columns_of_level(query.cast(), 1) }
+}
+
+/// A node of core's, empty, in the current memory context.
+///
+/// # Safety
+/// `T` is the node of this tag. The caller is a plain frame.
+pub unsafe fn new_node<T>(tag: pg_sys::NodeTag) -> *mut T {
+    // SAFETY: a node begins with its tag, and nothing else of it need be set.
+    unsafe {
+        let node = allocate_zeroed(size_of::<T>()).cast::<T>();
+        (*node.cast::<pg_sys::Node>()).type_ = tag;
+        node
+    }
+}
+
+/// A copy of a node.
+///
+/// # Safety
+/// A node. The caller is a plain frame.
+pub unsafe fn copied<T>(node: *const T) -> *mut T {
+    // SAFETY: the caller's.
+    unsafe { copy_node(node.cast()).cast() }
+}
+
+/// A list of nodes.
+///
+/// # Safety
+/// Nodes. The caller is a plain frame.
+pub unsafe fn list_of_nodes<const N: usize>(nodes: [*mut pg_sys::Node; N]) -> *mut pg_sys::List {
+    let mut list = std::ptr::null_mut();
+    for node in nodes {
+        // SAFETY: the caller's nodes, and a list of such.
+        list = unsafe { append(list, node.cast()) };
+    }
+    list
+}
+
+/// A constant of this type, width and collation, which is not NULL.
+///
+/// # Safety
+/// A value of the type. The caller is a plain frame.
+pub unsafe fn constant(
+    (of, width, collation): (pg_sys::Oid, i32, pg_sys::Oid),
+    value: pg_sys::Datum,
+    is_by_value: bool,
+) -> *mut pg_sys::Node {
+    // SAFETY: the caller's value.
+    unsafe {
+        let node = new_node::<pg_sys::Const>(pg_sys::NodeTag::T_Const);
+        (*node).consttype = of;
+        (*node).consttypmod = -1;
+        (*node).constcollid = collation;
+        (*node).constlen = width;
+        (*node).constvalue = value;
+        (*node).constbyval = is_by_value;
+        (*node).location = -1;
+        node.cast()
+    }
+}
+
+/// So many bytes that begin with a string, and are zero behind it.
+///
+/// # Safety
+/// The caller is a plain frame.
+pub unsafe fn new_bytes<const N: usize>(text: &CStr) -> pg_sys::Datum {
+    assert!(text.count_bytes() < N);
+    // SAFETY: a place of `N` bytes, which is longer than the string.
+    unsafe {
+        let place = allocate_zeroed(N).cast::<u8>();
+        place.copy_from_nonoverlapping(text.as_ptr().cast(), text.count_bytes());
+        pg_sys::Datum::from(place)
+    }
+}
+
+/// A text as core has it.
+///
+/// # Safety
+/// The caller is a plain frame.
+pub unsafe fn text(text: &CStr) -> pg_sys::Datum {
+    // SAFETY: a string.
+    unsafe { pg_sys::Datum::from(make_text(text.as_ptr())) }
+}
+
+/// The oid of an access method; invalid if there is none of this name.
+///
+/// # Safety
+/// The caller is a plain frame.
+pub unsafe fn access_method(name: &CStr) -> pg_sys::Oid {
+    // SAFETY: a string.
+    unsafe { find_method(name.as_ptr(), true) }
 }
 
 /// Calls `look` for the parts of an expression, or of a query.
