@@ -129,7 +129,7 @@ impl Server {
 
     /// The rows that would get another tail, with it.
     fn lacking(&self, slots: impl Iterator<Item = Slot>) -> Reforms {
-        let mut reforms = Reforms::new(NUMBER, Vec::new());
+        let mut reforms = Reforms::new(NUMBER, Some(Vec::new()));
         for slot in slots {
             let standing = self.s.standing(&reader(&self.world), self.table, slot);
             let Standing::Committed(seen) = standing else {
@@ -354,7 +354,7 @@ fn entries_of_indexes_that_are_gone_go() {
     let mut wanted = Tail::default();
     wanted.take_some(seen.body(), &[KEPT]).unwrap();
     wanted.leave_out(NUMBER).unwrap();
-    let mut reforms = Reforms::new(NUMBER, vec![KEPT]);
+    let mut reforms = Reforms::new(NUMBER, Some(vec![KEPT]));
     reforms.add(slot, seen, &wanted).unwrap();
     server.put(&mut reforms);
     assert_eq!(reforms.take_left().count(), 0);

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! record = magic u16, version u8 = 5, kind u8 = 4, varint table id, u32 the index's number,
-//!          varint how many, u32 the number of each other index whose entries stay,
+//!          varint how many, u32 the number of each other index whose entries stay; the index's own
+//!          number alone: those of all others do,
 //!          then for each row, in ascending order:
 //!   row: varint slot - previous slot - 1 (first: slot), varint ordinal, u32 checksum,
 //!        varint length, the entry of the row's tail without the number
@@ -41,13 +42,14 @@ pub(crate) struct KeysWriter {
 }
 
 impl KeysWriter {
-    /// Begins a record. Of other indexes than `kept` the rows' entries go.
+    /// Begins a record. Of other indexes than `kept` the rows' entries go; `None`: of none.
     pub(crate) fn begin(
         &mut self,
         table: TableId,
         number: u32,
-        kept: &[u32],
+        kept: Option<&[u32]>,
     ) -> Result<(), EngineError> {
+        let kept = kept.unwrap_or(std::slice::from_ref(&number));
         self.bytes.clear();
         self.next = 0;
         self.reserve(size_of_val(kept))?;
@@ -115,10 +117,11 @@ impl<'a> KeysReader<'a> {
         })
     }
 
-    /// The numbers of other indexes whose entries stay.
-    pub fn kept(&self) -> impl Iterator<Item = u32> + use<'a> {
+    /// The numbers of other indexes whose entries stay; `None`: those of all do.
+    pub fn kept(&self) -> Option<impl Iterator<Item = u32> + use<'a>> {
         let (numbers, _) = self.kept.as_chunks();
-        numbers.iter().map(|number| u32::from_le_bytes(*number))
+        let numbers = numbers.iter().map(|number| u32::from_le_bytes(*number));
+        (!numbers.clone().eq([self.number])).then_some(numbers)
     }
 
     fn read(&mut self) -> Result<RowKey<'a>, EngineError> {
@@ -192,7 +195,7 @@ mod tests {
         let mut writer = KeysWriter::default();
         let kept = [7, 0x0102_0304 - 1];
         writer
-            .begin(TableId(300), 0x0102_0304, &kept)
+            .begin(TableId(300), 0x0102_0304, Some(&kept))
             .expect("memory");
         for row in rows {
             writer.add(row).expect("memory");
@@ -210,7 +213,7 @@ mod tests {
         let Ok(Record::Keys(reader)) = Record::parse(&record) else {
             panic!("keys")
         };
-        assert!(reader.kept().eq(kept));
+        assert!(reader.kept().expect("not all").eq(kept));
         assert_eq!(
             describe(&record),
             "keys of 3 rows of table 300 in index 16909060"

@@ -87,8 +87,8 @@ pub enum Standing {
 pub struct Reforms {
     /// The index's number in rows' tails.
     number: u32,
-    /// The numbers of others whose entries stay.
-    kept: Vec<u32>,
+    /// The numbers of others whose entries stay; `None`: of all.
+    kept: Option<Vec<u32>>,
     rows: Vec<Row>,
     bodies: Vec<u8>,
     record: KeysWriter,
@@ -107,8 +107,9 @@ struct Row {
 }
 
 impl Reforms {
-    /// None yet. Tails are to have entries of `kept`, and no others but the index's.
-    pub fn new(number: u32, kept: Vec<u32>) -> Reforms {
+    /// None yet. Tails are to have entries of `kept`, and no others but the index's; `None`: all that
+    /// they have. Only who keeps all other builds out knows whose entries are of use.
+    pub fn new(number: u32, kept: Option<Vec<u32>>) -> Reforms {
         Reforms {
             number,
             kept,
@@ -122,7 +123,7 @@ impl Reforms {
     /// the index's. Rows come in ascending order. What keeps the state valid does so until the
     /// rows are put in place.
     pub fn add(&mut self, slot: Slot, seen: VersionRef, tail: &Tail) -> Result<(), EngineError> {
-        debug_assert!(!self.kept.contains(&self.number));
+        debug_assert!(!self.kept.iter().flatten().any(|kept| *kept == self.number));
         let entry = tail.last(self.number)?.len();
         self.rows
             .try_reserve(1)
@@ -329,7 +330,8 @@ impl Made<'_> {
 
     fn describe(&mut self, table: TableRef) -> Result<(), EngineError> {
         let rows = &mut *self.rows;
-        rows.record.begin(table.id(), rows.number, &rows.kept)?;
+        rows.record
+            .begin(table.id(), rows.number, rows.kept.as_deref())?;
         for row in rows.rows.iter().filter(|row| !row.is_left) {
             rows.record.add(RowKey {
                 slot: row.slot,

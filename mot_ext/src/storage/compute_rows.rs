@@ -41,9 +41,8 @@ pub unsafe fn put_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relation)
         return;
     };
     // SAFETY: the caller's table.
-    let kept = unsafe { rows.other_numbers(table) };
-    rows.kept = Some(kept.clone());
-    let mut reforms = Reforms::new(rows.number, kept);
+    rows.kept = unsafe { keeps_builds_out(table).then(|| rows.other_numbers(table)) };
+    let mut reforms = Reforms::new(rows.number, rows.kept.clone());
     let end = rows.storage.slots_end().0;
     for row in (0..end).map(Slot) {
         rows.put_key(row, &mut reforms);
@@ -64,6 +63,21 @@ pub unsafe fn put_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relation)
         }
     }
     rows.close();
+}
+
+/// Whether this session keeps all other index builds from an open table, as CONCURRENTLY does. CREATE
+/// INDEX does not: its SHARE lock lets others build beside it, and nobody sees their indexes before
+/// they have given all rows their keys.
+unsafe fn keeps_builds_out(table: pg_sys::Relation) -> bool {
+    [
+        pg_sys::ShareUpdateExclusiveLock,
+        pg_sys::ShareRowExclusiveLock,
+        pg_sys::ExclusiveLock,
+        pg_sys::AccessExclusiveLock,
+    ]
+    .into_iter()
+    // SAFETY: the caller's open table.
+    .any(|lock| unsafe { pg_sys::CheckRelationLockedByMe(table, lock as pg_sys::LOCKMODE, false) })
 }
 
 /// Gives every row its key in an open index that is rebuilt, before it is.

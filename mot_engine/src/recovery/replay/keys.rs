@@ -31,7 +31,7 @@ impl Replayer {
             return Ok(());
         };
         let number = keys.number;
-        let kept: Vec<u32> = keys.kept().collect();
+        let kept: Option<Vec<u32>> = keys.kept().map(Iterator::collect);
         // A replay may begin behind the index.
         let is_there = has_index(session, table, number)?;
         let _reforming = Reforming::begin(table, self.next_xid);
@@ -45,7 +45,10 @@ impl Replayer {
             let Some((anchor, seen)) = state else {
                 continue;
             };
-            tail.take_some(seen.body(), &kept)?;
+            match &kept {
+                Some(kept) => tail.take_some(seen.body(), kept)?,
+                None => tail.take_others(seen.body(), number)?,
+            }
             tail.put(number, key.entry)?;
             let mut image = seen;
             if !tail.is_last_in(seen.body(), number)? {
