@@ -129,8 +129,8 @@ SELECT mot.row_bytes_exactly() AS row_bytes_before \gset
 SELECT format('CALL attempt(%L, %L)', point, ending)
 FROM mot.pause_points(), unnest(ARRAY['cancel', 'terminate', 'fail']) ending
 WHERE point NOT LIKE 'reclaim-%' AND point NOT LIKE 'unlink-%' AND point NOT LIKE 'checkpoint-%' AND point NOT LIKE 'prepare-%'
-  -- Of indexes built beside writers, pause_am_build.spec.
-  AND point NOT LIKE 'build-%' AND point NOT LIKE 'validate-%'
+  -- Of indexes built beside writers, pause_am_build.spec and pause_am_keys.spec.
+  AND point NOT LIKE 'build-%' AND point NOT LIKE 'validate-%' AND point NOT LIKE 'keys-%'
   AND (may_fail OR ending <> 'fail')
 ORDER BY point COLLATE "C", ending COLLATE "C"
 \gexec
