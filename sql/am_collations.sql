@@ -42,6 +42,7 @@ BEGIN
   PERFORM set_config('search_path', before, false);
   RETURN scans AND NOT sorts;
 END $$;
+SET jit = off;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 CREATE COLLATION en (provider = libc, locale = 'en_US.UTF-8');

@@ -30,7 +30,7 @@ BEGIN
 END $$;
 -- Tables with these values, and what their answers differ in.
 CREATE FUNCTION checks.differences(typ text, source text, has_ends boolean) RETURNS SETOF text LANGUAGE plpgsql
-  SET client_min_messages = warning SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off AS $$
+  SET client_min_messages = warning SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off AS $$
 DECLARE method text; statement text; form text; op text;
 BEGIN
   FOREACH method IN ARRAY ARRAY['heap', 'mot'] LOOP
@@ -100,7 +100,7 @@ CREATE FUNCTION checks.jsonb() RETURNS SETOF text LANGUAGE sql AS $$
   SELECT checks.differences('jsonb', 'SELECT checks.documents()', false)
   UNION ALL SELECT checks.differences('jsonb[]', 'SELECT ARRAY[d, ''"x"''] FROM checks.documents() d WHERE jsonb_typeof(d) <> ''object'' UNION ALL SELECT ARRAY[NULL, d] FROM checks.documents() d WHERE jsonb_typeof(d) = ''string''', true) $$;
 -- Computed keys of jsonb.
-CREATE FUNCTION checks.computed() RETURNS SETOF text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+CREATE FUNCTION checks.computed() RETURNS SETOF text LANGUAGE plpgsql SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE method text;
 BEGIN
   FOREACH method IN ARRAY ARRAY['heap', 'mot'] LOOP
@@ -130,7 +130,7 @@ CREATE FUNCTION checks.citext() RETURNS SETOF text LANGUAGE sql AS $$
   UNION ALL SELECT checks.differences('citext COLLATE "de-x-icu"', 'SELECT checks.names()', true)
   UNION ALL SELECT checks.differences('citext[]', 'SELECT ARRAY[n, NULL, n] FROM checks.names() n UNION ALL SELECT ARRAY[n] FROM checks.names() n', true) $$;
 -- Expressions, casts, constants.
-CREATE FUNCTION checks.emails() RETURNS SETOF text LANGUAGE plpgsql SET enable_seqscan = off AS $$
+CREATE FUNCTION checks.emails() RETURNS SETOF text LANGUAGE plpgsql SET jit = off SET enable_seqscan = off AS $$
 DECLARE method text;
 BEGIN
   FOREACH method IN ARRAY ARRAY['heap', 'mot'] LOOP
