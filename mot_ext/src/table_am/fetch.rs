@@ -3,6 +3,7 @@ use super::resolve;
 use super::slot::{self, Shown};
 use super::view::{Keeping, View};
 use crate::rows::tid;
+use crate::rows::write::refuse_under_old_snapshot;
 use crate::storage;
 use crate::transaction::clock::{PgClock, PgSnapshot, narrow};
 use crate::transaction::session;
@@ -216,6 +217,11 @@ pub unsafe fn row_version(
             _ => resolve::named(table, name, snapshot),
         };
         let Some(version) = version else {
+            if (*snapshot).snapshot_type == SNAPSHOT_ANY {
+                // ON CONFLICT has met the row a moment ago. It came and went behind this snapshot,
+                // so nobody was left to see it. A heap keeps such a row, and core says the same.
+                refuse_under_old_snapshot("concurrent update");
+            }
             return false;
         };
         // A trigger's row may be the transaction's own, and a savepoint in the trigger takes nothing of it: it is
