@@ -1,12 +1,12 @@
 //! Folding: texts in lower case, as the server's own `lower` makes them.
 //!
 //! A type such as `citext` compares what `lower` makes of its texts under the database's default
-//! collation. So its keys have the folded texts. Which library makes them, and by which locale, is a
-//! part of the collation ([`super::Collation::folded`]).
+//! collation. So its keys have the folded texts. Which library makes them, and by which locale, is
+//! a part of the collation ([`super::Collation::folded`]).
 
 use super::icu;
 use super::locale;
-use super::{LOCALE_BYTES_MAX, Push};
+use super::{Fingerprint, LOCALE_BYTES_MAX, Push};
 use crate::errors::EngineError;
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -175,17 +175,11 @@ const PROBES: [&str; 6] = [
     "\u{212a}\u{2126}\u{ff21}\u{24b6}\u{2160}",
 ];
 
-/// Of a locale that is there; never 0.
+/// Of a locale that is there.
 fn fingerprint(cases: &dyn LowerCase) -> u64 {
-    let mut sum = crc32c::crc32c(cases.version().as_bytes());
+    let mut print = Fingerprint::of(&cases.version());
     for probe in PROBES {
-        let lowered = cases.lower(probe.as_bytes(), &mut |piece| {
-            sum = crc32c::crc32c_append(sum, piece);
-            Ok(())
-        });
-        if lowered.is_err() {
-            sum = !sum;
-        }
+        print.add(|take| cases.lower(probe.as_bytes(), take));
     }
-    u64::from(sum) << 1 | 1
+    print.number()
 }

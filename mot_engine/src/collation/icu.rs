@@ -1,10 +1,11 @@
 //! ICU's sort keys, by the library that the server is linked with.
 //!
-//! Sort keys, compared by bytes, give the order of ICU's comparison, but not under every attribute: with
-//! punctuation shifted, with accents compared backward, or with a last level of code points the two
+//! Sort keys, compared by bytes, give the order of ICU's comparison, but not under every attribute.
+//! With shifted punctuation, accents compared backward, or a last level of code points the two
 //! contradict each other for some texts (ICU 72). Such a collator has no keys here.
 //!
-//! The library is looked up by name in the running program: which version it is, the server decides.
+//! The library is looked up by name in the running program. Which version it is, the server
+//! decides.
 
 use super::folding::LowerCase;
 use super::{Push, SortKeys};
@@ -127,11 +128,7 @@ pub(super) fn open(locale: &CStr) -> Option<Box<dyn SortKeys>> {
 }
 
 impl SortKeys for Collator {
-    fn of(
-        &self,
-        text: &[u8],
-        take: &mut dyn FnMut(&[u8]) -> Result<(), EngineError>,
-    ) -> Result<(), EngineError> {
+    fn of(&self, text: &[u8], take: Push<'_>) -> Result<(), EngineError> {
         let mut units = Units::new();
         let text = units.of(text)?;
         let mut key = [0_u8; KEY_BYTES];

@@ -75,11 +75,7 @@ pub(super) fn open(name: &CStr) -> Option<Box<dyn SortKeys>> {
 }
 
 impl SortKeys for Locale {
-    fn of(
-        &self,
-        text: &[u8],
-        take: &mut dyn FnMut(&[u8]) -> Result<(), EngineError>,
-    ) -> Result<(), EngineError> {
+    fn of(&self, text: &[u8], take: Push<'_>) -> Result<(), EngineError> {
         let mut short = [0; TEXT_BYTES];
         let mut long = Vec::new();
         let text = with_end(text, &mut short, &mut long)?;

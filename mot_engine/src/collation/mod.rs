@@ -7,11 +7,11 @@
 //! Contract:
 //! - A collation is named by provider and locale, and looked up once in a process. It is never
 //!   freed: definitions, and what is decoded of them, refer to it.
-//! - A locale that the machine does not have, or that has no such bytes, is *missing*: it gives none,
-//!   and texts lie in the order of their own. No scan may ask for an order then
+//! - A locale that the machine does not have, or that has no such bytes, is *missing*: it gives
+//!   none, and texts lie by their own bytes. No scan may ask for an order then
 //!   ([`Collation::is_missing`]).
-//! - All processes of a server must agree on what a locale gives. [`Collation::fingerprint`] is what
-//!   they compare: who enters keys into an index notes it there.
+//! - All processes of a server must agree on what a locale gives. They compare
+//!   [`Collation::fingerprint`]: who makes an index notes it there.
 
 mod folding;
 mod icu;
@@ -79,11 +79,7 @@ struct Opened {
 trait SortKeys: Send + Sync {
     /// Calls `take` with a text's bytes: none of them is zero, and their order is the collation's.
     /// The text has no zero byte.
-    fn of(
-        &self,
-        text: &[u8],
-        take: &mut dyn FnMut(&[u8]) -> Result<(), EngineError>,
-    ) -> Result<(), EngineError>;
+    fn of(&self, text: &[u8], take: Push<'_>) -> Result<(), EngineError>;
 
     /// Compares two texts without zero bytes as the collation does.
     fn compare(&self, left: &[u8], right: &[u8]) -> Result<Ordering, EngineError>;
@@ -197,7 +193,8 @@ impl Collation {
         }
     }
 
-    /// Calls `take` with the bytes of a folded text without zero bytes; with none, if the locale is missing.
+    /// Calls `take` with the bytes of a folded text without zero bytes; with none, if the locale is
+    /// missing.
     pub(crate) fn sort_key(
         self,
         text: &[u8],
@@ -209,8 +206,8 @@ impl Collation {
         }
     }
 
-    /// Compares two folded texts without zero bytes as core does: where the collation calls them equal, by
-    /// their bytes, unless it is nondeterministic.
+    /// Compares two folded texts without zero bytes as core does. Those that the collation calls
+    /// equal are compared by their bytes, unless it is nondeterministic.
     pub fn compare(self, left: &[u8], right: &[u8]) -> Result<Ordering, EngineError> {
         let by_bytes = left.cmp(right);
         match &self.opened().keys {
@@ -284,25 +281,46 @@ const LETTERS: [std::ops::RangeInclusive<char>; 3] = [
     '\u{400}'..='\u{45f}',
 ];
 
-/// Of a locale that is there; never 0.
+/// Of a locale that is there.
 fn fingerprint(keys: &dyn SortKeys) -> u64 {
-    let mut sum = crc32c::crc32c(keys.version().as_bytes());
-    let mut probe = |text: &str| {
-        // Without memory the locale is as good as missing to this process: it differs from others.
-        let taken = keys.of(text.as_bytes(), &mut |bytes| {
-            sum = crc32c::crc32c_append(sum, bytes);
-            sum = crc32c::crc32c_append(sum, &[0]);
+    let mut print = Fingerprint::of(&keys.version());
+    for probe in PROBES {
+        print.add(|take| keys.of(probe.as_bytes(), take));
+    }
+    for letter in LETTERS.into_iter().flatten() {
+        let letter = letter.encode_utf8(&mut [0; 4]).as_bytes().to_vec();
+        print.add(|take| keys.of(&letter, take));
+    }
+    print.number()
+}
+
+/// What a library's version and its answers come to.
+struct Fingerprint(u32);
+
+impl Fingerprint {
+    /// Of a version, without answers.
+    fn of(version: &str) -> Fingerprint {
+        Fingerprint(crc32c::crc32c(version.as_bytes()))
+    }
+
+    /// Adds an answer, which `ask` hands over in pieces. A library without memory for it differs from
+    /// all others.
+    fn add(&mut self, ask: impl FnOnce(Push<'_>) -> Result<(), EngineError>) {
+        let sum = &mut self.0;
+        let asked = ask(&mut |piece| {
+            *sum = crc32c::crc32c_append(*sum, piece);
             Ok(())
         });
-        if taken.is_err() {
-            sum = !sum;
-        }
-    };
-    PROBES.into_iter().for_each(&mut probe);
-    for letter in LETTERS.into_iter().flatten() {
-        probe(letter.encode_utf8(&mut [0; 4]));
+        *sum = match asked {
+            Ok(()) => crc32c::crc32c_append(*sum, &[0]),
+            Err(_) => !*sum,
+        };
     }
-    u64::from(sum) << 1 | 1
+
+    /// Never 0.
+    fn number(&self) -> u64 {
+        u64::from(self.0) << 1 | 1
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The collations of an index's key columns, in the byte form of its definition.
 //!
 //! ```text
-//! u16 entries, entries x { u8 column (from 0, ascending), u8 provider, u8 length, the locale's name }
+//! u16 entries, entries x { u8 column (from 0, ascending), u8 provider, u8 length, the locale }
 //! ```
 //! A column has an entry of its collation's provider, or one of its folder, or both in this order.
 

@@ -63,7 +63,8 @@ pub fn encode_value(
 /// first `KEY_BYTES_MAX` bytes. No key's column begins with those (it would have to go on behind them), so a key lies on the side of them on which it
 /// lies of the value.
 ///
-/// Where texts are ordered only roughly ([`KeyColumn::orders_roughly`]) it is what all keys begin with that lie beside the value's.
+/// Where texts are ordered only roughly ([`KeyColumn::orders_roughly`]) it is what all keys begin
+/// with that lie beside the value's.
 pub fn encode_end(
     column: &KeyColumn,
     value: KeyValue<'_>,

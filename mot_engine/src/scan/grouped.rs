@@ -13,7 +13,7 @@
 //!   Each run's rows are judged when they are asked for, as in any scan.
 //! - A part whose rough columns are all fixed is handed out as it is read.
 
-use super::index_scan::IndexScan;
+use super::index_scan::{IndexScan, read_one};
 use super::pending::{Coming, Pending};
 use super::range::KeyRange;
 use crate::clock::Snapshot;
@@ -23,11 +23,10 @@ use crate::index::append_slot;
 use crate::key::{
     INDEX_COLUMNS_MAX, IndexDefinition, KeyBuffer, KeyColumn, encode_columns, none_if_too_long,
 };
-use crate::memory::Urgency;
 use crate::row::VersionRef;
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
-use mot_index::{Batch, Bound, Direction, Tree};
+use mot_index::{Batch, Bound, Direction};
 use std::cmp::Ordering;
 
 /// Rows of a group that are held at a time.
@@ -41,8 +40,7 @@ const COMPARED_PER_LOOK: u32 = 4096;
 #[derive(Default)]
 pub struct GroupedScan {
     scan: IndexScan,
-    place: Option<(TableRef, IndexRef)>,
-    direction: Option<Direction>,
+    place: Option<Place>,
     /// What is being read.
     part: Part,
     /// What is read after it, the next one last.
@@ -60,6 +58,14 @@ pub struct GroupedScan {
     /// Parts begun since somebody looked at whether to go on.
     begun: usize,
     key: KeyBuffer,
+}
+
+/// What is scanned, and in which direction.
+#[derive(Copy, Clone)]
+struct Place {
+    table: TableRef,
+    index: IndexRef,
+    direction: Direction,
 }
 
 /// A range of keys, and how many leading columns are the same in all of them.
@@ -110,8 +116,11 @@ impl GroupedScan {
         (range, fixed): (&KeyRange, usize),
         direction: Direction,
     ) -> Result<(), EngineError> {
-        self.place = Some((table, index));
-        self.direction = Some(direction);
+        self.place = Some(Place {
+            table,
+            index,
+            direction,
+        });
         self.parts.clear();
         self.group.clear();
         self.given = 0;
@@ -156,11 +165,12 @@ impl GroupedScan {
     }
 
     fn begin_part(&mut self, session: &Session, part: Part) -> Result<(), EngineError> {
-        let (Some((table, index)), Some(direction)) = (self.place, self.direction) else {
+        let Some(place) = self.place else {
             return Ok(());
         };
+        let Place { table, index, .. } = place;
         self.column = session.definition(index)?.rough_column(part.fixed);
-        self.scan.start(table, index, &part.range, direction);
+        self.scan.start(table, index, &part.range, place.direction);
         self.part = part;
         self.is_over = false;
         Ok(())
@@ -173,10 +183,10 @@ impl GroupedScan {
         snapshot: &S,
         column: usize,
     ) -> Result<bool, EngineError> {
-        let Some((_, index)) = self.place else {
+        let Some(place) = self.place else {
             return Ok(false);
         };
-        let definition = session.definition(index)?;
+        let definition = session.definition(place.index)?;
         self.group.clear();
         self.given = 0;
         if !snapshot.may_judge_ahead() {
@@ -206,13 +216,13 @@ impl GroupedScan {
                 break;
             }
         }
-        let direction = self.direction.unwrap_or(Direction::Forward);
-        self.group.sort(&definition.columns[column..], direction)?;
+        self.group
+            .sort(&definition.columns[column..], place.direction)?;
         Ok(!self.group.rows.is_empty())
     }
 
-    /// Looks for the first group of the part by its entries, and takes nothing but what its keys begin
-    /// with. False: there is none.
+    /// Looks for the first group of the part by its entries, and notes what its keys begin with. False:
+    /// there is none.
     fn find_group<S: Snapshot>(
         &mut self,
         session: &Session,
@@ -222,18 +232,20 @@ impl GroupedScan {
         let Some(place) = self.place else {
             return Ok(false);
         };
-        let definition = session.definition(place.1)?;
-        let direction = self.direction.unwrap_or(Direction::Forward);
+        let Place {
+            index, direction, ..
+        } = place;
+        let definition = session.definition(index)?;
         loop {
             let pin = session.local.pin();
-            let Some((key, value)) = first_entry(session, place.1, &self.part.range, direction)
+            let Some((key, value)) = first_entry(session, index, &self.part.range, direction)
             else {
                 return Ok(false);
             };
             let mut rows = Pending::default();
-            rows.push(place.0, value, 0)?;
+            rows.push(place.table, value, 0)?;
             while let Some(row) = rows.pop() {
-                let Some(ends) = columns_of(session, place.1, (&row, &key), &mut self.key)? else {
+                let Some(ends) = columns_of(session, index, (&row, &key), &mut self.key)? else {
                     continue;
                 };
                 self.group.begin(definition, column, &key, &ends);
@@ -259,7 +271,10 @@ impl GroupedScan {
         snapshot: &S,
         column: usize,
     ) -> Result<(), EngineError> {
-        let (Some((_, index)), Some(direction)) = (self.place, self.direction) else {
+        let Some(Place {
+            index, direction, ..
+        }) = self.place
+        else {
             return Ok(());
         };
         let definition = session.definition(index)?;
@@ -432,22 +447,17 @@ fn first_entry(
     range: &KeyRange,
     direction: Direction,
 ) -> Option<(Vec<u8>, u64)> {
-    let _pin = session.local.pin();
-    let memory = session.tree_memory(Urgency::Ordinary);
-    // SAFETY: pinned.
-    let tree = unsafe { Tree::new(&index.storage().root, &memory) };
-    let mut batch = Batch::with_capacity(1);
-    let bound = match direction {
+    let from = match direction {
         Direction::Forward => range.low().map_or(Bound::Start, Bound::Included),
         Direction::Backward => range.high().map_or(Bound::End, Bound::Excluded),
     };
-    tree.scan_batch(bound, direction, &mut batch);
-    let (key, value) = (!batch.is_empty()).then(|| batch.get(0))?;
+    let mut batch = Batch::with_capacity(1);
+    let (key, value) = read_one((session, index), from, direction, &mut batch)?;
     range.contains(key).then(|| (key.to_vec(), value))
 }
 
-/// Where the columns of an entry's key end: as in whichever state of its row has the key. `None`: no
-/// state has. Pinned.
+/// Where the columns of an entry's key end, as in a state of its row that has the key. `None`: no
+/// state has it. Pinned.
 fn columns_of(
     session: &Session,
     index: IndexRef,

@@ -334,13 +334,7 @@ impl IndexScan {
             Direction::Forward => Bound::Included(range.high()?),
             Direction::Backward => Bound::Excluded(range.low()?),
         };
-        let _pin = session.local.pin();
-        let memory = session.tree_memory(Urgency::Ordinary);
-        // SAFETY: pinned.
-        let tree = unsafe { Tree::new(&index.storage().root, &memory) };
-        self.batch.set_capacity(1);
-        tree.scan_batch(bound, direction, &mut self.batch);
-        (!self.batch.is_empty()).then(|| self.batch.get(0).0)
+        read_one((session, index), bound, direction, &mut self.batch).map(|(key, _)| key)
     }
 
     /// Whether `next` would find nothing more, without looking.
@@ -432,6 +426,23 @@ impl IndexScan {
             }
         })
     }
+}
+
+/// The first entry from a place on in a direction: its key and value. A posting block that the value
+/// names stays while the caller is pinned.
+pub(super) fn read_one<'b>(
+    (session, index): (&Session, IndexRef),
+    from: Bound<'_>,
+    direction: Direction,
+    batch: &'b mut Batch,
+) -> Option<(&'b [u8], u64)> {
+    let _pin = session.local.pin();
+    let memory = session.tree_memory(Urgency::Ordinary);
+    // SAFETY: pinned.
+    let tree = unsafe { Tree::new(&index.storage().root, &memory) };
+    batch.set_capacity(1);
+    tree.scan_batch(from, direction, batch);
+    (!batch.is_empty()).then(|| batch.get(0))
 }
 
 #[inline]

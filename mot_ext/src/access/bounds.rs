@@ -37,6 +37,8 @@ pub struct Bounds {
     is_one_point: bool,
     /// Leading columns that the prefixes fix.
     fixed_columns: usize,
+    /// A column behind the fixed ones has texts that are ordered only roughly.
+    has_rough_rest: bool,
     /// Whether one prefix lies behind the other in the index, too: the values of a list whose texts
     /// are ordered only roughly are in the order of their collation.
     are_in_key_order: bool,
@@ -86,12 +88,14 @@ impl Bounds {
                 .iter()
                 .enumerate()
                 .all(|(column, key)| key.column == column && matches!(key.test, Test::Equal));
+        let fixed_columns = keys.iter().filter(fixes).count();
         Bounds {
             definition,
             conditions,
             is_point,
             is_one_point,
-            fixed_columns: keys.iter().filter(fixes).count(),
+            fixed_columns,
+            has_rough_rest: definition.rough_column(fixed_columns).is_some(),
             are_in_key_order,
             prefixes: Prefixes::new(),
             ends: Ends::default(),
@@ -211,6 +215,13 @@ impl Bounds {
     /// What the keys of the range last given begin with: so many columns, in this encoding.
     pub fn prefix(&self) -> (usize, &[u8]) {
         (self.fixed_columns, self.prefixes.current())
+    }
+
+    /// Whether rows of one range come in the order of the index's collations only if somebody puts
+    /// them in it.
+    #[inline]
+    pub fn has_rough_rest(&self) -> bool {
+        self.has_rough_rest
     }
 
     /// A range last given has a row.

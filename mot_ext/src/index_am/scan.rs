@@ -459,11 +459,10 @@ impl State {
         })
     }
 
-    /// Begins to read a range in which so many leading columns are fixed, in the order of the index's
-    /// collations.
+    /// Begins to read a range in the order of the index's collations. So many leading columns are
+    /// fixed in it.
     fn start_in_order(&mut self, fixed: usize) {
-        let definition = or_raise(self.session.definition(self.index));
-        self.is_grouped = definition.rough_column(fixed).is_some() && !self.is_for_bitmap;
+        self.is_grouped = self.sought.bounds.has_rough_rest() && !self.is_for_bitmap;
         if !self.is_grouped {
             return self.start();
         }

@@ -6,8 +6,10 @@
 use crate::pg::local::ProcessLocal;
 use crate::pg::version;
 use mot_engine::collation::{Folder, Folding};
+use pgrx::pg_guard;
 use pgrx::pg_sys;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::ffi::CStr;
 
 /// `ClanguageId` of `catalog/pg_language.h`.
@@ -44,12 +46,54 @@ fn look_up() -> Option<Folding> {
     (!folding.is_missing()).then_some(folding)
 }
 
-/// Whether values of the type are compared in lower case. May raise.
+/// What was found of types, by oid.
+static OF_TYPES: ProcessLocal<RefCell<Option<HashMap<u32, bool>>>> =
+    ProcessLocal(RefCell::new(None));
+
+/// Whether values of the type are compared in lower case. The catalog is read once for each type,
+/// and again when types or functions change: scans ask. May raise.
 pub fn folds(input: pg_sys::Oid) -> bool {
+    let oid = input.to_u32();
     // Core's own types are none of an extension.
-    if input.to_u32() < pg_sys::FirstNormalObjectId {
+    if oid < pg_sys::FirstNormalObjectId {
         return false;
     }
+    let known = OF_TYPES
+        .0
+        .borrow()
+        .as_ref()
+        .and_then(|known| known.get(&oid).copied());
+    if let Some(known) = known {
+        return known;
+    }
+    let found = is_folding_type(input);
+    let mut known = OF_TYPES.0.borrow_mut();
+    let known = known.get_or_insert_with(|| {
+        use pg_sys::SysCacheIdentifier::{PROCOID, TYPEOID};
+        let nothing = pg_sys::Datum::null();
+        for cache in [TYPEOID, PROCOID] {
+            // SAFETY: once in a process; the callback forgets.
+            unsafe {
+                pg_sys::CacheRegisterSyscacheCallback(cache as i32, Some(on_change), nothing);
+            }
+        }
+        HashMap::new()
+    });
+    known.insert(oid, found);
+    found
+}
+
+/// A type or a function has changed.
+#[pg_guard]
+unsafe extern "C-unwind" fn on_change(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
+    if let Ok(mut known) = OF_TYPES.0.try_borrow_mut()
+        && let Some(known) = known.as_mut()
+    {
+        known.clear();
+    }
+}
+
+fn is_folding_type(input: pg_sys::Oid) -> bool {
     // SAFETY: a catalog look-up; the entry lives as long as the process.
     let entry = unsafe {
         let wanted = (pg_sys::TYPECACHE_BTREE_OPFAMILY | pg_sys::TYPECACHE_CMP_PROC) as i32;

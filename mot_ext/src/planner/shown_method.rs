@@ -1,9 +1,9 @@
 //! What queries over the catalogs call our indexes: btree.
 //!
-//! Programs ask `pg_am` for an index's access method, and know what to do with a btree alone. Django
-//! finds no other index to drop, TypeORM makes each other one anew at every start, and pgJDBC tells
-//! no order of it. Our indexes are btrees in all that such a program relies on: the operator classes
-//! are btree's, and `CREATE INDEX ... USING btree` makes one.
+//! Programs ask `pg_am` for an index's access method, and know what to do with a btree alone.
+//! Django finds no other index to drop, TypeORM makes each other one anew at every start, and
+//! pgJDBC tells no order of it. Our indexes are btrees in all that such a program relies on: the
+//! operator classes are btree's, and `CREATE INDEX ... USING btree` makes one.
 //!
 //! So a query that looks an index's access method up is planned as if the catalog said btree:
 //! - `pg_am.amname` of our method is `btree`;
@@ -59,23 +59,21 @@ pub unsafe fn show_as_btree(query: *mut pg_sys::Query) -> *mut pg_sys::Query {
     if !SHOW_INDEXES_AS_BTREE.get() {
         return query;
     }
-    let mut walk = Walk {
-        ours: pg_sys::InvalidOid,
-        queries: [std::ptr::null_mut(); QUERIES_DEEP_MAX],
-        depth: 0,
-    };
-    let context = (&raw mut walk).cast::<c_void>();
-    // SAFETY: the caller's query, and a context that outlives the walks.
+    // SAFETY: the caller's query, and a context that outlives the walk.
     unsafe {
-        if !asks(query.cast(), context) {
+        if !asks(query.cast(), std::ptr::null_mut()) {
             return query;
         }
         let ours = tree::access_method(storage::INDEX_METHOD);
         if ours == pg_sys::InvalidOid {
             return query;
         }
-        (*context.cast::<Walk>()).ours = ours;
-        changed(query.cast(), context).cast()
+        let mut walk = Walk {
+            ours,
+            queries: [std::ptr::null_mut(); QUERIES_DEEP_MAX],
+            depth: 0,
+        };
+        changed(query.cast(), (&raw mut walk).cast()).cast()
     }
 }
 
@@ -98,8 +96,8 @@ unsafe extern "C-unwind" fn asks(node: *mut pg_sys::Node, context: *mut c_void) 
     }
 }
 
-/// Whether a query looks methods up: it joins `pg_am` with something, or asks it for a column of the
-/// query around it.
+/// Whether a query looks methods up: it joins `pg_am` with something, or asks it for a column of
+/// the query around it.
 unsafe fn looks_methods_up(query: *mut pg_sys::Query) -> bool {
     // SAFETY: a query's range table and its FROM have entries of these types.
     unsafe {
