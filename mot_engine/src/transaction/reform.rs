@@ -2,10 +2,11 @@
 //!
 //! A row's computed keys lie behind it (`key/computed.rs`), and an index may come after the row.
 //! Then its newest committed state gets another *image*: the same columns, transaction, command,
-//! ordinal and LSN, with one entry more, and without those of indexes that are gone. It is no
-//! change of the row. Nobody's snapshot sees
-//! anything else, nobody is refused for it (40001), and no transaction decides about it: an entry
-//! of an index that is not made after all is in nobody's way.
+//! ordinal and LSN, with one entry more. Entries of indexes that are gone are left out where the
+//! caller keeps all other builds away: those of an index that is being built look the same. It is
+//! no change of the row. Nobody's snapshot sees anything else, nobody is refused for it (40001), and
+//! no transaction decides about it. An entry of an index that is not made after all is in nobody's
+//! way.
 //!
 //! Protocol, for some rows at a time:
 //!
