@@ -189,6 +189,37 @@ pub(crate) fn encode_columns(
     Ok(HasNull(has_null))
 }
 
+/// Replaces `key` by the first columns of a row's key, or by the whole of it, and says where they
+/// end. `None`: the row has no key.
+pub(crate) fn encode_first_columns(
+    definition: &IndexDefinition,
+    count: usize,
+    body: &[u8],
+    key: &mut KeyBuffer,
+) -> Result<Option<usize>, EngineError> {
+    if definition.computed.is_some() {
+        let (mut columns, mut end) = (0, None);
+        encode_columns(definition, body, key, |at| {
+            columns += 1;
+            if columns == count {
+                end = Some(at);
+            }
+        })?;
+        return Ok(end);
+    }
+    key.clear();
+    let mut reader = BodyReader::new(&definition.layout, body)?;
+    for column in &definition.columns[..count] {
+        let value = match value_of(definition, column, &mut reader)? {
+            None if !column.nullable => return Ok(None),
+            None => KeyValue::Null,
+            Some(bytes) => KeyValue::Bytes(bytes),
+        };
+        encode_value(column, value, key)?;
+    }
+    Ok(Some(key.len()))
+}
+
 /// As [`encode_row`], of a row that the index need not have taken. Where the key is too long, or is
 /// not known, the row has none, either.
 ///

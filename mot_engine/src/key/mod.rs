@@ -41,7 +41,7 @@ pub use encode::{
     HasNull, KeyValue, encode_end, encode_row, encode_row_if_any, encode_string_prefix,
     encode_value, key_attributes_unchanged,
 };
-pub(crate) use encode::{encode_columns, none_if_too_long};
+pub(crate) use encode::{encode_columns, encode_first_columns, none_if_too_long};
 pub use fixed::FixedKey;
 pub use kind::{ElementKind, KeyKind};
 pub use list::KeyList;

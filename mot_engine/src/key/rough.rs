@@ -21,10 +21,10 @@ impl KeyColumn {
         }
     }
 
-    /// How far a first look at a value goes in its encoding, and whether it is NULL.
+    /// How far a first look at a value goes that a key has from here on, and whether it is NULL.
     pub(crate) fn first_look(&self, encoded: &[u8]) -> (usize, bool) {
         if self.nullable && encoded.first() != Some(&TAG_VALUE) {
-            return (encoded.len(), true);
+            return (encoded.len().min(1), true);
         }
         let mark = usize::from(self.nullable);
         let end = self.text_end();
@@ -32,8 +32,19 @@ impl KeyColumn {
         (ahead.map_or(encoded.len(), |at| mark + at + 1), false)
     }
 
+    /// Bytes of a value that a key has from here on: its first look and its text.
+    pub(crate) fn value_length(&self, encoded: &[u8]) -> usize {
+        let (length, is_null) = self.first_look(encoded);
+        if is_null {
+            return length;
+        }
+        let end = self.text_end();
+        let text = encoded[length..].iter().position(|byte| *byte == end);
+        text.map_or(encoded.len(), |at| length + at + 1)
+    }
+
     /// The encoding of a value without the complement of a descending column.
-    pub(crate) fn turned<'a>(&self, encoded: &'a [u8]) -> Cow<'a, [u8]> {
+    fn turned<'a>(&self, encoded: &'a [u8]) -> Cow<'a, [u8]> {
         if !self.descending {
             return Cow::Borrowed(encoded);
         }
@@ -52,15 +63,7 @@ impl KeyColumn {
         left: &[u8],
         right: &[u8],
     ) -> Result<Ordering, EngineError> {
-        self.compare_turned(&self.turned(left), &self.turned(right))
-    }
-
-    /// The same of two values that were [turned](KeyColumn::turned).
-    pub(crate) fn compare_turned(
-        &self,
-        left: &[u8],
-        right: &[u8],
-    ) -> Result<Ordering, EngineError> {
+        let (left, right) = (&*self.turned(left), &*self.turned(right));
         let mark = usize::from(self.nullable);
         let by_mark = left[..mark].cmp(&right[..mark]);
         let has_values = !self.nullable || left[0] == TAG_VALUE;

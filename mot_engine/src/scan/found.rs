@@ -2,7 +2,7 @@
 //!
 //! They are unpinned then: the scan's registered snapshot keeps every version it sees.
 
-use super::pending::AHEAD_VERSION;
+use super::pending::{AHEAD_VERSION, Coming};
 use crate::ids::Slot;
 use crate::row::VersionRef;
 
@@ -15,6 +15,8 @@ const GROWTH: usize = 4;
 #[derive(Default)]
 pub(super) struct Found {
     rows: [Option<(Slot, VersionRef)>; ROWS_MAX],
+    /// The numbers of their entries' keys.
+    keys: [u32; ROWS_MAX],
     /// Of `rows`: handed out, and there in all.
     given: usize,
     count: usize,
@@ -49,8 +51,9 @@ impl Found {
 
     /// Adds a row, of which no more than were wanted.
     #[inline]
-    pub(super) fn push(&mut self, slot: Slot, version: VersionRef) {
-        self.rows[self.count] = Some((slot, version));
+    pub(super) fn push(&mut self, coming: &Coming, version: VersionRef) {
+        self.rows[self.count] = Some((coming.slot, version));
+        self.keys[self.count] = coming.key;
         self.count += 1;
     }
 
@@ -63,5 +66,12 @@ impl Found {
         let found = self.rows[self.given];
         self.given += 1;
         found
+    }
+
+    /// The number of the key of the entry that led to what was handed out last.
+    #[inline]
+    pub(super) fn last_key(&self) -> u32 {
+        debug_assert!(self.given > 0);
+        self.keys[self.given - 1]
     }
 }

@@ -11,6 +11,7 @@
 //! - A group's rows are held only for a registered snapshot that may judge ahead: what that sees stays
 //!   as it is. For another one a group is parted at once, by its entries, whoever sees their rows.
 //!   Each run's rows are judged when they are asked for, as in any scan.
+//! - A row is of a group by its entry's key: no text is looked at again for it.
 //! - A part whose rough columns are all fixed is handed out as it is read.
 
 use super::index_scan::{IndexScan, read_one};
@@ -21,7 +22,8 @@ use crate::errors::EngineError;
 use crate::ids::Slot;
 use crate::index::append_slot;
 use crate::key::{
-    INDEX_COLUMNS_MAX, IndexDefinition, KeyBuffer, KeyColumn, encode_columns, none_if_too_long,
+    INDEX_COLUMNS_MAX, IndexDefinition, KeyBuffer, KeyColumn, encode_columns, encode_first_columns,
+    none_if_too_long,
 };
 use crate::row::VersionRef;
 use crate::session::Session;
@@ -51,8 +53,11 @@ pub struct GroupedScan {
     group: Group,
     /// Of the group, how many were handed out.
     given: usize,
-    /// The first row of the next group, if it was read.
+    /// The first row of the next group, if it was read, and its entry's key.
     next: Option<(Slot, VersionRef)>,
+    next_key: Vec<u8>,
+    /// Where in the part's keys the grouped column begins, if that is known of all of them.
+    start: Option<usize>,
     /// All rows of the part were read.
     is_over: bool,
     /// Parts begun since somebody looked at whether to go on.
@@ -88,10 +93,12 @@ struct Group {
     /// Instead of a text they have NULL.
     is_null: bool,
     rows: Vec<Row>,
-    /// The rows' columns from that of the text on, as of an ascending index.
-    bytes: Vec<u8>,
-    /// Where in `bytes` each of these columns ends, row by row.
-    ends: Vec<u32>,
+    /// The keys of the rows' entries, and where each ends.
+    keys: Vec<u8>,
+    key_ends: Vec<u32>,
+    /// Where in its key each roughly ordered column of a row begins and ends, from that of the
+    /// group on.
+    texts: Vec<(u32, u32)>,
 }
 
 #[derive(Copy, Clone)]
@@ -170,6 +177,7 @@ impl GroupedScan {
         };
         let Place { table, index, .. } = place;
         self.column = session.definition(index)?.rough_column(part.fixed);
+        self.start = None;
         self.scan.start(table, index, &part.range, place.direction);
         self.part = part;
         self.is_over = false;
@@ -191,7 +199,12 @@ impl GroupedScan {
         self.given = 0;
         if !snapshot.may_judge_ahead() {
             let is_found = match self.next.take() {
-                Some(row) => self.group.take(definition, column, row, &mut self.key)?,
+                Some((_, version)) => {
+                    let start = self.start_of(definition, column, version)?;
+                    let (group, key) = (&mut self.group, &self.next_key);
+                    group.begin(&definition.columns[column], key, start);
+                    true
+                }
                 None => !self.is_over && self.find_group(session, snapshot, column)?,
             };
             if is_found {
@@ -199,26 +212,62 @@ impl GroupedScan {
             }
             return Ok(is_found);
         }
+        if let Some(row) = self.next.take() {
+            let start = self.start_of(definition, column, row.1)?;
+            let (group, key) = (&mut self.group, &self.next_key);
+            group.begin(&definition.columns[column], key, start);
+            group.take(row, key)?;
+        }
         loop {
-            let coming = match self.next.take() {
-                Some(row) => Some(row),
-                None => self.scan.next(session, snapshot)?,
-            };
-            let Some(coming) = coming else {
+            let Some(row) = self.scan.next(session, snapshot)? else {
                 self.is_over = true;
                 break;
             };
-            if self.group.rows.len() == GROUP_ROWS_MAX {
+            if self.group.rows.is_empty() {
+                let start = self.start_of(definition, column, row.1)?;
+                let (group, key) = (&mut self.group, self.scan.entry_key());
+                group.begin(&definition.columns[column], key, start);
+            }
+            let (group, key) = (&mut self.group, self.scan.entry_key());
+            let is_of_group = key.starts_with(&group.prefix);
+            if is_of_group && group.rows.len() < GROUP_ROWS_MAX {
+                group.take(row, key)?;
+                continue;
+            }
+            if is_of_group {
                 return self.split(session, snapshot, column).map(|()| true);
             }
-            if !self.group.take(definition, column, coming, &mut self.key)? {
-                self.next = Some(coming);
-                break;
-            }
+            self.next = Some(row);
+            self.next_key.clear();
+            reserve(&mut self.next_key, key.len())?;
+            self.next_key.extend_from_slice(key);
+            break;
         }
         self.group
-            .sort(&definition.columns[column..], place.direction)?;
+            .sort(definition, column, place.direction, &mut self.key)?;
         Ok(!self.group.rows.is_empty())
+    }
+
+    /// Where in the key of a row's entry a column begins.
+    fn start_of(
+        &mut self,
+        definition: &IndexDefinition,
+        column: usize,
+        version: VersionRef,
+    ) -> Result<usize, EngineError> {
+        if column == 0 {
+            return Ok(0);
+        }
+        if let Some(start) = self.start {
+            return Ok(start);
+        }
+        let start = encode_first_columns(definition, column, version.body(), &mut self.key)?;
+        let start = start.ok_or_else(no_key)?;
+        // What is fixed is the same in all keys of the part.
+        if column == self.part.fixed {
+            self.start = Some(start);
+        }
+        Ok(start)
     }
 
     /// Looks for the first group of the part by its entries, and notes what its keys begin with. False:
@@ -248,7 +297,8 @@ impl GroupedScan {
                 let Some(ends) = columns_of(session, index, (&row, &key), &mut self.key)? else {
                     continue;
                 };
-                self.group.begin(definition, column, &key, &ends);
+                let start = column.checked_sub(1).map_or(0, |last| ends[last] as usize);
+                self.group.begin(&definition.columns[column], &key, start);
                 return Ok(true);
             }
             drop(pin);
@@ -330,91 +380,137 @@ impl GroupedScan {
 impl Group {
     fn clear(&mut self) {
         self.rows.clear();
-        self.bytes.clear();
-        self.ends.clear();
+        self.keys.clear();
+        self.key_ends.clear();
     }
 
-    /// Notes what the keys of the group begin with; one of them is `key`, whose columns end there.
-    fn begin(&mut self, definition: &IndexDefinition, column: usize, key: &[u8], ends: &Ends) {
-        self.start = column.checked_sub(1).map_or(0, |last| ends[last] as usize);
-        let value = &key[self.start..ends[column] as usize];
-        let (length, is_null) = definition.columns[column].first_look(value);
+    /// Notes what the keys of the group begin with; one of them is `key`, where the column begins at
+    /// `start`.
+    fn begin(&mut self, column: &KeyColumn, key: &[u8], start: usize) {
+        let (length, is_null) = column.first_look(&key[start..]);
+        self.start = start;
         self.is_null = is_null;
         self.prefix.clear();
-        self.prefix.extend_from_slice(&key[..self.start + length]);
+        self.prefix.extend_from_slice(&key[..start + length]);
     }
 
-    /// Takes a row in, if it is of the group; the first one always is.
-    fn take(
-        &mut self,
-        definition: &IndexDefinition,
-        column: usize,
-        (slot, version): (Slot, VersionRef),
-        key: &mut KeyBuffer,
-    ) -> Result<bool, EngineError> {
-        let columns = &definition.columns[column..];
-        let mut ends: Ends = [0; INDEX_COLUMNS_MAX];
-        let mut count = 0;
-        encode_columns(definition, version.body(), key, |end| {
-            ends[count] = end as u32;
-            count += 1;
-        })?;
-        let key = key.as_slice();
-        if count != definition.columns.len() {
-            return Err(EngineError::Corrupt {
-                what: "a row that an index has led to has no key in it",
-            });
-        }
-        if self.rows.is_empty() {
-            self.begin(definition, column, key, &ends);
-        } else if !key.starts_with(&self.prefix) {
-            return Ok(false);
-        }
-        reserve(&mut self.bytes, key.len())?;
-        reserve(&mut self.ends, columns.len())?;
+    /// Takes in a row of the group, and its entry's key.
+    fn take(&mut self, (slot, version): (Slot, VersionRef), key: &[u8]) -> Result<(), EngineError> {
+        debug_assert!(key.starts_with(&self.prefix));
+        reserve(&mut self.keys, key.len())?;
+        reserve(&mut self.key_ends, 1)?;
         reserve(&mut self.rows, 1)?;
-        let mut start = self.start;
-        for (column, end) in columns.iter().zip(&ends[column..]) {
-            let piece = &key[start..*end as usize];
-            self.bytes.extend_from_slice(&column.turned(piece));
-            self.ends.push(self.bytes.len() as u32);
-            start = *end as usize;
-        }
+        self.keys.extend_from_slice(key);
+        self.key_ends.push(self.keys.len() as u32);
         self.rows.push(Row {
             slot,
             version,
             number: self.rows.len() as u32,
         });
-        Ok(true)
+        Ok(())
     }
 
     /// Puts the rows in the order of their columns; those that are equal stay as they are.
-    fn sort(&mut self, columns: &[KeyColumn], direction: Direction) -> Result<(), EngineError> {
+    fn sort(
+        &mut self,
+        definition: &IndexDefinition,
+        column: usize,
+        direction: Direction,
+        key: &mut KeyBuffer,
+    ) -> Result<(), EngineError> {
         if self.rows.len() < 2 {
             return Ok(());
         }
-        let (bytes, ends) = (&self.bytes, &self.ends);
+        let rough: Vec<usize> = (column..definition.columns.len())
+            .filter(|at| definition.columns[*at].orders_roughly())
+            .collect();
+        self.find_texts(definition, &rough, key)?;
+        let (keys, key_ends, texts) = (&self.keys, &self.key_ends, &self.texts);
         let mut failure = None;
         self.rows.sort_by(|left, right| {
-            let pieces = |row: &Row| {
-                let first = row.number as usize * columns.len();
-                let start = first.checked_sub(1).map_or(0, |last| ends[last]);
-                std::iter::once(start)
-                    .chain(ends[first..].iter().copied())
-                    .zip(&ends[first..first + columns.len()])
-                    .map(|(start, end)| &bytes[start as usize..*end as usize])
-            };
-            for ((column, left), right) in columns.iter().zip(pieces(left)).zip(pieces(right)) {
-                match column.compare_turned(left, right) {
-                    Ok(Ordering::Equal) => {}
-                    Ok(order) if direction == Direction::Forward => return order,
-                    Ok(order) => return order.reverse(),
-                    Err(error) => failure = Some(error),
+            let pair = [left, right].map(|row| {
+                let first = row.number as usize * rough.len();
+                let texts = &texts[first..first + rough.len()];
+                (key_of(keys, key_ends, row.number), texts)
+            });
+            match compare(&definition.columns, &rough, pair) {
+                Ok(order) if direction == Direction::Forward => order,
+                Ok(order) => order.reverse(),
+                Err(error) => {
+                    failure = Some(error);
+                    Ordering::Equal
                 }
             }
-            Ordering::Equal
         });
         failure.map_or(Ok(()), Err)
+    }
+
+    /// Finds the roughly ordered columns in the rows' keys. The first one is where it begins in all
+    /// of them; what lies before others is known of the row.
+    fn find_texts(
+        &mut self,
+        definition: &IndexDefinition,
+        rough: &[usize],
+        key: &mut KeyBuffer,
+    ) -> Result<(), EngineError> {
+        self.texts.clear();
+        reserve(&mut self.texts, self.rows.len() * rough.len())?;
+        for row in &self.rows {
+            let entry = key_of(&self.keys, &self.key_ends, row.number);
+            let mut start = self.start;
+            for (number, &column) in rough.iter().enumerate() {
+                if number > 0 {
+                    let before = encode_first_columns(definition, column, row.version.body(), key)?;
+                    start = before.ok_or_else(no_key)?;
+                }
+                let rest = entry.get(start..).ok_or_else(no_key)?;
+                let length = definition.columns[column].value_length(rest);
+                self.texts.push((start as u32, (start + length) as u32));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The key of a row by its number.
+fn key_of<'k>(keys: &'k [u8], ends: &[u32], number: u32) -> &'k [u8] {
+    let number = number as usize;
+    let start = number.checked_sub(1).map_or(0, |last| ends[last]);
+    &keys[start as usize..ends[number] as usize]
+}
+
+/// Compares two keys with what they have of the roughly ordered columns: those by the collation, all
+/// else by its bytes.
+fn compare(
+    columns: &[KeyColumn],
+    rough: &[usize],
+    [(left, left_texts), (right, right_texts)]: [(&[u8], &[(u32, u32)]); 2],
+) -> Result<Ordering, EngineError> {
+    fn range(key: &[u8], start: u32, end: u32) -> &[u8] {
+        &key[start as usize..end as usize]
+    }
+    let (mut left_at, mut right_at) = (0, 0);
+    for ((column, left_text), right_text) in rough.iter().zip(left_texts).zip(right_texts) {
+        let between = range(left, left_at, left_text.0).cmp(range(right, right_at, right_text.0));
+        if between.is_ne() {
+            return Ok(between);
+        }
+        let order = columns[*column].compare_encoded(
+            range(left, left_text.0, left_text.1),
+            range(right, right_text.0, right_text.1),
+        )?;
+        if order.is_ne() {
+            return Ok(order);
+        }
+        (left_at, right_at) = (left_text.1, right_text.1);
+    }
+    Ok(left[left_at as usize..].cmp(&right[right_at as usize..]))
+}
+
+/// An index has led to a row that has no key in it.
+fn no_key() -> EngineError {
+    EngineError::Corrupt {
+        what: "a row that an index has led to has no key in it",
     }
 }
 

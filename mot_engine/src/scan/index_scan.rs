@@ -44,16 +44,11 @@ enum Begin {
 pub struct IndexScan {
     place: Option<(TableRef, IndexRef)>,
     direction: Direction,
-    batch: Batch,
+    entries: Entries,
     begin: Begin,
-    /// With `begin`, for the keys that have one.
-    begin_key: Vec<u8>,
     /// Where the scan ends: `high` going forward (exclusive), `low` going backward (inclusive).
     end: Vec<u8>,
     has_end: bool,
-    is_point: bool,
-    /// Whole keys to look up, instead of a range.
-    points: Points,
     /// Nothing more is to be read from the tree.
     is_done: bool,
     /// The table's number ([`TableRef::keys_settled`]) from before the last entries were read.
@@ -64,6 +59,29 @@ pub struct IndexScan {
     /// Rows looked up and not handed out yet.
     found: Found,
     scratch: KeyBuffer,
+}
+
+/// What was read of the index last, and where reading goes on.
+struct Entries {
+    batch: Batch,
+    /// Where the next look into the tree begins, if that is at a key; the only key of a point.
+    begin_key: Vec<u8>,
+    is_point: bool,
+    /// Whole keys to look up, instead of a range.
+    points: Points,
+}
+
+impl Entries {
+    /// The key of an entry by its number.
+    fn key(&self, number: u32) -> &[u8] {
+        if self.is_point {
+            &self.begin_key
+        } else if !self.points.is_empty() {
+            self.points.key(number as usize)
+        } else {
+            self.batch.get(number as usize).0
+        }
+    }
 }
 
 impl Default for IndexScan {
@@ -78,13 +96,15 @@ impl IndexScan {
         IndexScan {
             place: None,
             direction: Direction::Forward,
-            batch: Batch::with_capacity(FIRST_ENTRIES),
+            entries: Entries {
+                batch: Batch::with_capacity(FIRST_ENTRIES),
+                begin_key: Vec::new(),
+                is_point: false,
+                points: Points::default(),
+            },
             begin: Begin::Start,
-            begin_key: Vec::new(),
             end: Vec::new(),
             has_end: false,
-            is_point: false,
-            points: Points::default(),
             is_done: true,
             settled: 0,
             pending: Pending::default(),
@@ -120,7 +140,9 @@ impl IndexScan {
             ),
         };
         self.begin = begin;
-        self.begin_key.extend_from_slice(key.unwrap_or_default());
+        self.entries
+            .begin_key
+            .extend_from_slice(key.unwrap_or_default());
         self.has_end = end.is_some();
         self.end.extend_from_slice(end.unwrap_or_default());
     }
@@ -135,19 +157,20 @@ impl IndexScan {
     ) -> Result<(), EngineError> {
         debug_assert!(index.is_unique());
         self.begin_anew(table, index, Direction::Forward);
-        keys.into_iter().try_for_each(|key| self.points.push(key))?;
-        self.is_done = self.points.is_empty();
+        keys.into_iter()
+            .try_for_each(|key| self.entries.points.push(key))?;
+        self.is_done = self.entries.points.is_empty();
         Ok(())
     }
 
     /// Ends the scan, whose memory may be long in being needed again: that of very many keys is
     /// given back.
     pub fn end(&mut self) {
-        if !self.points.is_empty() {
+        if !self.entries.points.is_empty() {
             self.place = None;
             self.pending.clear();
             self.found.clear();
-            self.points.trim();
+            self.entries.points.trim();
         }
     }
 
@@ -197,9 +220,9 @@ impl IndexScan {
         };
         let Some(slot) = only_slot(value) else {
             self.forget(table, index, Direction::Forward);
-            self.is_point = true;
+            self.entries.is_point = true;
             self.is_done = true;
-            self.begin_key.extend_from_slice(key);
+            self.entries.begin_key.extend_from_slice(key);
             self.pending.push(table, value, 0)?;
             return self.next(session, snapshot);
         };
@@ -229,8 +252,8 @@ impl IndexScan {
     #[inline]
     fn begin_point(&mut self, table: TableRef, index: IndexRef, direction: Direction, key: &[u8]) {
         self.begin_anew(table, index, direction);
-        self.is_point = true;
-        self.begin_key.extend_from_slice(key);
+        self.entries.is_point = true;
+        self.entries.begin_key.extend_from_slice(key);
     }
 
     #[inline]
@@ -246,14 +269,14 @@ impl IndexScan {
         self.direction = direction;
         self.pending.clear();
         self.found.clear();
-        self.batch.clear();
-        self.batch.set_capacity(FIRST_ENTRIES);
-        self.begin_key.clear();
+        self.entries.batch.clear();
+        self.entries.batch.set_capacity(FIRST_ENTRIES);
+        self.entries.begin_key.clear();
         self.end.clear();
         self.has_end = false;
         self.is_done = false;
-        self.is_point = false;
-        self.points.clear();
+        self.entries.is_point = false;
+        self.entries.points.clear();
     }
 
     /// The next row the snapshot sees. Every call of a scan is given the same snapshot, registered
@@ -291,7 +314,7 @@ impl IndexScan {
                 match self.check(session, (table, index), &coming, snapshot) {
                     Ok(None) => {}
                     Ok(Some(version)) => {
-                        self.found.push(coming.slot, version);
+                        self.found.push(&coming, version);
                         wanted -= 1;
                     }
                     Err(error) if self.found.is_empty() => return Err(error),
@@ -334,7 +357,12 @@ impl IndexScan {
             Direction::Forward => Bound::Included(range.high()?),
             Direction::Backward => Bound::Excluded(range.low()?),
         };
-        read_one((session, index), bound, direction, &mut self.batch).map(|(key, _)| key)
+        read_one((session, index), bound, direction, &mut self.entries.batch).map(|(key, _)| key)
+    }
+
+    /// The key of the entry that led to the row which `next` gave last.
+    pub fn entry_key(&self) -> &[u8] {
+        self.entries.key(self.found.last_key())
     }
 
     /// Whether `next` would find nothing more, without looking.
@@ -355,13 +383,13 @@ impl IndexScan {
         let tree = unsafe { Tree::new(&index.storage().root, &memory) };
         self.settled = table.keys_settled();
         let pending = &mut self.pending;
-        if !self.points.is_empty() {
-            self.is_done = self.points.look_up(&tree, table, pending)?;
+        if !self.entries.points.is_empty() {
+            self.is_done = self.entries.points.look_up(&tree, table, pending)?;
             return Ok(());
         }
-        if self.is_point {
+        if self.entries.is_point {
             self.is_done = true;
-            if let Some(value) = tree.get(&self.begin_key) {
+            if let Some(value) = tree.get(&self.entries.begin_key) {
                 pending.push(table, value, 0)?;
             }
             return Ok(());
@@ -369,30 +397,32 @@ impl IndexScan {
         let bound = match self.begin {
             Begin::Start => Bound::Start,
             Begin::End => Bound::End,
-            Begin::Included => Bound::Included(&self.begin_key),
-            Begin::Excluded => Bound::Excluded(&self.begin_key),
+            Begin::Included => Bound::Included(&self.entries.begin_key),
+            Begin::Excluded => Bound::Excluded(&self.entries.begin_key),
         };
         let until = self.has_end.then_some(&self.end[..]);
-        tree.scan_batch_until(bound, until, self.direction, &mut self.batch);
-        self.is_done = self.batch.is_exhausted();
-        let mut count = self.batch.len();
+        tree.scan_batch_until(bound, until, self.direction, &mut self.entries.batch);
+        self.is_done = self.entries.batch.is_exhausted();
+        let mut count = self.entries.batch.len();
         // The tree's end includes what is at it, and may have one entry more.
-        while self.has_end && count > 0 && self.is_beyond(self.batch.get(count - 1).0) {
+        while self.has_end && count > 0 && self.is_beyond(self.entries.batch.get(count - 1).0) {
             self.is_done = true;
             count -= 1;
         }
         // The next one last.
         for number in (0..count).rev() {
-            let value = self.batch.get(number).1;
+            let value = self.entries.batch.get(number).1;
             self.pending.push(table, value, number as u32)?;
         }
         if !self.is_done && count > 0 {
             self.begin = Begin::Excluded;
-            self.begin_key.clear();
-            self.begin_key
-                .extend_from_slice(self.batch.get(count - 1).0);
-            self.batch
-                .set_capacity((self.batch.capacity() * 4).min(ENTRIES_MAX));
+            self.entries.begin_key.clear();
+            self.entries
+                .begin_key
+                .extend_from_slice(self.entries.batch.get(count - 1).0);
+            self.entries
+                .batch
+                .set_capacity((self.entries.batch.capacity() * 4).min(ENTRIES_MAX));
         }
         Ok(())
     }
@@ -413,17 +443,10 @@ impl IndexScan {
         coming: &Coming,
         snapshot: &S,
     ) -> Result<Option<VersionRef>, EngineError> {
-        let (batch, points, begin_key) = (&self.batch, &self.points, &self.begin_key);
-        let (is_point, settled) = (self.is_point, self.settled);
+        let (entries, settled) = (&self.entries, self.settled);
         let scratch = &mut self.scratch;
         visible_with_key(session, place, coming, settled, snapshot, scratch, |key| {
-            if is_point {
-                &begin_key[..]
-            } else if !points.is_empty() {
-                points.key(key as usize)
-            } else {
-                batch.get(key as usize).0
-            }
+            entries.key(key)
         })
     }
 }

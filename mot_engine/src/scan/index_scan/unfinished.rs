@@ -54,12 +54,7 @@ impl IndexScan {
         clock: &impl Clock,
         coming: &Coming,
     ) -> Result<Option<Unfinished>, EngineError> {
-        let (is_point, batch, points) = (self.is_point, &self.batch, &self.points);
-        let key = match () {
-            () if is_point => &self.begin_key[..],
-            () if !points.is_empty() => points.key(coming.key as usize),
-            () => batch.get(coming.key as usize).0,
-        };
+        let key = self.entries.key(coming.key);
         let scratch = &mut self.scratch;
         find_unfinished(coming.anchor, clock, |version| {
             // A state that is not the one the entry was made for need not have a key.
