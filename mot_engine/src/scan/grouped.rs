@@ -14,9 +14,12 @@
 //! - A row is of a group by its entry's key: no text is looked at again for it.
 //! - A part whose rough columns are all fixed is handed out as it is read.
 
+mod group;
+
 use super::index_scan::{IndexScan, read_one};
 use super::pending::{Coming, Pending};
 use super::range::KeyRange;
+use super::reserve;
 use crate::clock::Snapshot;
 use crate::errors::EngineError;
 use crate::ids::Slot;
@@ -28,6 +31,7 @@ use crate::key::{
 use crate::row::VersionRef;
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
+use group::{Group, no_key};
 use mot_index::{Batch, Bound, Direction};
 use std::cmp::Ordering;
 
@@ -82,32 +86,6 @@ struct Part {
 
 /// Where the columns of a key end.
 type Ends = [u32; INDEX_COLUMNS_MAX];
-
-/// Rows whose keys lie side by side.
-#[derive(Default)]
-struct Group {
-    /// What their keys begin with, as far as a first look at the text.
-    prefix: Vec<u8>,
-    /// Where in that the text's column begins.
-    start: usize,
-    /// Instead of a text they have NULL.
-    is_null: bool,
-    rows: Vec<Row>,
-    /// The keys of the rows' entries, and where each ends.
-    keys: Vec<u8>,
-    key_ends: Vec<u32>,
-    /// Where in its key each roughly ordered column of a row begins and ends, from that of the
-    /// group on.
-    texts: Vec<(u32, u32)>,
-}
-
-#[derive(Copy, Clone)]
-struct Row {
-    slot: Slot,
-    version: VersionRef,
-    /// Which row it was when the group was read.
-    number: u32,
-}
 
 impl GroupedScan {
     /// A scan of nothing.
@@ -377,143 +355,6 @@ impl GroupedScan {
     }
 }
 
-impl Group {
-    fn clear(&mut self) {
-        self.rows.clear();
-        self.keys.clear();
-        self.key_ends.clear();
-    }
-
-    /// Notes what the keys of the group begin with; one of them is `key`, where the column begins at
-    /// `start`.
-    fn begin(&mut self, column: &KeyColumn, key: &[u8], start: usize) {
-        let (length, is_null) = column.first_look(&key[start..]);
-        self.start = start;
-        self.is_null = is_null;
-        self.prefix.clear();
-        self.prefix.extend_from_slice(&key[..start + length]);
-    }
-
-    /// Takes in a row of the group, and its entry's key.
-    fn take(&mut self, (slot, version): (Slot, VersionRef), key: &[u8]) -> Result<(), EngineError> {
-        debug_assert!(key.starts_with(&self.prefix));
-        reserve(&mut self.keys, key.len())?;
-        reserve(&mut self.key_ends, 1)?;
-        reserve(&mut self.rows, 1)?;
-        self.keys.extend_from_slice(key);
-        self.key_ends.push(self.keys.len() as u32);
-        self.rows.push(Row {
-            slot,
-            version,
-            number: self.rows.len() as u32,
-        });
-        Ok(())
-    }
-
-    /// Puts the rows in the order of their columns; those that are equal stay as they are.
-    fn sort(
-        &mut self,
-        definition: &IndexDefinition,
-        column: usize,
-        direction: Direction,
-        key: &mut KeyBuffer,
-    ) -> Result<(), EngineError> {
-        if self.rows.len() < 2 {
-            return Ok(());
-        }
-        let rough: Vec<usize> = (column..definition.columns.len())
-            .filter(|at| definition.columns[*at].orders_roughly())
-            .collect();
-        self.find_texts(definition, &rough, key)?;
-        let (keys, key_ends, texts) = (&self.keys, &self.key_ends, &self.texts);
-        let mut failure = None;
-        self.rows.sort_by(|left, right| {
-            let pair = [left, right].map(|row| {
-                let first = row.number as usize * rough.len();
-                let texts = &texts[first..first + rough.len()];
-                (key_of(keys, key_ends, row.number), texts)
-            });
-            match compare(&definition.columns, &rough, pair) {
-                Ok(order) if direction == Direction::Forward => order,
-                Ok(order) => order.reverse(),
-                Err(error) => {
-                    failure = Some(error);
-                    Ordering::Equal
-                }
-            }
-        });
-        failure.map_or(Ok(()), Err)
-    }
-
-    /// Finds the roughly ordered columns in the rows' keys. The first one is where it begins in all
-    /// of them; what lies before others is known of the row.
-    fn find_texts(
-        &mut self,
-        definition: &IndexDefinition,
-        rough: &[usize],
-        key: &mut KeyBuffer,
-    ) -> Result<(), EngineError> {
-        self.texts.clear();
-        reserve(&mut self.texts, self.rows.len() * rough.len())?;
-        for row in &self.rows {
-            let entry = key_of(&self.keys, &self.key_ends, row.number);
-            let mut start = self.start;
-            for (number, &column) in rough.iter().enumerate() {
-                if number > 0 {
-                    let before = encode_first_columns(definition, column, row.version.body(), key)?;
-                    start = before.ok_or_else(no_key)?;
-                }
-                let rest = entry.get(start..).ok_or_else(no_key)?;
-                let length = definition.columns[column].value_length(rest);
-                self.texts.push((start as u32, (start + length) as u32));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The key of a row by its number.
-fn key_of<'k>(keys: &'k [u8], ends: &[u32], number: u32) -> &'k [u8] {
-    let number = number as usize;
-    let start = number.checked_sub(1).map_or(0, |last| ends[last]);
-    &keys[start as usize..ends[number] as usize]
-}
-
-/// Compares two keys with what they have of the roughly ordered columns: those by the collation, all
-/// else by its bytes.
-fn compare(
-    columns: &[KeyColumn],
-    rough: &[usize],
-    [(left, left_texts), (right, right_texts)]: [(&[u8], &[(u32, u32)]); 2],
-) -> Result<Ordering, EngineError> {
-    fn range(key: &[u8], start: u32, end: u32) -> &[u8] {
-        &key[start as usize..end as usize]
-    }
-    let (mut left_at, mut right_at) = (0, 0);
-    for ((column, left_text), right_text) in rough.iter().zip(left_texts).zip(right_texts) {
-        let between = range(left, left_at, left_text.0).cmp(range(right, right_at, right_text.0));
-        if between.is_ne() {
-            return Ok(between);
-        }
-        let order = columns[*column].compare_encoded(
-            range(left, left_text.0, left_text.1),
-            range(right, right_text.0, right_text.1),
-        )?;
-        if order.is_ne() {
-            return Ok(order);
-        }
-        (left_at, right_at) = (left_text.1, right_text.1);
-    }
-    Ok(left[left_at as usize..].cmp(&right[right_at as usize..]))
-}
-
-/// An index has led to a row that has no key in it.
-fn no_key() -> EngineError {
-    EngineError::Corrupt {
-        what: "a row that an index has led to has no key in it",
-    }
-}
-
 /// Puts the runs of one group in the order of an index forward. Each is what its keys begin with; a
 /// value of the column begins at `start`.
 fn sort_runs<S: Snapshot>(
@@ -582,9 +423,4 @@ fn columns_of(
         }
     }
     Ok(None)
-}
-
-fn reserve<T>(of: &mut Vec<T>, more: usize) -> Result<(), EngineError> {
-    of.try_reserve(more)
-        .map_err(|_| EngineError::OutOfProcessMemory)
 }

@@ -1,10 +1,10 @@
 //! Rows through an index, in key order.
 
+mod entries;
 mod unfinished;
 
 use super::found::Found;
 use super::pending::{Coming, Pending};
-use super::points::Points;
 use super::range::KeyRange;
 use crate::clock::Snapshot;
 use crate::errors::EngineError;
@@ -16,6 +16,7 @@ use crate::pause::{Point, reach};
 use crate::row::{self, Head, VersionRef};
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
+use entries::Entries;
 use mot_index::{Batch, Bound, Direction, Tree};
 use std::sync::atomic::Ordering;
 
@@ -61,29 +62,6 @@ pub struct IndexScan {
     scratch: KeyBuffer,
 }
 
-/// What was read of the index last, and where reading goes on.
-struct Entries {
-    batch: Batch,
-    /// Where the next look into the tree begins, if that is at a key; the only key of a point.
-    begin_key: Vec<u8>,
-    is_point: bool,
-    /// Whole keys to look up, instead of a range.
-    points: Points,
-}
-
-impl Entries {
-    /// The key of an entry by its number.
-    fn key(&self, number: u32) -> &[u8] {
-        if self.is_point {
-            &self.begin_key
-        } else if !self.points.is_empty() {
-            self.points.key(number as usize)
-        } else {
-            self.batch.get(number as usize).0
-        }
-    }
-}
-
 impl Default for IndexScan {
     fn default() -> IndexScan {
         IndexScan::new()
@@ -96,12 +74,7 @@ impl IndexScan {
         IndexScan {
             place: None,
             direction: Direction::Forward,
-            entries: Entries {
-                batch: Batch::with_capacity(FIRST_ENTRIES),
-                begin_key: Vec::new(),
-                is_point: false,
-                points: Points::default(),
-            },
+            entries: Entries::with_capacity(FIRST_ENTRIES),
             begin: Begin::Start,
             end: Vec::new(),
             has_end: false,

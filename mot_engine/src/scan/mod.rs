@@ -19,3 +19,11 @@ pub use mot_index::Direction;
 pub use range::KeyRange;
 pub use row_scan::{ROWS_MAX as GROUP_ROWS_MAX, RowScan};
 pub use shared::SharedRowScan;
+
+use crate::errors::EngineError;
+
+/// Makes room for more.
+fn reserve<T>(of: &mut Vec<T>, more: usize) -> Result<(), EngineError> {
+    of.try_reserve(more)
+        .map_err(|_| EngineError::OutOfProcessMemory)
+}
