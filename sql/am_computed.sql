@@ -290,7 +290,7 @@ SELECT same($$INSERT INTO forms VALUES (42, 'b', 1) ON CONFLICT (lower(b)) WHERE
 SELECT same($$SELECT * FROM forms WHERE a % 10 = 1 AND c > 1$$);
 SELECT same($$SELECT c FROM forms WHERE lower(b) = 'b' AND c > 0$$);
 SELECT mot.check('of_mot.forms') IS NOT NULL;
--- compiled statements read by such an index, and leave writes to core
+-- compiled statements
 SET search_path = of_mot;
 PREPARE by_mail(text) AS SELECT id FROM person WHERE lower(mail) = $1;
 EXECUTE by_mail('m12@x');

@@ -46,8 +46,7 @@ impl Change {
             row_change::check_columns(frame.row_type, &columns, &expressions);
             let arguments = compile_values(&access.arguments);
             let values = compile_values(&expressions);
-            // A row without values that are in the catalog is taken apart.
-            let is_patched = !frame.has_checks() && !frame.has_missing_values;
+            let is_patched = frame.may_patch();
             let patch = match is_patched && !columns.is_empty() {
                 true => row_change::patch(frame.row_type, &columns),
                 false => None,
@@ -134,7 +133,8 @@ impl Change {
                 let changed = within(frame.per_row(), || {
                     self.change
                         .apply(&mut self.scan, values, command, row, version, |new| {
-                            frame.check(new)
+                            frame.check(new);
+                            frame.form(new)
                         })
                 });
                 let Some(result) = changed else {

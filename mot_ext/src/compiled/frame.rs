@@ -4,6 +4,7 @@
 //! PostgreSQL's.
 
 use super::checks::Checks;
+use super::computed::ComputedKeys;
 use super::foreign_keys::{self, ForeignKeys, Queue};
 use super::index_lock::IndexLock;
 use super::opened::Opened;
@@ -12,7 +13,7 @@ use crate::executor::expressions::Value;
 use crate::pg::list::{items, list};
 use crate::pg::{self, version};
 use crate::rows::{row_slot, tid, tuple};
-use crate::storage::{self, computed_keys};
+use crate::storage;
 use crate::table_am::RowChange;
 use crate::transaction::relation;
 use mot_engine::{CommandId, Slot, TableRef, VersionRef};
@@ -51,6 +52,8 @@ pub struct Frame {
     pub row_type: pg_sys::TupleDesc,
     /// Its CHECK conditions, if it is written to.
     checks: Option<Checks>,
+    /// What indexes have computed of a row, if it forms rows.
+    keys: Option<ComputedKeys>,
     /// Fills the row for the client; NULL: none is asked for.
     pub projection: *mut pg_sys::ProjectionInfo,
     pub(super) result_type: pg_sys::TupleDesc,
@@ -81,9 +84,12 @@ impl Frame {
             let locks_rows = shape.locks_rows();
             let updates_conflicts = shape.updates_conflicts();
             let target = target(opened, operation, locks_rows, updates_conflicts);
-            // Core's executor has a place for the code of users that computes keys.
-            let forms_rows = writes && operation != pg_sys::CmdType::CMD_DELETE;
-            let is_simple = target.is_some() && !(forms_rows && computed_keys::are_on(opened));
+            let keys = match target.is_some() && forms_rows(operation) {
+                true => ComputedKeys::of(opened),
+                false => Ok(None),
+            };
+            let is_simple = target.is_some() && keys.is_ok();
+            let keys = keys.unwrap_or(None);
             let checks = if writes && is_simple {
                 Checks::compile(opened)
             } else {
@@ -124,8 +130,9 @@ impl Frame {
             let is_looked_at = foreign_keys.look_at(operation)
                 || (updates_conflicts && foreign_keys.look_at(pg_sys::CmdType::CMD_UPDATE));
             let checks_call = checks.as_ref().is_some_and(|checks| checks.calls_functions);
+            let keys_call = keys.as_ref().is_some_and(ComputedKeys::call_functions);
             Some(Frame {
-                calls_functions: checks_call || shape.calls_functions(),
+                calls_functions: checks_call || keys_call || shape.calls_functions(),
                 context,
                 execution,
                 estate,
@@ -143,6 +150,7 @@ impl Frame {
                 position: shape.relation,
                 row_type,
                 checks,
+                keys,
                 projection,
                 result_type,
                 sends_row_itself: !writes
@@ -155,8 +163,9 @@ impl Frame {
         }
     }
 
-    /// Whether the relation is still what the statement was compiled for.
-    pub(super) unsafe fn fits(&self) -> bool {
+    /// Whether the relation is still what the statement was compiled for. It looks up anew which
+    /// keys are computed.
+    pub(super) unsafe fn fits(&mut self) -> bool {
         // SAFETY: the table is locked; what is opened here is closed here.
         unsafe {
             relation::Relation::closed(self.relation).with(|opened| {
@@ -168,7 +177,39 @@ impl Frame {
                         self.locks_rows,
                         self.updates_conflicts,
                     ) == Some(self.foreign_keys)
+                    && self.renew_keys(opened)
             })
+        }
+    }
+
+    /// Looks up which keys are computed; false: core has to form the rows, or there were none, or
+    /// are none any more.
+    unsafe fn renew_keys(&mut self, opened: pg_sys::Relation) -> bool {
+        if !forms_rows(self.operation) {
+            return true;
+        }
+        // SAFETY: the caller's open table, which is locked for writing.
+        match unsafe { ComputedKeys::of(opened) } {
+            Ok(keys) if keys.is_some() == self.keys.is_some() => {
+                self.keys = keys;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a new state may be the old one's bytes with some values written over them. Others
+    /// are taken apart: where conditions or indexes look at them, or values are in the catalog.
+    pub fn may_patch(&self) -> bool {
+        !self.has_checks() && !self.has_missing_values && self.keys.is_none()
+    }
+
+    /// Forms the row of a slot with its computed keys, in the current memory context.
+    pub unsafe fn form<'a>(&self, slot: *mut pg_sys::TupleTableSlot) -> &'a [u8] {
+        // SAFETY: a filled slot of the table's row type.
+        unsafe {
+            let row = tuple::form(slot);
+            self.keys.as_ref().map_or(row, |keys| keys.add(row, slot))
         }
     }
 
@@ -214,7 +255,7 @@ impl Frame {
     }
 
     /// Whether there are CHECK conditions to ask.
-    pub fn has_checks(&self) -> bool {
+    fn has_checks(&self) -> bool {
         self.checks
             .as_ref()
             .is_some_and(|checks| !checks.is_empty())
@@ -299,6 +340,11 @@ unsafe fn simple_target(relation: pg_sys::Relation) -> Option<ForeignKeys> {
         }
         ForeignKeys::of(relation)
     }
+}
+
+/// Whether a statement makes new states of rows.
+fn forms_rows(operation: pg_sys::CmdType::Type) -> bool {
+    ![pg_sys::CmdType::CMD_SELECT, pg_sys::CmdType::CMD_DELETE].contains(&operation)
 }
 
 /// Whether older rows lack a column whose value is in the catalog.

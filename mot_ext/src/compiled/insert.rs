@@ -89,7 +89,7 @@ impl Insert {
             empty(frame.per_row());
             let row = project(self.values);
             frame.check(row);
-            let body = within(frame.per_row(), || tuple::form(row));
+            let body = within(frame.per_row(), || frame.form(row));
             let outcome = match &mut self.upsert {
                 Some(upsert) => upsert.run(frame, &self.target, row, body),
                 None => match self.target.insert(body, frame.command(), None) {

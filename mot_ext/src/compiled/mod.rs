@@ -6,6 +6,7 @@ mod cache;
 mod change;
 mod checks;
 mod client;
+mod computed;
 mod conflict;
 mod entry;
 mod foreign_keys;

@@ -69,8 +69,8 @@ pub unsafe fn patch(row_type: pg_sys::TupleDesc, assigned: &[i16]) -> Option<Pat
 }
 
 impl Change {
-    /// Changes one row if it passes. Returns what RETURNING speaks of: the new state, or the deleted one. `check` raises what
-    /// a new row violates.
+    /// Changes one row if it passes. Returns what RETURNING speaks of: the new state, or the deleted one. `form` raises what
+    /// a new row violates, and forms it.
     pub unsafe fn apply(
         &mut self,
         scan: &mut Scan,
@@ -78,7 +78,7 @@ impl Change {
         command: CommandId,
         row: Slot,
         version: VersionRef,
-        check: impl Fn(*mut pg_sys::TupleTableSlot),
+        form: impl Fn(*mut pg_sys::TupleTableSlot) -> &'static [u8],
     ) -> Option<VersionRef> {
         // SAFETY: see the caller; the slots hold the row's state only during this call.
         unsafe {
@@ -96,7 +96,8 @@ impl Change {
                     self.target.delete(row, seen, command)
                 } else {
                     self.evaluate(context);
-                    // A tail would be the old row's.
+                    // A tail would be the old row's: of an index that is gone, for a statement on
+                    // a table with computed keys patches nothing.
                     let has_tail = tail_bytes(seen.body()) > 0;
                     let is_patched = match &mut self.patch {
                         Some(patch) if !has_tail => {
@@ -116,8 +117,7 @@ impl Change {
                         Some(patch) if is_patched => patch.body(),
                         _ => {
                             self.assign();
-                            check(self.new);
-                            tuple::form(self.new)
+                            form(self.new)
                         }
                     };
                     self.target

@@ -204,7 +204,7 @@ impl Update {
         // SAFETY: expressions of a finished plan; the current context is the statement's.
         unsafe {
             row_change::check_columns(frame.row_type, &columns, &values);
-            let is_patched = !frame.has_checks() && !frame.has_missing_values;
+            let is_patched = frame.may_patch();
             let patch = match is_patched && !columns.is_empty() {
                 true => row_change::patch(frame.row_type, &columns),
                 false => None,
@@ -246,9 +246,12 @@ impl Update {
         unsafe {
             (*values).ecxt_innertuple = inserted;
             let command = frame.command();
-            let check = |new| frame.check(new);
+            let form = |new| {
+                frame.check(new);
+                frame.form(new)
+            };
             super::frame::within(frame.per_row(), || {
-                change.apply(&mut self.scan, values, command, row, version, check)
+                change.apply(&mut self.scan, values, command, row, version, form)
             })
         }
     }

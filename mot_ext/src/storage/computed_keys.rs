@@ -79,7 +79,7 @@ impl Evaluator {
     ///
     /// # Safety
     /// The table is open and locked for writing.
-    unsafe fn of_table(table: pg_sys::Relation) -> Evaluator {
+    pub unsafe fn of_table(table: pg_sys::Relation) -> Evaluator {
         let mut evaluator = Evaluator::new();
         // SAFETY: the caller's table; each index is open while it is looked at, and locked to the
         // transaction's end.
@@ -120,6 +120,15 @@ impl Evaluator {
                 columns: index_definition(table, index).columns,
             });
         }
+    }
+
+    /// The expressions of its indexes, and their predicates.
+    pub fn expressions(&self) -> impl Iterator<Item = *mut pg_sys::List> {
+        // SAFETY: of the evaluator's own memory.
+        let lists = |index: &Computed| unsafe {
+            [(*index.info).ii_Expressions, (*index.info).ii_Predicate]
+        };
+        self.indexes.iter().flat_map(lists)
     }
 
     /// Computes the keys of the row in a slot into the tail, behind what that has.

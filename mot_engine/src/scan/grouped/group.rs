@@ -89,12 +89,14 @@ impl Group {
         let (keys, key_ends, texts) = (&self.keys, &self.key_ends, &self.texts);
         let mut failure = None;
         self.rows.sort_by(|left, right| {
-            let pair = [left, right].map(|row| {
+            let [left, right] = [left, right].map(|row| {
                 let first = row.number as usize * rough.len();
-                let texts = &texts[first..first + rough.len()];
-                (key_of(keys, key_ends, row.number), texts)
+                Key {
+                    bytes: key_of(keys, key_ends, row.number),
+                    texts: &texts[first..first + rough.len()],
+                }
             });
-            match compare(&definition.columns, &rough, pair) {
+            match compare(&definition.columns, &rough, left, right) {
                 Ok(order) if direction == Direction::Forward => order,
                 Ok(order) => order.reverse(),
                 Err(error) => {
@@ -140,32 +142,40 @@ fn key_of<'k>(keys: &'k [u8], ends: &[u32], number: u32) -> &'k [u8] {
     &keys[start as usize..ends[number] as usize]
 }
 
-/// Compares two keys with what they have of the roughly ordered columns: those by the collation, all
-/// else by its bytes.
+/// A row's key, and where in it the roughly ordered columns lie.
+struct Key<'a> {
+    bytes: &'a [u8],
+    texts: &'a [(u32, u32)],
+}
+
+/// Compares two keys: the roughly ordered columns by the collation, all else by its bytes.
 fn compare(
     columns: &[KeyColumn],
     rough: &[usize],
-    [(left, left_texts), (right, right_texts)]: [(&[u8], &[(u32, u32)]); 2],
+    left: Key<'_>,
+    right: Key<'_>,
 ) -> Result<Ordering, EngineError> {
     fn range(key: &[u8], start: u32, end: u32) -> &[u8] {
         &key[start as usize..end as usize]
     }
     let (mut left_at, mut right_at) = (0, 0);
-    for ((column, left_text), right_text) in rough.iter().zip(left_texts).zip(right_texts) {
-        let between = range(left, left_at, left_text.0).cmp(range(right, right_at, right_text.0));
+    let texts = left.texts.iter().zip(right.texts);
+    for (column, (left_text, right_text)) in rough.iter().zip(texts) {
+        let before = range(left.bytes, left_at, left_text.0);
+        let between = before.cmp(range(right.bytes, right_at, right_text.0));
         if between.is_ne() {
             return Ok(between);
         }
         let order = columns[*column].compare_encoded(
-            range(left, left_text.0, left_text.1),
-            range(right, right_text.0, right_text.1),
+            range(left.bytes, left_text.0, left_text.1),
+            range(right.bytes, right_text.0, right_text.1),
         )?;
         if order.is_ne() {
             return Ok(order);
         }
         (left_at, right_at) = (left_text.1, right_text.1);
     }
-    Ok(left[left_at as usize..].cmp(&right[right_at as usize..]))
+    Ok(left.bytes[left_at as usize..].cmp(&right.bytes[right_at as usize..]))
 }
 
 /// An index has led to a row that has no key in it.
