@@ -4,6 +4,7 @@
 //! What does not keep to a measure is in `exceptions.txt`, with its number. A number may only
 //! shrink: a larger one fails, and so does one that is no longer true. The way of TigerBeetle's
 //! `tidy.zig`.
+mod formats;
 mod functions;
 mod tree;
 
