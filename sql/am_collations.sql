@@ -144,6 +144,29 @@ SET search_path = on_mot, ordered;
 RESET search_path;
 SET search_path = ordered;
 
+-- compiled statements: loops, changes and row locks over ranges, and what comes again after a large group
+SET mot.compiled_statements = always;
+CREATE FUNCTION compiled(start text) RETURNS text LANGUAGE plpgsql SET jit = off AS $$
+DECLARE said text := ''; found record; changed int;
+BEGIN
+  FOR time IN 1..3 LOOP
+    FOR found IN SELECT s, t, id FROM many WHERE s > start ORDER BY s, t, id LIMIT 40 * time LOOP said := said || found::text; END LOOP;
+    FOR found IN SELECT s, id FROM many WHERE s <= start ORDER BY s DESC, id DESC LIMIT 3 LOOP said := said || found::text; END LOOP;
+    FOR found IN SELECT t, id FROM many WHERE s = start AND t > 'b' ORDER BY t, id LIMIT time LOOP said := said || found::text; END LOOP;
+    SELECT w INTO found FROM t_en WHERE w > start ORDER BY w, n LIMIT 1;
+    said := said || found::text;
+    UPDATE many SET t = upper(t) WHERE s >= start AND t < 'c';
+    GET DIAGNOSTICS changed = ROW_COUNT;
+    said := said || changed;
+    DELETE FROM many WHERE s > start AND id < 100 * time;
+    GET DIAGNOSTICS changed = ROW_COUNT;
+    said := said || changed || E'\n';
+  END LOOP;
+  RETURN md5(said);
+END $$;
+SELECT on_both(format('SELECT compiled(%L)', start)) FROM unnest(ARRAY['', 'active', 'Active', 'b', 'zz']) start;
+RESET mot.compiled_statements;
+
 -- changes: the key of a text that only its case, or an accent, changes
 SELECT name, on_both(format('UPDATE t_%s SET w = upper(w), v = initcap(v) WHERE n = 0', name)) FROM collations;
 SELECT name, on_both(format('DELETE FROM t_%s WHERE w < ''b'' AND n = 1', name)) FROM collations;

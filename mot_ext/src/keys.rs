@@ -5,10 +5,12 @@
 //!
 //! `value` copies nothing: it points into the datum. Only a compressed or out-of-line varlena is expanded, in the current
 //! memory context; index bounds from constants and parameters rarely are.
+mod answer;
 mod column;
 mod folding;
 mod text_order;
 
+pub use answer::Answer;
 pub use column::{IndexColumn, is_polymorphic};
 pub use text_order::{TextOrder, text_order, use_locale};
 

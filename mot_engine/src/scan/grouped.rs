@@ -39,6 +39,8 @@ use std::cmp::Ordering;
 const GROUP_ROWS_MAX: usize = 256;
 /// Parts that are begun, or looked for, between two looks at whether to go on.
 const PARTS_PER_LOOK: usize = 256;
+/// Parts whose memory is kept for the next scan.
+const PARTS_KEPT: usize = 64;
 /// Comparisons between two such looks.
 const COMPARED_PER_LOOK: u32 = 4096;
 
@@ -112,6 +114,18 @@ impl GroupedScan {
         self.next = None;
         let range = range.clone();
         self.begin_part(session, Part { range, fixed })
+    }
+
+    /// Ends the scan, whose memory may be long in being needed again: that of a large group is given
+    /// back.
+    pub fn end(&mut self) {
+        self.place = None;
+        self.scan.end();
+        self.next = None;
+        self.given = 0;
+        self.group.trim();
+        self.parts.clear();
+        self.parts.shrink_to(PARTS_KEPT);
     }
 
     /// The next row that the snapshot sees; as [`IndexScan::next`].

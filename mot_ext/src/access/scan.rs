@@ -80,8 +80,7 @@ impl Scan {
     #[inline]
     pub fn end(&mut self) {
         if let Source::Index(source) = &mut self.source {
-            source.bounds.end();
-            source.scan.end();
+            source.end();
         }
     }
 

@@ -6,9 +6,10 @@
 use super::plain::{Scope, are_plain, calls_functions};
 use crate::access::conditions::{Test, membership};
 use crate::access::search::{Key, Search};
+use crate::keys::{self, Answer};
 use crate::pg::list::{items, list};
+use crate::storage;
 use crate::transaction::relation::Relation;
-use crate::{keys, storage};
 use mot_engine::key::IndexDefinition;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
@@ -77,14 +78,6 @@ impl Access {
             });
             let (found, definition) = found?;
             let chosen = choose(&found, definition.columns.len());
-            // Core's node has the index put the rows in order.
-            let fixed = |at: &&usize| found[**at].key.test.fixes();
-            if definition
-                .rough_column(chosen.iter().filter(fixed).count())
-                .is_some()
-            {
-                return None;
-            }
             // Ahead of the others, as core's recheck is: a policy's condition may be among them,
             // and another one may tell of a row by its error.
             let rest = (0..found.len()).filter(|at| !chosen.contains(at) || found[*at].is_inexact);
@@ -218,15 +211,10 @@ unsafe fn compare(
         let own = keys::IndexColumn::of(index, column);
         let member = membership(operator, own.family)?;
         let test = test(member.strategy)?;
-        let is_range = !matches!(test, Test::Equal | Test::AnyOf);
-        if is_range && !own.is_ordered_as(&definition.columns[column]) {
-            return None;
-        }
-        let lies_near = is_range && keys::lies_near(own.input, member.right);
-        let is_same = own.is_alike(member.right);
-        if !(is_same || lies_near || keys::converts(own.input, member.right)) {
-            return None;
-        }
+        let answer = match test {
+            Test::Equal | Test::AnyOf => own.answer_to_equality(member.right)?,
+            _ => own.answer_to_range(&definition.columns[column], member.right)?,
+        };
         Some(Condition {
             key: Key {
                 column,
@@ -234,7 +222,7 @@ unsafe fn compare(
                 argument_type: member.right,
             },
             argument: Some(argument),
-            is_inexact: lies_near && !is_same,
+            is_inexact: answer == Answer::Roughly,
         })
     }
 }

@@ -8,7 +8,7 @@ use crate::access::bounds::Bounds;
 use crate::access::conditions::Test;
 use crate::access::search::Key;
 use crate::executor::expressions::Value;
-use crate::keys;
+use crate::keys::{self, Answer};
 use mot_engine::key::IndexDefinition;
 use pgrx::pg_sys;
 
@@ -195,21 +195,16 @@ pub unsafe fn comparison(
         5 if !is_list => Test::Greater,
         _ => return None,
     };
-    let is_range = !matches!(test, Test::Equal | Test::AnyOf);
     // SAFETY: the caller's index, which has the column.
     let own = unsafe { keys::IndexColumn::of(index, column) };
-    if is_range && !own.is_ordered_as(&definition.columns[column]) {
-        return None;
-    }
     let argument_type = match key.sk_subtype {
         pg_sys::InvalidOid => own.input,
         other => other,
     };
-    let is_same = own.is_alike(argument_type);
-    let lies_near = is_range && keys::lies_near(own.input, argument_type);
-    if !(is_same || lies_near || keys::converts(own.input, argument_type)) {
-        return None;
-    }
+    let answer = match test {
+        Test::Equal | Test::AnyOf => own.answer_to_equality(argument_type)?,
+        _ => own.answer_to_range(&definition.columns[column], argument_type)?,
+    };
     Some(Condition {
         key: Key {
             column,
@@ -217,7 +212,6 @@ pub unsafe fn comparison(
             argument_type,
         },
         argument: Some(argument(key)),
-        is_inexact: (lies_near && !is_same)
-            || (is_range && definition.columns[column].orders_roughly()),
+        is_inexact: answer == Answer::Roughly,
     })
 }

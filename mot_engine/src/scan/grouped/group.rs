@@ -8,6 +8,9 @@ use crate::row::VersionRef;
 use mot_index::Direction;
 use std::cmp::Ordering;
 
+/// Bytes of keys whose memory is kept for the next scan.
+const KEY_BYTES_KEPT: usize = 64 << 10;
+
 /// Rows whose keys lie side by side.
 #[derive(Default)]
 pub(super) struct Group {
@@ -39,6 +42,12 @@ impl Group {
         self.rows.clear();
         self.keys.clear();
         self.key_ends.clear();
+    }
+
+    /// Forgets all rows, and gives back the memory of many.
+    pub(super) fn trim(&mut self) {
+        self.clear();
+        self.keys.shrink_to(KEY_BYTES_KEPT);
     }
 
     /// Notes what the keys of the group begin with; one of them is `key`, where the column begins at

@@ -8,8 +8,8 @@ use crate::transaction::relation::Relation;
 use crate::{errors, storage};
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
-    Direction, EngineError, IndexRef, IndexScan, KeyRange, RowScan, Session, Slot, TableRef,
-    VersionRef,
+    Direction, EngineError, GroupedScan, IndexRef, IndexScan, KeyRange, RowScan, Session, Slot,
+    TableRef, VersionRef,
 };
 use pgrx::pg_sys;
 
@@ -25,6 +25,8 @@ pub(super) struct IndexSource {
     index: IndexRef,
     oid: pg_sys::Oid,
     pub(super) scan: IndexScan,
+    /// Instead of it, where a range's rows are ordered only roughly.
+    grouped: Option<Box<GroupedScan>>,
     pub(super) bounds: Bounds,
     range: KeyRange,
     direction: Direction,
@@ -75,6 +77,7 @@ impl IndexSource {
             index,
             oid: search.index,
             scan: IndexScan::new(),
+            grouped: None,
             bounds: Bounds::new(definition(session, index), &search.keys, arguments),
             range: KeyRange::new(),
             direction: if search.is_backward {
@@ -91,6 +94,17 @@ impl IndexSource {
         self.is_in_range = false;
         // SAFETY: the arguments were compiled for the node whose context this is.
         unsafe { self.bounds.begin(context) };
+    }
+
+    /// Ends an execution: the memory of a very long list of keys, or of a large group of rows, is
+    /// not kept for the next.
+    #[inline]
+    pub(super) fn end(&mut self) {
+        self.bounds.end();
+        self.scan.end();
+        if let Some(grouped) = &mut self.grouped {
+            grouped.end();
+        }
     }
 
     /// The index, of the relation's storage looked up anew.
@@ -141,9 +155,13 @@ impl IndexSource {
     ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
         loop {
             if self.is_in_range {
-                if let Some(found) = self.scan.next(session, snapshot)? {
+                let found = match &mut self.grouped {
+                    Some(grouped) => grouped.next(session, snapshot)?,
+                    None => self.scan.next(session, snapshot)?,
+                };
+                if found.is_some() {
                     self.bounds.found();
-                    return Ok(Some(found));
+                    return Ok(found);
                 }
                 self.is_in_range = false;
             }
@@ -164,10 +182,21 @@ impl IndexSource {
             if !self.bounds.next_range(self.direction, &mut self.range)? {
                 return Ok(None);
             }
-            self.scan
-                .start(table, self.index, &self.range, self.direction);
+            self.start_range(session, table)?;
             self.is_in_range = true;
         }
+    }
+
+    /// Begins to read a range in the order of the index.
+    fn start_range(&mut self, session: &Session, table: TableRef) -> Result<(), EngineError> {
+        let (index, range, direction) = (self.index, &self.range, self.direction);
+        if !self.bounds.has_rough_rest() {
+            self.scan.start(table, index, range, direction);
+            return Ok(());
+        }
+        let (fixed, _) = self.bounds.prefix();
+        let grouped = self.grouped.get_or_insert_default();
+        grouped.start(session, (table, index), (range, fixed), direction)
     }
 }
 

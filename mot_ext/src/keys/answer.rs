@@ -1,0 +1,39 @@
+//! How exactly an index answers a comparison of its column with a value.
+use super::column::IndexColumn;
+use super::{converts, lies_near};
+use mot_engine::key::KeyColumn;
+use pgrx::pg_sys;
+
+/// What the rows are that an index finds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Those that pass.
+    Exact,
+    /// Others may be among them: core tests each.
+    Roughly,
+}
+
+impl IndexColumn {
+    /// The answer to `=`, or to a list, with values of a type. `None`: there is none.
+    pub fn answer_to_equality(self, argument: pg_sys::Oid) -> Option<Answer> {
+        let is_known = self.is_alike(argument) || converts(self.input, argument);
+        is_known.then_some(Answer::Exact)
+    }
+
+    /// The answer to `<`, `<=`, `>=` and `>` with a value of a type, of an index that has the column
+    /// so. `None`: there is none. May raise.
+    pub fn answer_to_range(self, column: &KeyColumn, argument: pg_sys::Oid) -> Option<Answer> {
+        if !self.is_ordered_as(column) {
+            return None;
+        }
+        let is_alike = self.is_alike(argument);
+        let lies_near = !is_alike && lies_near(self.input, argument);
+        if !(is_alike || lies_near || converts(self.input, argument)) {
+            return None;
+        }
+        Some(match lies_near || column.orders_roughly() {
+            true => Answer::Roughly,
+            false => Answer::Exact,
+        })
+    }
+}
