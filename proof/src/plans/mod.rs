@@ -93,7 +93,7 @@ pub fn perform(options: &PlansOptions) -> Result<bool> {
         patience: Duration::from_secs_f64(options.patience),
         per_query: Duration::from_millis(600),
     };
-    let mut report = Report::new(options.trace);
+    let mut report = Report::new(options.times > 0, options.trace);
     let fixed = forms::queries(options.rows, &options.only);
     if !fixed.is_empty() {
         tables::make(&mut heap, options.rows)?;
@@ -106,7 +106,7 @@ pub fn perform(options: &PlansOptions) -> Result<bool> {
     report.print("fixed queries");
     let mut holds = report.holds();
     let first = options.seed.unwrap_or_else(new_seed);
-    let mut report = Report::new(options.trace);
+    let mut report = Report::new(options.times > 0, options.trace);
     let mut heap = Side::open(&database, "plans_random_heap", "heap")?;
     let mut mot = Side::open(&database, "plans_random_mot", "mot")?;
     for seed in first..first + options.rounds {

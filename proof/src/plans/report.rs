@@ -12,15 +12,18 @@ pub struct Report {
     differences: usize,
     /// Failed, or did not end.
     pub skipped: usize,
+    /// Each plan was executed often enough to tell its time.
+    is_timed: bool,
     is_traced: bool,
 }
 
 impl Report {
-    pub fn new(is_traced: bool) -> Report {
+    pub fn new(is_timed: bool, is_traced: bool) -> Report {
         Report {
             findings: Vec::new(),
             differences: 0,
             skipped: 0,
+            is_timed,
             is_traced,
         }
     }
@@ -48,6 +51,9 @@ impl Report {
 
     /// Each query by its form: heap's plan and the chosen one.
     pub fn print_forms(&self) {
+        if !self.is_timed {
+            return;
+        }
         let mut form = "";
         for finding in &self.findings {
             if finding.query.form != form {
@@ -91,6 +97,9 @@ impl Report {
             self.skipped,
             self.differences
         );
+        if !self.is_timed {
+            return;
+        }
         println!(
             "chosen plan / best plan: median {:.2}, 90th percentile {:.2}, above {BAD}: {:.1} %",
             at(0.5),
