@@ -33,6 +33,8 @@ enum Command {
     Queries(crate::queries::QueriesOptions),
     /// Runs each pair of what a statement comes to do to a row and what it does next, on heap and MOT tables, and compares.
     Pairs(crate::pairs::PairsOptions),
+    /// Runs every plan that forcing can find for queries on MOT tables, compares their answers, and times the chosen one against the best.
+    Plans(crate::plans::PlansOptions),
 }
 
 /// How to reach a server.
@@ -114,6 +116,7 @@ pub fn perform(options: &Options) -> Result<bool> {
         Command::Differential(options) => crate::differential::perform(options),
         Command::Queries(options) => crate::queries::perform(options),
         Command::Pairs(options) => crate::pairs::perform(options),
+        Command::Plans(options) => crate::plans::perform(options),
     }
 }
 

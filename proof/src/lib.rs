@@ -7,5 +7,6 @@ pub mod differential;
 pub mod failure;
 pub mod history;
 pub mod pairs;
+pub mod plans;
 pub mod queries;
 pub mod wire;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `filtered_scan` | a scan of all rows with its conditions inside |
 //! | `aggregated_scan` | counts, sums and extremes of one table inside its scan |
+//! | `row_comparison` | an index scan by a comparison of rows on 15 to 17 |
 //! | `on_conflict` | INSERT ... ON CONFLICT on 15 to 17 finds btrees |
 //! | `row_memory` | rows of BEFORE triggers beside data-modifying WITH parts |
 //!
@@ -12,4 +13,6 @@ pub mod aggregated_scan;
 pub mod filtered_scan;
 #[cfg(not(feature = "pg18"))]
 pub mod on_conflict;
+#[cfg(not(feature = "pg18"))]
+pub mod row_comparison;
 pub mod row_memory;

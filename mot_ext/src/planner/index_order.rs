@@ -8,13 +8,14 @@
 //! there is no such family the index gives no order. Equality and IN need none.
 //!
 //! An index that is shown as a btree (`flips`) is ours here. Core makes a row comparison a
-//! condition of btrees alone: the planner takes our ordered indexes for such from 18 on. Before,
-//! the executor looks at the index itself, and raises.
+//! condition of btrees alone: the planner takes our ordered indexes for such. Before 18 the executor
+//! looks at the index itself, and a node of ours helps it (`row_comparisons`).
+#[cfg(not(feature = "pg18"))]
+use super::row_comparisons::allow as allow_row_comparisons;
 use super::{costs, unique_proof};
 use crate::index_am::access_method::Method;
 use crate::index_am::flips;
 use crate::pg::list::items;
-use crate::pg::version::index_am::ROW_COMPARISONS;
 use crate::transaction::clock::widen;
 use crate::transaction::session;
 use crate::{keys, storage};
@@ -110,12 +111,11 @@ unsafe fn describe_order(index: *mut pg_sys::IndexOptInfo) {
     }
 }
 
-/// Has the planner take an index for such as compare rows, where core has any index do so.
+/// Has the planner take an index for such as compare rows.
+#[cfg(feature = "pg18")]
 unsafe fn allow_row_comparisons(index: *mut pg_sys::IndexOptInfo) {
-    if ROW_COMPARISONS {
-        // SAFETY: the planner's own description. What is executed is found by the index's oid.
-        unsafe { (*index).relam = Method::Btree.oid() };
-    }
+    // SAFETY: the planner's own description. What is executed is found by the index's oid.
+    unsafe { (*index).relam = Method::Btree.oid() };
 }
 
 /// A key column of an index, from 0.

@@ -7,6 +7,9 @@ mod aggregated_scan;
 mod costs;
 mod filtered_scan;
 mod index_order;
+mod lists_in_order;
+#[cfg(not(feature = "pg18"))]
+mod row_comparisons;
 mod shown_method;
 mod unique_proof;
 mod workers;
@@ -14,6 +17,7 @@ mod workers;
 pub use shown_method::show_as_btree;
 
 use crate::pg::local::ProcessLocal;
+use crate::pg::version::index_am::LISTS_KEEP_ORDER;
 use crate::plan_nodes;
 use pgrx::pg_sys;
 use std::cell::Cell;
@@ -37,6 +41,8 @@ pub fn init() {
     unsafe {
         pg_sys::RegisterCustomScanMethods(&raw const plan_nodes::filtered_scan::METHODS.0);
         pg_sys::RegisterCustomScanMethods(&raw const plan_nodes::aggregated_scan::METHODS.0);
+        #[cfg(not(feature = "pg18"))]
+        pg_sys::RegisterCustomScanMethods(&raw const plan_nodes::row_comparison::METHODS.0);
         PREVIOUS.0.tables.set(pg_sys::get_relation_info_hook);
         pg_sys::get_relation_info_hook = Some(get_relation_info);
         PREVIOUS.0.scans.set(pg_sys::set_rel_pathlist_hook);
@@ -81,6 +87,11 @@ unsafe extern "C-unwind" fn set_rel_pathlist(
         if filtered_scan::may_be_offered(rel, entry) {
             filtered_scan::offer(root, rel, entry);
         }
+        if !LISTS_KEEP_ORDER {
+            lists_in_order::offer(root, rel, entry);
+        }
+        #[cfg(not(feature = "pg18"))]
+        row_comparisons::lead(rel);
     }
 }
 

@@ -4,10 +4,10 @@
 //! through cursors, between changes of its own transaction, and compares. Everything drawn follows from the seed, so a seed replays.
 
 mod aggregates;
-mod condition;
+pub(crate) mod condition;
 mod round;
-mod select;
-mod tables;
+pub(crate) mod select;
+pub(crate) mod tables;
 mod types;
 mod values;
 

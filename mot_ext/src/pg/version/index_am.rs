@@ -33,8 +33,9 @@ pub unsafe fn begin_scan_of_all(
     }
 }
 
-/// Whether core's executor gives row comparisons to an index of any access method.
-pub const ROW_COMPARISONS: bool = cfg!(feature = "pg18");
+/// Whether core takes the rows of an index scan for ordered where a list is sought behind the
+/// index's first column.
+pub const LISTS_KEEP_ORDER: bool = cfg!(any(feature = "pg17", feature = "pg18"));
 
 /// Counts searches of an index scan for EXPLAIN ANALYZE (since 18).
 #[inline]
