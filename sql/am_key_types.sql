@@ -1,4 +1,4 @@
--- Keys of jsonb and citext, in databases of each kind of default collation: whatever heap tables and memory-optimized ones answer differently.
+-- Keys of jsonb, citext and row types, in databases of each kind of default collation: whatever heap tables and memory-optimized ones answer differently.
 SET client_min_messages = warning;
 \pset format unaligned
 \pset tuples_only on
@@ -162,6 +162,24 @@ BEGIN
   EXCEPTION WHEN feature_not_supported THEN RETURN NEXT SQLERRM;
   END;
 END $$;
+-- Row types: NULLs, others inside, a dropped column, whole rows of a table with compressed texts, a domain.
+CREATE FUNCTION checks.rows() RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+  CREATE TYPE checks.pair AS (a int, gone int, b text);
+  ALTER TYPE checks.pair DROP ATTRIBUTE gone;
+  CREATE TYPE checks.deep AS (p checks.pair, f float8, ps checks.pair[], n numeric, r int4range, j jsonb, c citext, d text COLLATE "de-x-icu");
+  CREATE TABLE checks.whole (n int, t text, l text COMPRESSION lz4);
+  CREATE DOMAIN checks.noted AS checks.pair CHECK ((VALUE).a IS DISTINCT FROM 77);
+  INSERT INTO checks.whole SELECT n % 3, t || n % 5, l FROM generate_series(1, 40) n, (VALUES (NULL, 'l'), (repeat('ab', 1100), 'x'), ('short', repeat('b', 2300)), ('é', 'É')) v (t, l);
+  ALTER TABLE checks.whole ADD COLUMN later int DEFAULT 5;
+  RETURN QUERY SELECT checks.differences('checks.pair', 'SELECT ROW(a, b)::checks.pair FROM unnest(ARRAY[1, 2, NULL, -5, 300]) a, unnest(ARRAY['''', ''a'', ''A'', ''ab'', ''b'', ''é'', ''co-op'', ''coop'', NULL, repeat(''x'', 200)]) b', false)
+  UNION ALL SELECT checks.differences('checks.deep', 'SELECT ROW(ROW(a % 3, x), a / 7.0, CASE a % 4 WHEN 0 THEN NULL WHEN 1 THEN ARRAY[]::checks.pair[] ELSE ARRAY[NULL, ROW(a % 2, x)]::checks.pair[] END, (a % 5) / 2.0, int4range(a % 3, 9), to_jsonb(x), upper(x), x)::checks.deep
+      FROM generate_series(1, 30) a, unnest(ARRAY[''a'', ''É'', ''e'', NULL]) x
+      UNION ALL SELECT ROW(NULL, NULL, NULL, (a % 3) * 1.00, NULL, NULL, NULL, NULL)::checks.deep FROM generate_series(1, 9) a', false)
+  UNION ALL SELECT checks.differences('checks.whole', 'SELECT w FROM checks.whole w', false)
+  UNION ALL SELECT checks.differences('checks.noted', 'SELECT ROW(a % 7, chr(97 + a % 5))::checks.pair FROM generate_series(1, 40) a', false)
+  UNION ALL SELECT checks.differences('checks.pair[]', 'SELECT ARRAY[ROW(a % 3, NULL), NULL, ROW(NULL, chr(97 + a % 5))]::checks.pair[] FROM generate_series(1, 40) a', true);
+END $$;
 SELECT string_agg(pg_get_functiondef(oid), ';' ORDER BY oid) AS functions FROM pg_proc WHERE pronamespace = 'checks'::regnamespace \gset
 \set here :DBNAME
 \set ECHO none
@@ -176,6 +194,7 @@ CREATE SCHEMA checks;
 :functions;
 SELECT checks.jsonb();
 SELECT checks.computed();
+SELECT checks.rows();
 SELECT checks.citext();
 SELECT checks.emails();
 SELECT rows > 0 FROM unnest(ARRAY['t', 'u', 'child', 'c', 'e']) t, mot.check(('on_mot_' || t)::regclass);
@@ -187,6 +206,7 @@ CREATE SCHEMA checks;
 :functions;
 SELECT checks.jsonb();
 SELECT checks.computed();
+SELECT checks.rows();
 SELECT checks.citext();
 SELECT checks.emails();
 SELECT rows > 0 FROM unnest(ARRAY['t', 'u', 'child', 'c', 'e']) t, mot.check(('on_mot_' || t)::regclass);
@@ -198,6 +218,7 @@ CREATE SCHEMA checks;
 :functions;
 SELECT checks.jsonb();
 SELECT checks.computed();
+SELECT checks.rows();
 SELECT checks.citext();
 SELECT checks.emails();
 SELECT rows > 0 FROM unnest(ARRAY['t', 'u', 'child', 'c', 'e']) t, mot.check(('on_mot_' || t)::regclass);

@@ -7,6 +7,7 @@
 //! memory context; index bounds from constants and parameters rarely are.
 mod column;
 mod folding;
+mod row_types;
 mod text_order;
 
 pub use column::{IndexColumn, is_polymorphic};
@@ -94,7 +95,13 @@ pub unsafe fn value<'a>(kind: KeyKind, datum: pg_sys::Datum, is_null: bool) -> K
     // SAFETY: the datum points to a value of the kind's type, by contract.
     unsafe {
         match kind.width() {
-            -1 => KeyValue::Bytes(varlena_payload(datum.cast_mut_ptr())),
+            -1 => {
+                let bytes = varlena_payload(datum.cast_mut_ptr());
+                KeyValue::Bytes(match kind {
+                    KeyKind::Record(record) => row_types::own_form(record, datum, bytes),
+                    _ => bytes,
+                })
+            }
             width => KeyValue::Bytes(std::slice::from_raw_parts(
                 datum.cast_mut_ptr::<u8>(),
                 width as usize,

@@ -2,15 +2,21 @@
 //!
 //! Contract: a kind's number is stored in definitions. None ever means another kind.
 
+use super::record::Record;
+use crate::errors::EngineError;
+
 /// How many kinds hold no others.
 const SCALAR_COUNT: usize = 30;
+
+/// The number of a record. Its columns are said elsewhere.
+const RECORD: u8 = 63;
 
 /// The number of a kind that holds others is one of these and the number of those.
 const RANGES: u8 = 64;
 const ARRAYS: u8 = 128;
 const MULTIRANGES: u8 = 192;
 
-const _: () = assert!(SCALAR_COUNT < RANGES as usize);
+const _: () = assert!(SCALAR_COUNT < RECORD as usize && RECORD < RANGES);
 
 /// A type's order.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -81,10 +87,12 @@ pub enum KeyKind {
     Array(ElementKind),
     /// A multirange: by the ranges, then by their number.
     Multirange(ElementKind),
+    /// A value of a row type: by its columns.
+    Record(Record),
 }
 
 /// The kinds that hold no others, each at its number less one. What is stored hangs on the order:
-/// only add, up to [`RANGES`].
+/// only add, up to [`RECORD`].
 const SCALARS: [KeyKind; SCALAR_COUNT] = [
     KeyKind::Bool,
     KeyKind::Int2,
@@ -118,12 +126,12 @@ const SCALARS: [KeyKind; SCALAR_COUNT] = [
     KeyKind::Jsonb,
 ];
 
-/// Every kind there is.
+/// Every kind there is without records.
 const KINDS: [KeyKind; 4 * SCALAR_COUNT] = {
     let mut kinds = [KeyKind::Bool; 4 * SCALAR_COUNT];
     let mut at = 0;
     while at < SCALAR_COUNT {
-        let element = ElementKind(at as u8 + 1);
+        let element = ElementKind(Held::Scalar(at as u8 + 1));
         kinds[at] = SCALARS[at];
         kinds[SCALAR_COUNT + at] = KeyKind::Range(element);
         kinds[2 * SCALAR_COUNT + at] = KeyKind::Array(element);
@@ -135,24 +143,44 @@ const KINDS: [KeyKind; 4 * SCALAR_COUNT] = {
 
 /// The kind of what an array, a range or a multirange holds. It is none of these itself.
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
-pub struct ElementKind(u8);
+pub struct ElementKind(Held);
+
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+enum Held {
+    /// Its number.
+    Scalar(u8),
+    Record(Record),
+}
 
 impl ElementKind {
-    /// Of a kind that holds no others.
+    /// Of a kind that is no array, range or multirange.
     pub fn of(kind: KeyKind) -> Option<ElementKind> {
+        if let KeyKind::Record(record) = kind {
+            return Some(ElementKind(Held::Record(record)));
+        }
         let place = SCALARS.iter().position(|scalar| *scalar == kind)?;
-        Some(ElementKind(place as u8 + 1))
+        Some(ElementKind(Held::Scalar(place as u8 + 1)))
     }
 
     fn from_number(number: u8) -> Option<ElementKind> {
         (1..=SCALAR_COUNT as u8)
             .contains(&number)
-            .then_some(ElementKind(number))
+            .then_some(ElementKind(Held::Scalar(number)))
+    }
+
+    const fn number(self) -> u8 {
+        match self.0 {
+            Held::Scalar(number) => number,
+            Held::Record(_) => RECORD,
+        }
     }
 
     /// The kind itself.
     pub const fn kind(self) -> KeyKind {
-        SCALARS[self.0 as usize - 1]
+        match self.0 {
+            Held::Scalar(number) => SCALARS[number as usize - 1],
+            Held::Record(record) => KeyKind::Record(record),
+        }
     }
 
     /// Alignment of its values in bytes: pg_type's typalign.
@@ -168,7 +196,8 @@ impl ElementKind {
             | KeyKind::TimeTz
             | KeyKind::Interval
             | KeyKind::Money
-            | KeyKind::Unsigned8 => 8,
+            | KeyKind::Unsigned8
+            | KeyKind::Record(_) => 8,
             _ => 4,
         }
     }
@@ -181,28 +210,68 @@ impl std::fmt::Debug for ElementKind {
 }
 
 impl KeyKind {
-    /// The kind with this stored number.
+    /// The kind with this stored number; none of one that has records.
     pub fn from_number(number: u8) -> Option<KeyKind> {
         let element = ElementKind::from_number(number % RANGES)?;
-        Some(match number - number % RANGES {
+        Some(KeyKind::holding(number, element))
+    }
+
+    /// The kind with this stored number, which has this record; none of one that has none.
+    pub(super) fn of_record(number: u8, record: Record) -> Option<KeyKind> {
+        let element = ElementKind(Held::Record(record));
+        KeyKind::names_record(number).then(|| KeyKind::holding(number, element))
+    }
+
+    /// Whether a stored number is of a kind that has records.
+    pub(super) const fn names_record(number: u8) -> bool {
+        number % RANGES == RECORD
+    }
+
+    const fn holding(number: u8, element: ElementKind) -> KeyKind {
+        match number - number % RANGES {
             RANGES => KeyKind::Range(element),
             ARRAYS => KeyKind::Array(element),
             MULTIRANGES => KeyKind::Multirange(element),
             _ => element.kind(),
-        })
+        }
+    }
+
+    /// The record that the values are or hold.
+    pub fn record(self) -> Option<Record> {
+        match self {
+            KeyKind::Record(record) => Some(record),
+            KeyKind::Range(held) | KeyKind::Array(held) | KeyKind::Multirange(held) => {
+                held.kind().record()
+            }
+            _ => None,
+        }
+    }
+
+    /// The same with another record in its place.
+    fn with_record(self, record: Record) -> KeyKind {
+        KeyKind::of_record(self.number(), record).unwrap_or(self)
+    }
+
+    /// The same of records whose texts lie by their bytes.
+    ///
+    /// # Errors
+    /// `OutOfProcessMemory`.
+    pub fn without_collations(self) -> Result<KeyKind, EngineError> {
+        match self.record() {
+            Some(record) => Ok(self.with_record(record.without_collations()?)),
+            None => Ok(self),
+        }
     }
 
     /// The number that is stored.
     pub fn number(self) -> u8 {
         match self {
-            KeyKind::Range(element) => RANGES + element.0,
-            KeyKind::Array(element) => ARRAYS + element.0,
-            KeyKind::Multirange(element) => MULTIRANGES + element.0,
-            scalar => {
-                ElementKind::of(scalar)
-                    .expect("every such kind is listed")
-                    .0
-            }
+            KeyKind::Range(element) => RANGES + element.number(),
+            KeyKind::Array(element) => ARRAYS + element.number(),
+            KeyKind::Multirange(element) => MULTIRANGES + element.number(),
+            scalar => ElementKind::of(scalar)
+                .expect("every such kind is listed")
+                .number(),
         }
     }
 
@@ -211,7 +280,8 @@ impl KeyKind {
         matches!(self, KeyKind::Text | KeyKind::Bpchar | KeyKind::Name)
     }
 
-    /// Whether a collation says in which order the values lie: texts, and what holds them.
+    /// Whether a collation says in which order the values lie: texts, and what holds them. Records
+    /// have collations of their own.
     pub fn has_texts(self) -> bool {
         match self {
             KeyKind::Range(held) | KeyKind::Array(held) | KeyKind::Multirange(held) => {
@@ -222,7 +292,7 @@ impl KeyKind {
         }
     }
 
-    /// Every kind there is.
+    /// Every kind there is without records.
     pub fn all() -> &'static [KeyKind] {
         &KINDS
     }
@@ -255,7 +325,8 @@ impl KeyKind {
             | KeyKind::Jsonb
             | KeyKind::Range(_)
             | KeyKind::Array(_)
-            | KeyKind::Multirange(_) => -1,
+            | KeyKind::Multirange(_)
+            | KeyKind::Record(_) => -1,
         }
     }
 }

@@ -1,7 +1,9 @@
 //! A key column of an index, as the catalog has it.
 use super::folding::{folding, folds};
+use super::row_types::{RowType, row_type};
 use super::text_order::{TextOrder, text_order};
 use super::{compares_bytes, kind};
+use crate::errors::or_raise;
 use crate::pg::nodes;
 use mot_engine::collation::Collation;
 use mot_engine::key::{ElementKind, KeyColumn, KeyKind};
@@ -36,30 +38,50 @@ struct Order {
     collation: pg_sys::Oid,
     /// Texts are compared in lower case.
     folds: bool,
+    /// Of records.
+    row_type: Option<RowType>,
 }
 
-/// Whether an operator class takes arrays, ranges or multiranges of whatever type: then the key's
-/// kind follows from the column's own type.
+/// Whether an operator class takes arrays, ranges, multiranges or records of whatever type: then
+/// the key's kind follows from the column's own type.
 pub fn is_polymorphic(input: pg_sys::Oid) -> bool {
     matches!(
         input,
-        pg_sys::ANYARRAYOID | pg_sys::ANYRANGEOID | pg_sys::ANYMULTIRANGEOID
+        pg_sys::ANYARRAYOID | pg_sys::ANYRANGEOID | pg_sys::ANYMULTIRANGEOID | pg_sys::RECORDOID
     )
 }
 
 impl Order {
-    /// Strings inside a jsonb lie in the database's own order, whatever the column's.
-    fn new(input: pg_sys::Oid, family: pg_sys::Oid, collation: pg_sys::Oid) -> Option<Order> {
-        let kind = kind(input)?;
+    /// Of values of an operator class's input type, which are of this type.
+    ///
+    /// Strings inside a jsonb lie in the database's own order, whatever the column's. Texts in a
+    /// record lie in that of its own columns.
+    fn new(column: IndexColumn) -> Option<Order> {
+        let IndexColumn { input, family, .. } = column;
+        let row_type = match input {
+            pg_sys::RECORDOID => Some(row_type(column.own_type)?),
+            _ => None,
+        };
+        let kind = match row_type {
+            Some(row_type) => KeyKind::Record(row_type.record),
+            None => kind(input)?,
+        };
         Some(Order {
             kind,
             family,
             collation: match kind {
                 KeyKind::Jsonb => pg_sys::DEFAULT_COLLATION_OID,
-                _ => collation,
+                _ => column.collation,
             },
             folds: folds(input),
+            row_type,
         })
+    }
+
+    /// Whether values lie in an order that keys can have, but for that of texts: no enum does.
+    fn can_lie_so(self) -> bool {
+        let is_ordered = self.row_type.is_none_or(|row_type| row_type.is_ordered);
+        is_ordered && self.kind != KeyKind::Enum
     }
 
     /// The collation of keys whose texts lie as `order` has them, or by their bytes.
@@ -104,8 +126,17 @@ impl IndexColumn {
             pg_sys::ANYARRAYOID => held().map(KeyKind::Array),
             pg_sys::ANYRANGEOID => held().map(KeyKind::Range),
             pg_sys::ANYMULTIRANGEOID => held().map(KeyKind::Multirange),
-            input => kind(input),
+            _ => Some(self.order()?.kind),
         }
+    }
+
+    /// The kind of its keys in an index. A computed key has no collations inside. May raise.
+    pub fn kind_in(self, is_computed: bool) -> Option<KeyKind> {
+        let kind = self.kind()?;
+        Some(match is_computed {
+            true => or_raise(kind.without_collations()),
+            false => kind,
+        })
     }
 
     /// In whose order its texts are to lie in a new index; `None`: in that of their bytes. May raise.
@@ -134,8 +165,14 @@ impl IndexColumn {
 
     /// Whether keys of an index would have to have a collation, and cannot. May raise.
     pub fn lacks_collation(self, is_computed: bool) -> bool {
-        let folds = self.order().is_some_and(|order| order.folds);
-        (folds || !self.is_deterministic()) && self.collation(is_computed).is_none()
+        let Some(order) = self.order() else {
+            return false;
+        };
+        let lacks_inside = |row_type: RowType| {
+            row_type.lacks_collation || is_computed && row_type.needs_collations()
+        };
+        order.row_type.is_some_and(lacks_inside)
+            || (order.folds || !self.is_deterministic()) && self.collation(is_computed).is_none()
     }
 
     /// Whether its keys lie in the order of its operator class, whatever an index says of collations.
@@ -145,7 +182,10 @@ impl IndexColumn {
     /// two others.
     pub fn is_ordered(self) -> bool {
         self.order().is_some_and(|order| {
-            order.kind != KeyKind::Enum && order.of_texts() == TextOrder::Bytes
+            let has_collations = |row_type: RowType| row_type.record.has_collations();
+            order.can_lie_so()
+                && order.of_texts() == TextOrder::Bytes
+                && !order.row_type.is_some_and(has_collations)
         })
     }
 
@@ -157,7 +197,9 @@ impl IndexColumn {
         let Some(order) = self.order() else {
             return false;
         };
-        order.kind != KeyKind::Enum
+        let is_same = || order.row_type.is_none() || self.kind() == Some(column.kind);
+        order.can_lie_so()
+            && is_same()
             && match order.of_texts() {
                 TextOrder::Bytes => order.named(None) == column.collation,
                 TextOrder::Collated(collation) => order.named(Some(collation)) == column.collation,
@@ -220,9 +262,7 @@ impl IndexColumn {
                 let element = unsafe { pg_sys::get_range_subtype(range) };
                 (element, Some(family), collation)
             }
-            input => {
-                return Order::new(input, self.family, self.collation);
-            }
+            _ => return Order::new(self),
         };
         held(element, family, collation)
     }
@@ -286,20 +326,22 @@ fn held(
         let wanted = pg_sys::TYPECACHE_BTREE_OPFAMILY as i32;
         &*pg_sys::lookup_type_cache(element, wanted)
     };
-    let kind = kind(entry.btree_opintype)?;
-    // A user's type may borrow the class of another one, and lie otherwise.
-    let lies_alike = entry.typlen == kind.width()
-        && alignment(entry.typalign as u8) == Some(ElementKind::of(kind)?.align());
     let family = family.unwrap_or(entry.btree_opf);
+    let order = Order::new(IndexColumn {
+        input: entry.btree_opintype,
+        family,
+        collation,
+        own_type: element,
+    })?;
+    // A user's type may borrow the class of another one, and lie otherwise.
+    let lies_alike = entry.typlen == order.kind.width()
+        && alignment(entry.typalign as u8) == Some(ElementKind::of(order.kind)?.align());
     let is_own = family == entry.btree_opf || compares_bytes(family);
-    match lies_alike && is_own {
-        true => Order::new(entry.btree_opintype, family, collation),
-        false => None,
-    }
+    (lies_alike && is_own).then_some(order)
 }
 
 /// Bytes of an alignment of `pg_type`.
-fn alignment(typalign: u8) -> Option<u8> {
+pub(super) fn alignment(typalign: u8) -> Option<u8> {
     match typalign {
         pg_sys::TYPALIGN_CHAR => Some(1),
         pg_sys::TYPALIGN_SHORT => Some(2),

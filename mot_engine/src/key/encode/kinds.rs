@@ -4,6 +4,7 @@
 
 use super::containers::{self, Element};
 use super::jsonb::encode_jsonb;
+use super::records::encode_record;
 use crate::collation::Collation;
 use crate::errors::EngineError;
 use crate::key::buffer::KeyBuffer;
@@ -137,6 +138,7 @@ pub(super) fn encode_bytes(
         KeyKind::Multirange(kind) => {
             containers::encode_multirange(Element { kind, collation }, bytes, key)
         }
+        KeyKind::Record(record) => encode_record(record, bytes, key),
     }
 }
 

@@ -7,6 +7,7 @@ mod decimal;
 mod jsonb;
 mod missing;
 mod order;
+mod records;
 mod rows;
 
 use super::*;
