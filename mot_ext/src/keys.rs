@@ -6,13 +6,17 @@
 //! `value` copies nothing: it points into the datum. Only a compressed or out-of-line varlena is expanded, in the current
 //! memory context; index bounds from constants and parameters rarely are.
 mod column;
+mod enum_order;
 mod folding;
+mod foreign_types;
 mod row_types;
 mod text_order;
+mod unknown;
 
 pub use column::{IndexColumn, is_polymorphic};
 pub use text_order::{TextOrder, text_order, use_locale};
 
+use foreign_types::{ForeignType, foreign_type, is_core};
 use mot_engine::key::{KeyKind, KeyValue};
 use pgrx::pg_sys;
 
@@ -49,8 +53,13 @@ pub fn kind(input_type: pg_sys::Oid) -> Option<KeyKind> {
         pg_sys::TIDOID => KeyKind::Tid,
         pg_sys::OIDVECTOROID => KeyKind::OidVector,
         pg_sys::JSONBOID => KeyKind::Jsonb,
-        other if folding::folds(other) && folding::folding().is_some() => KeyKind::Text,
-        _ => return None,
+        pg_sys::TSVECTOROID => KeyKind::TsVector,
+        pg_sys::TSQUERYOID => KeyKind::TsQuery,
+        other => match foreign_type(other)? {
+            ForeignType::Folded if folding::folding().is_some() => KeyKind::Text,
+            ForeignType::Kind(kind) => kind,
+            _ => return None,
+        },
     })
 }
 
@@ -146,10 +155,13 @@ const fn is_integer(kind: KeyKind) -> bool {
 
 /// Whether values of a type can stand for values of a key column's type where btree's family compares the two: [`converted`] says how.
 ///
-/// Not those where an order of the column's values is not the order that the operator sees: as one of time with zone, two values of `timestamp` may be one and
+/// Only of core's own types: what another's operators take them for, nobody knows. Not those where an order of the column's values is not the order that the operator sees: as one of time with zone, two values of `timestamp` may be one and
 /// the same, or the later one earlier, and so may two dates. [`lies_near`] is for these.
 pub fn converts(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
     use KeyKind::{Date, Float4, Float8, Timestamp, TimestampTz};
+    if !(is_core(column) && is_core(argument)) {
+        return false;
+    }
     match (kind(column), kind(argument)) {
         (Some(column), Some(argument)) if is_integer(column) => is_integer(argument),
         (Some(column), Some(argument)) => matches!(
@@ -169,7 +181,9 @@ pub fn converts(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
 /// A time without zone is compared as the instant that it is in the session's time zone, and that lies no more than the zone's offset from it.
 pub fn lies_near(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
     match (kind(column), kind(argument)) {
-        (Some(column), Some(argument)) => kind_lies_near(column, argument),
+        (Some(of), Some(value)) if is_core(column) && is_core(argument) => {
+            kind_lies_near(of, value)
+        }
         _ => false,
     }
 }
@@ -306,7 +320,8 @@ const BYTE_FAMILIES: [pg_sys::Oid; 2] = [
     pg_sys::BPCHAR_PATTERN_BTREE_FAM_OID,
 ];
 
-/// Whether an operator family compares texts by their bytes, whatever the collation.
-pub fn compares_bytes(family: pg_sys::Oid) -> bool {
-    BYTE_FAMILIES.contains(&family)
+/// Whether an operator family compares texts of a type by their bytes, or by those of their lower
+/// case, whatever the collation. May raise.
+pub fn compares_bytes(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
+    BYTE_FAMILIES.contains(&family) || foreign_types::compares_folded_bytes(family, input)
 }

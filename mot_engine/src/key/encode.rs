@@ -11,9 +11,12 @@
 
 mod compressed;
 mod containers;
+mod extensions;
 mod jsonb;
 mod kinds;
 mod records;
+mod text_search;
+mod vectors;
 
 pub(crate) use kinds::STRING_END;
 

@@ -6,7 +6,7 @@ use super::record::Record;
 use crate::errors::EngineError;
 
 /// How many kinds hold no others.
-const SCALAR_COUNT: usize = 30;
+const SCALAR_COUNT: usize = 39;
 
 /// The number of a record. Its columns are said elsewhere.
 const RECORD: u8 = 63;
@@ -81,6 +81,24 @@ pub enum KeyKind {
     OidVector,
     /// jsonb: by the tree's types, numbers of elements and values.
     Jsonb,
+    /// tsvector: by length, number of lexemes, and lexemes.
+    TsVector,
+    /// tsquery: by number of nodes, length, and nodes.
+    TsQuery,
+    /// hstore: by the texts of all keys and values, and where they are cut.
+    Hstore,
+    /// ltree: by labels.
+    Ltree,
+    /// cube: by dimensions, smaller and larger ends. Not the order of the type, which has none.
+    Cube,
+    /// seg: by lower and upper end, their marks and digits.
+    Seg,
+    /// vector: by the numbers, then by how many there are.
+    Vector,
+    /// halfvec: as a vector.
+    HalfVector,
+    /// sparsevec: as a vector.
+    SparseVector,
     /// A range: an empty one first, then by the lower bounds, then by the upper ones.
     Range(ElementKind),
     /// An array: by the elements, then by their number, the dimensions and the lower bounds.
@@ -124,6 +142,15 @@ const SCALARS: [KeyKind; SCALAR_COUNT] = [
     KeyKind::Tid,
     KeyKind::OidVector,
     KeyKind::Jsonb,
+    KeyKind::TsVector,
+    KeyKind::TsQuery,
+    KeyKind::Hstore,
+    KeyKind::Ltree,
+    KeyKind::Cube,
+    KeyKind::Seg,
+    KeyKind::Vector,
+    KeyKind::HalfVector,
+    KeyKind::SparseVector,
 ];
 
 /// Every kind there is without records.
@@ -197,6 +224,7 @@ impl ElementKind {
             | KeyKind::Interval
             | KeyKind::Money
             | KeyKind::Unsigned8
+            | KeyKind::Cube
             | KeyKind::Record(_) => 8,
             _ => 4,
         }
@@ -275,6 +303,11 @@ impl KeyKind {
         }
     }
 
+    /// Whether keys lie in the order of the type's own class, but for that of texts.
+    pub fn is_ordered(self) -> bool {
+        !matches!(self, KeyKind::Enum | KeyKind::Cube)
+    }
+
     /// Whether the values are texts.
     pub fn is_text(self) -> bool {
         matches!(self, KeyKind::Text | KeyKind::Bpchar | KeyKind::Name)
@@ -312,7 +345,7 @@ impl KeyKind {
             | KeyKind::Unsigned8
             | KeyKind::Macaddr8 => 8,
             KeyKind::Macaddr | KeyKind::Tid => 6,
-            KeyKind::TimeTz => 12,
+            KeyKind::TimeTz | KeyKind::Seg => 12,
             KeyKind::Interval | KeyKind::Uuid => 16,
             KeyKind::Name => 64,
             KeyKind::Numeric
@@ -323,6 +356,14 @@ impl KeyKind {
             | KeyKind::VarBit
             | KeyKind::OidVector
             | KeyKind::Jsonb
+            | KeyKind::TsVector
+            | KeyKind::TsQuery
+            | KeyKind::Hstore
+            | KeyKind::Ltree
+            | KeyKind::Cube
+            | KeyKind::Vector
+            | KeyKind::HalfVector
+            | KeyKind::SparseVector
             | KeyKind::Range(_)
             | KeyKind::Array(_)
             | KeyKind::Multirange(_)

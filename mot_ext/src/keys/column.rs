@@ -1,5 +1,7 @@
 //! A key column of an index, as the catalog has it.
+use super::enum_order::enum_oids;
 use super::folding::{folding, folds};
+use super::foreign_types::{compares_alike, is_core};
 use super::row_types::{RowType, row_type};
 use super::text_order::{TextOrder, text_order};
 use super::{compares_bytes, kind};
@@ -7,11 +9,7 @@ use crate::errors::or_raise;
 use crate::pg::nodes;
 use mot_engine::collation::Collation;
 use mot_engine::key::{ElementKind, KeyColumn, KeyKind};
-use pgrx::extension_sql;
 use pgrx::pg_sys;
-
-/// A column of `pg_opfamily`.
-const OPFAMILY_OID: pg_sys::AttrNumber = 1;
 
 /// Columns of `pg_range`.
 const RANGE_COLLATION: pg_sys::AttrNumber = 4;
@@ -34,6 +32,8 @@ pub struct IndexColumn {
 #[derive(Clone, Copy)]
 struct Order {
     kind: KeyKind,
+    /// Their own type.
+    input: pg_sys::Oid,
     family: pg_sys::Oid,
     collation: pg_sys::Oid,
     /// Texts are compared in lower case.
@@ -68,6 +68,7 @@ impl Order {
         };
         Some(Order {
             kind,
+            input,
             family,
             collation: match kind {
                 KeyKind::Jsonb => pg_sys::DEFAULT_COLLATION_OID,
@@ -78,10 +79,10 @@ impl Order {
         })
     }
 
-    /// Whether values lie in an order that keys can have, but for that of texts: no enum does.
+    /// Whether keys lie in the order of their values, but for that of texts.
     fn can_lie_so(self) -> bool {
         let is_ordered = self.row_type.is_none_or(|row_type| row_type.is_ordered);
-        is_ordered && self.kind != KeyKind::Enum
+        is_ordered && self.kind.is_ordered()
     }
 
     /// The collation of keys whose texts lie as `order` has them, or by their bytes.
@@ -94,7 +95,7 @@ impl Order {
 
     /// In whose order texts lie; those without any lie by their bytes. May raise.
     fn of_texts(self) -> TextOrder {
-        match self.kind.has_texts() && !compares_bytes(self.family) {
+        match self.kind.has_texts() && !compares_bytes(self.family, self.input) {
             true => text_order(self.collation),
             false => TextOrder::Bytes,
         }
@@ -127,6 +128,21 @@ impl IndexColumn {
             pg_sys::ANYRANGEOID => held().map(KeyKind::Range),
             pg_sys::ANYMULTIRANGEOID => held().map(KeyKind::Multirange),
             _ => Some(self.order()?.kind),
+        }
+    }
+
+    /// As a column of a type is in an index with the type's own class. May raise.
+    pub(super) fn of_type(own_type: pg_sys::Oid, collation: pg_sys::Oid) -> IndexColumn {
+        // SAFETY: a catalog look-up; the entry lives as long as the process.
+        let entry = unsafe {
+            let wanted = pg_sys::TYPECACHE_BTREE_OPFAMILY as i32;
+            &*pg_sys::lookup_type_cache(own_type, wanted)
+        };
+        IndexColumn {
+            input: entry.btree_opintype,
+            family: entry.btree_opf,
+            collation,
+            own_type,
         }
     }
 
@@ -235,9 +251,11 @@ impl IndexColumn {
     /// Whether a value of an operator's argument type has the same encoding as the column's.
     pub fn is_alike(self, argument: pg_sys::Oid) -> bool {
         // A polymorphic operator takes the very type of the column.
-        argument == self.input
-            || kind(argument).is_some_and(|kind| self.kind() == Some(kind))
-                && folds(argument) == folds(self.input)
+        let is_alike = || match is_core(self.input) && is_core(argument) {
+            true => kind(argument).is_some_and(|kind| self.kind() == Some(kind)),
+            false => compares_alike(self.family, self.input, argument),
+        };
+        argument == self.input || is_alike()
     }
 
     /// What its values, or those that they hold, are compared by.
@@ -268,50 +286,6 @@ impl IndexColumn {
     }
 }
 
-extension_sql!(
-    "
-CREATE FUNCTION mot.enum_oid_lt(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidlt';
-CREATE FUNCTION mot.enum_oid_le(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidle';
-CREATE FUNCTION mot.enum_oid_ge(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidge';
-CREATE FUNCTION mot.enum_oid_gt(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidgt';
-CREATE FUNCTION mot.enum_oid_cmp(anyenum, anyenum) RETURNS integer LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'btoidcmp';
-CREATE OPERATOR mot.~<~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_lt,
-  COMMUTATOR = OPERATOR(mot.~>~), NEGATOR = OPERATOR(mot.~>=~), RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
-CREATE OPERATOR mot.~<=~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_le,
-  COMMUTATOR = OPERATOR(mot.~>=~), NEGATOR = OPERATOR(mot.~>~), RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
-CREATE OPERATOR mot.~>=~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_ge,
-  COMMUTATOR = OPERATOR(mot.~<=~), NEGATOR = OPERATOR(mot.~<~), RESTRICT = scalargesel, JOIN = scalargejoinsel);
-CREATE OPERATOR mot.~>~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_gt,
-  COMMUTATOR = OPERATOR(mot.~<~), NEGATOR = OPERATOR(mot.~<=~), RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
-CREATE OPERATOR FAMILY mot.enum_oids USING btree;
-COMMENT ON OPERATOR FAMILY mot.enum_oids USING btree IS 'enums by the oids of their values: the order of keys of memory-optimized tables';
-ALTER OPERATOR FAMILY mot.enum_oids USING btree ADD
-  OPERATOR 1 mot.~<~ (anyenum, anyenum), OPERATOR 2 mot.~<=~ (anyenum, anyenum),
-  OPERATOR 3 pg_catalog.= (anyenum, anyenum),
-  OPERATOR 4 mot.~>=~ (anyenum, anyenum), OPERATOR 5 mot.~>~ (anyenum, anyenum),
-  FUNCTION 1 (anyenum, anyenum) mot.enum_oid_cmp (anyenum, anyenum),
-  FUNCTION 2 (anyenum, anyenum) pg_catalog.btoidsortsupport (internal);
-",
-    name = "enum_oids"
-);
-
-/// The family of the statements above; `None`: the extension is of an earlier build.
-fn enum_oids() -> Option<pg_sys::Oid> {
-    // SAFETY: catalog look-ups by names.
-    let found = unsafe {
-        let schema = pg_sys::get_namespace_oid(c"mot".as_ptr(), true);
-        pg_sys::GetSysCacheOid(
-            pg_sys::SysCacheIdentifier::OPFAMILYAMNAMENSP as i32,
-            OPFAMILY_OID,
-            pg_sys::Datum::from(pg_sys::BTREE_AM_OID),
-            pg_sys::Datum::from(c"enum_oids".as_ptr()),
-            pg_sys::Datum::from(schema),
-            pg_sys::Datum::from(0),
-        )
-    };
-    (found != pg_sys::InvalidOid).then_some(found)
-}
-
 /// The order of values that others hold: by their type's own family unless one is given.
 fn held(
     element: pg_sys::Oid,
@@ -336,7 +310,7 @@ fn held(
     // A user's type may borrow the class of another one, and lie otherwise.
     let lies_alike = entry.typlen == order.kind.width()
         && alignment(entry.typalign as u8) == Some(ElementKind::of(order.kind)?.align());
-    let is_own = family == entry.btree_opf || compares_bytes(family);
+    let is_own = family == entry.btree_opf || compares_bytes(family, order.input);
     (lies_alike && is_own).then_some(order)
 }
 

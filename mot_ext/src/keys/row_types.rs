@@ -152,17 +152,7 @@ unsafe fn field(
             lacks_collation: false,
         });
     }
-    // SAFETY: a catalog look-up; the entry lives as long as the process.
-    let entry = unsafe {
-        let wanted = pg_sys::TYPECACHE_BTREE_OPFAMILY as i32;
-        &*pg_sys::lookup_type_cache(attribute.atttypid, wanted)
-    };
-    let column = IndexColumn {
-        input: entry.btree_opintype,
-        family: entry.btree_opf,
-        collation: attribute.attcollation,
-        own_type: attribute.atttypid,
-    };
+    let column = IndexColumn::of_type(attribute.atttypid, attribute.attcollation);
     let kind = column
         .kind()
         .filter(|kind| kind.width() == attribute.attlen)?;
