@@ -1,9 +1,14 @@
--- Keys of jsonb and citext, in databases of each kind of default collation: whatever heap tables and memory-optimized ones answer differently.
+-- Keys of types that hold others, of text search and of extensions, in databases of each kind of default collation: whatever heap tables and memory-optimized ones answer differently.
 SET client_min_messages = warning;
 \pset format unaligned
 \pset tuples_only on
 CREATE SCHEMA checks;
 CREATE EXTENSION citext;
+CREATE EXTENSION hstore;
+CREATE EXTENSION ltree;
+CREATE EXTENSION cube;
+CREATE EXTENSION seg;
+CREATE EXTENSION isn;
 -- What the statement gives, or its error; t stands for the table.
 CREATE FUNCTION checks.answer(statement text, method text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE said text;
@@ -157,10 +162,54 @@ BEGIN
     CREATE INDEX ON on_mot_e ((ARRAY[email]));
   EXCEPTION WHEN feature_not_supported THEN RETURN NEXT SQLERRM;
   END;
-  BEGIN
-    CREATE INDEX ON on_mot_e (email citext_pattern_ops);
-  EXCEPTION WHEN feature_not_supported THEN RETURN NEXT SQLERRM;
-  END;
+  FOREACH method IN ARRAY ARRAY['heap', 'mot'] LOOP
+    EXECUTE replace('CREATE UNIQUE INDEX §e_pattern ON §e (email citext_pattern_ops); CREATE INDEX ON §e ((other::citext) citext_pattern_ops DESC)', '§', 'on_' || method || '_');
+  END LOOP;
+  SET LOCAL enable_sort = off;
+  RETURN QUERY SELECT b FROM unnest(ARRAY[
+    'SELECT string_agg(n::text, '','') FROM (SELECT n FROM §e ORDER BY email USING ~<~) s',
+    'SELECT string_agg(n::text, '','') FROM (SELECT n FROM §e WHERE email ~>=~ ''B'' AND email ~<~ ''É'' ORDER BY email USING ~>~) s',
+    'SELECT string_agg(n::text, '','') FROM (SELECT n FROM §e WHERE other::citext ~<=~ ''foo@BAR'' ORDER BY other::citext USING ~>~, n) s']) q, checks.both(q) b;
+  RETURN NEXT format('patterns: by index %s', checks.is_by_index('SELECT n FROM on_mot_e WHERE email ~>~ ''a'' ORDER BY email USING ~<~'));
+END $$;
+-- Row types: NULLs, others inside, a dropped column, whole rows of a table with compressed texts, a domain.
+CREATE FUNCTION checks.rows() RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+  CREATE TYPE checks.pair AS (a int, gone int, b text);
+  ALTER TYPE checks.pair DROP ATTRIBUTE gone;
+  CREATE TYPE checks.deep AS (p checks.pair, f float8, ps checks.pair[], n numeric, r int4range, j jsonb, c citext, d text COLLATE "de-x-icu");
+  CREATE TABLE checks.whole (n int, t text, l text COMPRESSION lz4);
+  CREATE DOMAIN checks.noted AS checks.pair CHECK ((VALUE).a IS DISTINCT FROM 77);
+  INSERT INTO checks.whole SELECT n % 3, t || n % 5, l FROM generate_series(1, 40) n, (VALUES (NULL, 'l'), (repeat('ab', 1100), 'x'), ('short', repeat('b', 2300)), ('é', 'É')) v (t, l);
+  ALTER TABLE checks.whole ADD COLUMN later int DEFAULT 5;
+  RETURN QUERY SELECT checks.differences('checks.pair', 'SELECT ROW(a, b)::checks.pair FROM unnest(ARRAY[1, 2, NULL, -5, 300]) a, unnest(ARRAY['''', ''a'', ''A'', ''ab'', ''b'', ''é'', ''co-op'', ''coop'', NULL, repeat(''x'', 200)]) b', false)
+  UNION ALL SELECT checks.differences('checks.deep', 'SELECT ROW(ROW(a % 3, x), a / 7.0, CASE a % 4 WHEN 0 THEN NULL WHEN 1 THEN ARRAY[]::checks.pair[] ELSE ARRAY[NULL, ROW(a % 2, x)]::checks.pair[] END, (a % 5) / 2.0, int4range(a % 3, 9), to_jsonb(x), upper(x), x)::checks.deep
+      FROM generate_series(1, 30) a, unnest(ARRAY[''a'', ''É'', ''e'', NULL]) x
+      UNION ALL SELECT ROW(NULL, NULL, NULL, (a % 3) * 1.00, NULL, NULL, NULL, NULL)::checks.deep FROM generate_series(1, 9) a', false)
+  UNION ALL SELECT checks.differences('checks.whole', 'SELECT w FROM checks.whole w', false)
+  UNION ALL SELECT checks.differences('checks.noted', 'SELECT ROW(a % 7, chr(97 + a % 5))::checks.pair FROM generate_series(1, 40) a', false)
+  UNION ALL SELECT checks.differences('checks.pair[]', 'SELECT ARRAY[ROW(a % 3, NULL), NULL, ROW(NULL, chr(97 + a % 5))]::checks.pair[] FROM generate_series(1, 40) a', true);
+END $$;
+-- Types of text search and of extensions: random values beside those that their orders look at.
+CREATE FUNCTION checks.extensions() RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+  CREATE TYPE checks.typed AS (s seg, l ltree, h hstore, v tsvector, c cube, i citext);
+  CREATE TEMP TABLE word ON COMMIT DROP AS SELECT unnest(ARRAY['a', 'b', 'ab', 'abc', 'A', 'é', 'B', 'b1']) w;
+  RETURN QUERY SELECT checks.differences('tsvector', 'SELECT v::tsvector FROM unnest(ARRAY['''', ''a'', ''b'', ''a:1'', ''a:2'', ''a:1,2'', ''a:1,3'', ''a:1B,2'', ''a:1A'', ''a:1C'', ''a b'', ''a:1 b'', ''a b:1'', ''ab:1'', ''ab'', ''aé'', ''abcd:4A'', ''abcd:5'']) v
+      UNION ALL SELECT to_tsvector(''simple'', string_agg(chr(97 + (i * k) % 7) || k, '' '')) FROM generate_series(1, 20) i, generate_series(1, 3) k GROUP BY i', false)
+  UNION ALL SELECT checks.differences('tsquery', 'SELECT v::tsquery FROM unnest(ARRAY['''', ''a'', ''b'', ''!a'', ''!!a'', ''a & b'', ''b & a'', ''a | b'', ''a <-> b'', ''a <2> b'', ''a <3> b'', ''a:*'', ''a:A'', ''(a | b) & c'', ''a | b & c'', ''a <-> (b <2> c)'', ''(a <-> b) <2> c'', ''(a <-> b) <3> c'', ''!(a & b)'', ''ab'', ''é'']) v
+      UNION ALL SELECT format(''%s %s %s %s !%s'', a, o, b, p, a)::tsquery FROM unnest(ARRAY[''a'', ''xy'']) a, unnest(ARRAY[''a'', ''b'']) b, unnest(ARRAY[''&'', ''|'', ''<->'', ''<4>'']) o, unnest(ARRAY[''&'', ''|'']) p', false)
+  UNION ALL SELECT checks.differences('hstore', 'SELECT v::hstore FROM unnest(ARRAY['''', ''a=>b'', ''ab=>""'', ''a=>NULL'', ''a=>""'', ''b=>a'', ''a=>b, c=>d'', ''ab=>cd'', ''a=>bcd'', ''a=>bc, d=>NULL'', ''a=>bc, d=>""'', ''aé=>1'', ''a=>"b c"'']) v
+      UNION ALL SELECT hstore(array_agg(k || i % 3), array_agg(NULLIF(i % 4, k::int)::text)) FROM generate_series(1, 24) i, unnest(ARRAY[''1'', ''2'', ''3'']) k GROUP BY i', false)
+  UNION ALL SELECT checks.differences('ltree', 'SELECT v::ltree FROM unnest(ARRAY['''', ''a'', ''a.b'', ''ab'', ''a.a'', ''a.b.c'', ''A'', ''a1'', ''a_b'', ''Top.Science'', ''Top.Sci'', ''Top.Science.Astronomy'', ''b'']) v
+      UNION ALL SELECT array_to_string(ARRAY[a.w, b.w, a.w], ''.'')::ltree FROM word a, word b WHERE a.w ~ ''^[a-z]'' AND b.w ~ ''^[a-z0-9]+$''', false)
+  UNION ALL SELECT checks.differences('ltree[]', 'SELECT ARRAY[(a || ''.x'')::ltree, NULL, b::ltree] FROM unnest(ARRAY[''a'', ''b'', ''ab'']) a, unnest(ARRAY[''c'', ''c.d'', ''cd'']) b', true)
+  UNION ALL SELECT checks.differences('cube', 'SELECT cube(ARRAY[a, b / 2.0], ARRAY[b / 3.0, a]) FROM generate_series(-3, 3) a, generate_series(-3, 3) b UNION ALL SELECT v::cube FROM unnest(ARRAY[''()'', ''(0)'', ''(-0)'', ''(0,0)'', ''(0),(0)'', ''(1),(2)'', ''(2),(1)'', ''(1,-1)'', ''(inf)'', ''(-inf,3)'', ''(1e300,1)'']) v', false)
+  UNION ALL SELECT checks.differences('seg', 'SELECT v::seg FROM unnest(ARRAY[''1'', ''1.0'', ''1.00'', ''~1'', ''~1.0'', ''<1'', ''<1.0'', ''>1'', ''1 ..'', ''.. 1'', ''.. 1.0'', ''~1 .. ~2'', ''1 .. 2'', ''1 .. ~2'', ''1 .. 2.0'', ''1 .. <2'', ''1 .. >2'', ''<1 .. 2'', ''>1 .. 2'', ''-1 .. 1'', ''-0.0'', ''0'', ''0(+-)1'', ''1e10'', ''1.234567'', ''>1.0 .. <2'']) v
+      UNION ALL SELECT format(''%s%s .. %s%s'', m, a, n, a + b)::seg FROM unnest(ARRAY['''', ''<'', ''~'', ''>'']) m, unnest(ARRAY['''', ''<'', ''~'', ''>'']) n, unnest(ARRAY[1, 1.5]) a, unnest(ARRAY[1, 1.0]) b', false)
+  UNION ALL SELECT checks.differences('isbn', 'SELECT (''978'' || lpad((i % 25 * 7919003)::text, 9, ''0'') || ''?'')::isbn FROM generate_series(1, 30) i', false)
+  UNION ALL SELECT checks.differences('ean13', 'SELECT (lpad((i % 25 * 79190031999)::text, 12, ''0'') || ''?'')::ean13 FROM generate_series(1, 30) i', false)
+  UNION ALL SELECT checks.differences('checks.typed', 'SELECT ROW(v::text::seg, (''a.b'' || v)::ltree, hstore(v::text, NULL), to_tsvector(''simple'', repeat(''b'', v % 3) || '' a''), cube(v), upper(repeat(''b'', v % 3)))::checks.typed FROM generate_series(1, 30) v', false);
 END $$;
 SELECT string_agg(pg_get_functiondef(oid), ';' ORDER BY oid) AS functions FROM pg_proc WHERE pronamespace = 'checks'::regnamespace \gset
 \set here :DBNAME
@@ -172,10 +221,17 @@ CREATE DATABASE mot_types_icu TEMPLATE template0 ENCODING 'UTF8' LOCALE 'en_US.U
 SET client_min_messages = warning;
 CREATE EXTENSION mot;
 CREATE EXTENSION citext;
+CREATE EXTENSION hstore;
+CREATE EXTENSION ltree;
+CREATE EXTENSION cube;
+CREATE EXTENSION seg;
+CREATE EXTENSION isn;
 CREATE SCHEMA checks;
 :functions;
 SELECT checks.jsonb();
 SELECT checks.computed();
+SELECT checks.rows();
+SELECT checks.extensions();
 SELECT checks.citext();
 SELECT checks.emails();
 SELECT rows > 0 FROM unnest(ARRAY['t', 'u', 'child', 'c', 'e']) t, mot.check(('on_mot_' || t)::regclass);
@@ -183,10 +239,17 @@ SELECT rows > 0 FROM unnest(ARRAY['t', 'u', 'child', 'c', 'e']) t, mot.check(('o
 SET client_min_messages = warning;
 CREATE EXTENSION mot;
 CREATE EXTENSION citext;
+CREATE EXTENSION hstore;
+CREATE EXTENSION ltree;
+CREATE EXTENSION cube;
+CREATE EXTENSION seg;
+CREATE EXTENSION isn;
 CREATE SCHEMA checks;
 :functions;
 SELECT checks.jsonb();
 SELECT checks.computed();
+SELECT checks.rows();
+SELECT checks.extensions();
 SELECT checks.citext();
 SELECT checks.emails();
 SELECT rows > 0 FROM unnest(ARRAY['t', 'u', 'child', 'c', 'e']) t, mot.check(('on_mot_' || t)::regclass);
@@ -194,10 +257,17 @@ SELECT rows > 0 FROM unnest(ARRAY['t', 'u', 'child', 'c', 'e']) t, mot.check(('o
 SET client_min_messages = warning;
 CREATE EXTENSION mot;
 CREATE EXTENSION citext;
+CREATE EXTENSION hstore;
+CREATE EXTENSION ltree;
+CREATE EXTENSION cube;
+CREATE EXTENSION seg;
+CREATE EXTENSION isn;
 CREATE SCHEMA checks;
 :functions;
 SELECT checks.jsonb();
 SELECT checks.computed();
+SELECT checks.rows();
+SELECT checks.extensions();
 SELECT checks.citext();
 SELECT checks.emails();
 SELECT rows > 0 FROM unnest(ARRAY['t', 'u', 'child', 'c', 'e']) t, mot.check(('on_mot_' || t)::regclass);
@@ -207,4 +277,4 @@ DROP DATABASE mot_types_libc;
 DROP DATABASE mot_types_icu;
 SET client_min_messages = error;
 DROP SCHEMA checks CASCADE;
-DROP EXTENSION citext;
+DROP EXTENSION citext, hstore, ltree, cube, seg, isn;

@@ -20,6 +20,12 @@ pub enum EngineError {
     /// A library orders texts otherwise than when the index's keys were entered.
     #[error("index {index} has keys in an order of texts that this process does not have")]
     CollationChanged { index: u32 },
+    /// A value of a row type has a column that an index's keys lack.
+    #[error("a value of row type {row_type} has a column that an index does not know")]
+    RowTypeChanged { row_type: u32 },
+    /// A value that its type's operator class gives no place in an order.
+    #[error("a key value has no place in an order: {what}")]
+    NoOrder { what: &'static str },
     /// A row is too long.
     #[error("a row of {bytes} bytes exceeds the maximum of {max} bytes")]
     RowTooLong { bytes: usize, max: usize },

@@ -283,6 +283,42 @@ pub fn missing_value_too_long(column: &str, table: &str, bytes: usize, max: usiz
     )
 }
 
+/// Raises 42804: a value of a row type cannot be compared with those of a key column.
+pub fn dissimilar_columns([own, theirs]: &[String; 2], number: usize) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_DATATYPE_MISMATCH,
+        format!(
+            "cannot compare dissimilar column types {own} and {theirs} at record column {number}"
+        ),
+        "",
+        "Cast the value to the row type of the column that it is compared with."
+    )
+}
+
+/// Raises 42804: a value of a row type has more or fewer columns than those of a key column.
+pub fn other_number_of_columns() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_DATATYPE_MISMATCH,
+        "cannot compare record types with different numbers of columns",
+        "",
+        "Cast the value to the row type of the column that it is compared with."
+    )
+}
+
+/// Raises 42P22: a value of a row type has a text under another collation than those of a key
+/// column.
+pub fn no_common_collation(number: usize) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_INDETERMINATE_COLLATION,
+        "could not determine which collation to use for string comparison",
+        format!("The values have different collations at record column {number}."),
+        "Cast the value to the row type of the column that it is compared with."
+    )
+}
+
 /// Raises 55000: the catalog knows the index, the engine does not.
 pub fn no_index_storage(name: &str) -> ! {
     raise_report!(

@@ -7,13 +7,18 @@
 //! memory context; index bounds from constants and parameters rarely are.
 mod answer;
 mod column;
+mod enum_order;
 mod folding;
+mod foreign_types;
+mod row_types;
 mod text_order;
+mod unknown;
 
 pub use answer::Answer;
 pub use column::{IndexColumn, is_polymorphic};
 pub use text_order::{TextOrder, text_order, use_locale};
 
+use foreign_types::{ForeignType, foreign_type, is_core};
 use mot_engine::key::{KeyKind, KeyValue};
 use pgrx::pg_sys;
 
@@ -50,8 +55,13 @@ pub fn kind(input_type: pg_sys::Oid) -> Option<KeyKind> {
         pg_sys::TIDOID => KeyKind::Tid,
         pg_sys::OIDVECTOROID => KeyKind::OidVector,
         pg_sys::JSONBOID => KeyKind::Jsonb,
-        other if folding::folds(other) && folding::folding().is_some() => KeyKind::Text,
-        _ => return None,
+        pg_sys::TSVECTOROID => KeyKind::TsVector,
+        pg_sys::TSQUERYOID => KeyKind::TsQuery,
+        other => match foreign_type(other)? {
+            ForeignType::Folded if folding::folding().is_some() => KeyKind::Text,
+            ForeignType::Kind(kind) => kind,
+            _ => return None,
+        },
     })
 }
 
@@ -96,7 +106,13 @@ pub unsafe fn value<'a>(kind: KeyKind, datum: pg_sys::Datum, is_null: bool) -> K
     // SAFETY: the datum points to a value of the kind's type, by contract.
     unsafe {
         match kind.width() {
-            -1 => KeyValue::Bytes(varlena_payload(datum.cast_mut_ptr())),
+            -1 => {
+                let bytes = varlena_payload(datum.cast_mut_ptr());
+                KeyValue::Bytes(match kind {
+                    KeyKind::Record(record) => row_types::own_form(record, datum, bytes),
+                    _ => bytes,
+                })
+            }
             width => KeyValue::Bytes(std::slice::from_raw_parts(
                 datum.cast_mut_ptr::<u8>(),
                 width as usize,
@@ -141,10 +157,13 @@ const fn is_integer(kind: KeyKind) -> bool {
 
 /// Whether values of a type can stand for values of a key column's type where btree's family compares the two: [`converted`] says how.
 ///
-/// Not those where an order of the column's values is not the order that the operator sees: as one of time with zone, two values of `timestamp` may be one and
+/// Only of core's own types: what another's operators take them for, nobody knows. Not those where an order of the column's values is not the order that the operator sees: as one of time with zone, two values of `timestamp` may be one and
 /// the same, or the later one earlier, and so may two dates. [`lies_near`] is for these.
 pub fn converts(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
     use KeyKind::{Date, Float4, Float8, Timestamp, TimestampTz};
+    if !(is_core(column) && is_core(argument)) {
+        return false;
+    }
     match (kind(column), kind(argument)) {
         (Some(column), Some(argument)) if is_integer(column) => is_integer(argument),
         (Some(column), Some(argument)) => matches!(
@@ -164,7 +183,9 @@ pub fn converts(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
 /// A time without zone is compared as the instant that it is in the session's time zone, and that lies no more than the zone's offset from it.
 pub fn lies_near(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
     match (kind(column), kind(argument)) {
-        (Some(column), Some(argument)) => kind_lies_near(column, argument),
+        (Some(of), Some(value)) if is_core(column) && is_core(argument) => {
+            kind_lies_near(of, value)
+        }
         _ => false,
     }
 }
@@ -301,7 +322,8 @@ const BYTE_FAMILIES: [pg_sys::Oid; 2] = [
     pg_sys::BPCHAR_PATTERN_BTREE_FAM_OID,
 ];
 
-/// Whether an operator family compares texts by their bytes, whatever the collation.
-pub fn compares_bytes(family: pg_sys::Oid) -> bool {
-    BYTE_FAMILIES.contains(&family)
+/// Whether an operator family compares texts of a type by their bytes, or by those of their lower
+/// case, whatever the collation. May raise.
+pub fn compares_bytes(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
+    BYTE_FAMILIES.contains(&family) || foreign_types::compares_folded_bytes(family, input)
 }

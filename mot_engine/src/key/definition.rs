@@ -7,11 +7,12 @@
 //! Form 1 is that of a foreign table's index, which its oid names. Form 2 also has the file by
 //! which an index of a table of the access method is found. Forms 3 and 4 are 1 and 2 with values
 //! of columns that older rows lack. Forms 5 and 6 are 1 and 2 of an index with computed keys. Forms
-//! 9 to 14 are 1 to 6 of an index with collations.
+//! 9 to 14 are 1 to 6 of an index with collations. Forms from 17 on are these with records.
 
 use super::collations;
 use super::kind::KeyKind;
 use super::missing::{self, MissingValue};
+use super::record::Record;
 use crate::collation::Collation;
 use crate::errors::EngineError;
 use crate::ids::FileKey;
@@ -32,7 +33,9 @@ const FORM_MISSING: u8 = 2;
 const FORM_COMPUTED: u8 = 4;
 /// What is added to it for collations.
 const FORM_COLLATIONS: u8 = 8;
-const FORM_LAST: u8 = FORM_FIRST + FORM_FILE + FORM_COMPUTED + FORM_COLLATIONS;
+/// What is added to it for key columns that are or hold records.
+const FORM_RECORDS: u8 = 16;
+const FORM_LAST: u8 = FORM_FIRST + FORM_FILE + FORM_COMPUTED + FORM_COLLATIONS + FORM_RECORDS;
 
 /// Bytes before the columns: form, flags, relation, column count, attribute count.
 const HEADER_BYTES: usize = 10;
@@ -90,6 +93,13 @@ pub struct KeyColumn {
 }
 
 impl KeyColumn {
+    /// Whether a collation orders texts of it, or in it.
+    #[inline]
+    pub fn has_collations(&self) -> bool {
+        let record = self.kind.record();
+        self.collation.is_some() || record.is_some_and(|record| record.has_collations())
+    }
+
     /// Whether keys lie in the order of the column's texts only as far as a first look goes: those
     /// that it calls equal lie side by side, by their bytes ([`Collation::is_exact`]).
     #[inline]
@@ -145,6 +155,7 @@ impl IndexDefinition {
     /// columns x { u16 attnum, u8 kind, u8 flags },
     /// attributes x { i16 len, u8 align, u8 by_value },
     /// with collations: u16 collations, collations x { u8 column, u8 provider, u8 length, locale },
+    /// with records: for each column whose kind has them, in order, its record (`record.rs`),
     /// with missing values: u16 values, values x { u16 attnum, u16 length, value }
     /// with computed keys: u32 number in rows' tails
     /// ```
@@ -167,6 +178,11 @@ impl IndexDefinition {
             }
             + if self.has_collations() {
                 FORM_COLLATIONS
+            } else {
+                0
+            }
+            + if self.records().next().is_some() {
+                FORM_RECORDS
             } else {
                 0
             };
@@ -196,6 +212,9 @@ impl IndexDefinition {
             out.extend_from_slice(&[attribute.align, u8::from(attribute.by_value)]);
         }
         collations::write(&self.columns, out);
+        for record in self.records() {
+            out.extend_from_slice(record.bytes());
+        }
         missing::write(&self.missing, out);
         out.extend(self.computed.iter().flat_map(|number| number.to_le_bytes()));
         Ok(())
@@ -209,11 +228,19 @@ impl IndexDefinition {
         let computed = self.computed.map_or(0, |number| size_of_val(&number));
         let missing = missing::bytes_len(&self.missing);
         let collations = collations::bytes_len(&self.columns);
-        HEADER_BYTES + file + columns + attributes + collations + missing + computed
+        let records: usize = self.records().map(|record| record.bytes().len()).sum();
+        HEADER_BYTES + file + columns + attributes + collations + records + missing + computed
+    }
+
+    /// The records of key columns, in order.
+    pub fn records(&self) -> impl Iterator<Item = Record> {
+        self.columns
+            .iter()
+            .filter_map(|column| column.kind.record())
     }
 
     /// Whether texts of a column lie otherwise than by their bytes.
-    pub fn has_collations(&self) -> bool {
+    fn has_collations(&self) -> bool {
         self.columns.iter().any(|column| column.collation.is_some())
     }
 
@@ -230,10 +257,17 @@ impl IndexDefinition {
     /// A number that two processes have in common whose libraries order this index's texts in the
     /// same way; 0 where no library does.
     pub fn collations_fingerprint(&self) -> u64 {
-        let collations = self.columns.iter().filter_map(|column| column.collation);
-        collations.fold(0, |sum, collation| {
-            u64::rotate_left(sum, 1) ^ collation.fingerprint()
-        })
+        let mut sum = 0;
+        let mut add = |collation: Collation| {
+            sum = u64::rotate_left(sum, 1) ^ collation.fingerprint();
+        };
+        for column in &self.columns {
+            column.collation.into_iter().for_each(&mut add);
+            if let Some(record) = column.kind.record() {
+                record.each_collation(&mut add);
+            }
+        }
+        sum
     }
 
     /// Decodes and checks a byte form that fills `bytes` exactly.
@@ -258,6 +292,7 @@ impl IndexDefinition {
             true => collations::read(rest)?,
             false => (Vec::new(), rest),
         };
+        let (columns, rest) = read_columns((header[0], column_bytes), collations, rest)?;
         let mut missing = Vec::new();
         let mut computed = None;
         if has_missing(header[0]) {
@@ -268,34 +303,10 @@ impl IndexDefinition {
         } else if !rest.is_empty() {
             return Err(corrupt("definition has bytes after its end"));
         }
-        let mut columns = Vec::new();
         let mut layout = Vec::new();
-        columns
-            .try_reserve(column_count)
-            .map_err(|_| EngineError::OutOfProcessMemory)?;
         layout
             .try_reserve(attribute_count)
             .map_err(|_| EngineError::OutOfProcessMemory)?;
-        for entry in column_bytes.chunks_exact(COLUMN_BYTES) {
-            if entry[3] & !(COLUMN_DESCENDING | COLUMN_NULLS_FIRST | COLUMN_NULLABLE) != 0 {
-                return Err(corrupt("key column has unknown flags"));
-            }
-            columns.push(KeyColumn {
-                attnum: u16::from_le_bytes([entry[0], entry[1]]),
-                kind: KeyKind::from_number(entry[2])
-                    .ok_or_else(|| corrupt("key column has an unknown kind"))?,
-                descending: entry[3] & COLUMN_DESCENDING != 0,
-                nulls_first: entry[3] & COLUMN_NULLS_FIRST != 0,
-                nullable: entry[3] & COLUMN_NULLABLE != 0,
-                collation: None,
-            });
-        }
-        for (column, collation) in collations {
-            let column = columns.get_mut(column);
-            column
-                .ok_or_else(|| corrupt("a collation is of no key column"))?
-                .collation = Some(collation);
-        }
         for entry in attribute_bytes.chunks_exact(ATTRIBUTE_BYTES) {
             if entry[3] > 1 {
                 return Err(corrupt("attribute layout has unknown flags"));
@@ -370,7 +381,7 @@ impl IndexDefinition {
     fn validate_computed(&self) -> Result<(), EngineError> {
         let is_computed = |column: &KeyColumn| {
             let is_text = matches!(column.kind, KeyKind::Text | KeyKind::Bpchar);
-            column.attnum == 0 && column.nullable && (is_text || column.collation.is_none())
+            column.attnum == 0 && column.nullable && (is_text || !column.has_collations())
         };
         let is_alone = self.layout.is_empty() && self.missing.is_empty();
         if is_alone && self.columns.iter().all(is_computed) {
@@ -378,6 +389,52 @@ impl IndexDefinition {
         }
         Err(corrupt("a computed key is of attributes"))
     }
+}
+
+/// Decodes key columns, with their collations and the records that lie where `rest` begins. Gives
+/// what is behind those.
+fn read_columns<'a>(
+    (form, entries): (u8, &[u8]),
+    collations: Vec<(usize, Collation)>,
+    mut rest: &'a [u8],
+) -> Result<(Vec<KeyColumn>, &'a [u8]), EngineError> {
+    let mut columns = Vec::new();
+    columns
+        .try_reserve(entries.len() / COLUMN_BYTES)
+        .map_err(|_| EngineError::OutOfProcessMemory)?;
+    let unknown = || corrupt("key column has an unknown kind");
+    let mut record_count = 0;
+    for entry in entries.chunks_exact(COLUMN_BYTES) {
+        if entry[3] & !(COLUMN_DESCENDING | COLUMN_NULLS_FIRST | COLUMN_NULLABLE) != 0 {
+            return Err(corrupt("key column has unknown flags"));
+        }
+        let kind = if KeyKind::names_record(entry[2]) && has_records(form) {
+            let (record, behind) = Record::read(rest)?;
+            rest = behind;
+            record_count += 1;
+            KeyKind::of_record(entry[2], record)
+        } else {
+            KeyKind::from_number(entry[2])
+        };
+        columns.push(KeyColumn {
+            attnum: u16::from_le_bytes([entry[0], entry[1]]),
+            kind: kind.ok_or_else(unknown)?,
+            descending: entry[3] & COLUMN_DESCENDING != 0,
+            nulls_first: entry[3] & COLUMN_NULLS_FIRST != 0,
+            nullable: entry[3] & COLUMN_NULLABLE != 0,
+            collation: None,
+        });
+    }
+    if has_records(form) && record_count == 0 {
+        return Err(corrupt("a definition has no record"));
+    }
+    for (column, collation) in collations {
+        let column = columns.get_mut(column);
+        column
+            .ok_or_else(|| corrupt("a collation is of no key column"))?
+            .collation = Some(collation);
+    }
+    Ok((columns, rest))
 }
 
 /// Replaces `out` by the byte form of a definition without what names the index: indexes of the
@@ -414,6 +471,11 @@ fn has_computed(form: u8) -> bool {
 /// Whether the form with this number has collations; it is one of those there are.
 fn has_collations(form: u8) -> bool {
     (form - FORM_FIRST) & FORM_COLLATIONS != 0
+}
+
+/// Whether the form with this number has records; it is one of those there are.
+fn has_records(form: u8) -> bool {
+    (form - FORM_FIRST) & FORM_RECORDS != 0
 }
 
 /// Parts a byte form: header, file, and what follows.

@@ -9,9 +9,14 @@
 //! Contract: `encode_row` and `encode_value` give the same bytes for the same value. A key longer
 //! than `KEY_BYTES_MAX` is `KeyTooLong`; after any error the buffer's content is unspecified.
 
+mod compressed;
 mod containers;
+mod extensions;
 mod jsonb;
 mod kinds;
+mod records;
+mod text_search;
+mod vectors;
 
 pub(crate) use kinds::STRING_END;
 
@@ -88,9 +93,9 @@ pub fn encode_end(
         }
         _ => push_value(column, value, key)?,
     }
-    key.truncate(match column.collation {
-        Some(_) => COLLATED_KEY_BYTES_MAX,
-        None => KEY_BYTES_MAX,
+    key.truncate(match column.has_collations() {
+        true => COLLATED_KEY_BYTES_MAX,
+        false => KEY_BYTES_MAX,
     });
     Ok(())
 }
@@ -236,14 +241,19 @@ pub fn encode_row_if_any(
     none_if_too_long(encoded, key)
 }
 
-/// No key, where encoding it has found that it is too long, or not known.
+/// No key, where encoding it has found that there is none: it is too long, or not known.
 #[inline]
 pub(crate) fn none_if_too_long(
     encoded: Result<HasNull, EngineError>,
     key: &mut KeyBuffer,
 ) -> Result<HasNull, EngineError> {
     match encoded {
-        Err(EngineError::KeyTooLong { .. } | EngineError::KeyNotComputed) => {
+        Err(
+            EngineError::KeyTooLong { .. }
+            | EngineError::KeyNotComputed
+            | EngineError::NoOrder { .. }
+            | EngineError::RowTypeChanged { .. },
+        ) => {
             key.clear();
             Ok(HasNull(false))
         }

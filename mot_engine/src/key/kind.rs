@@ -2,15 +2,21 @@
 //!
 //! Contract: a kind's number is stored in definitions. None ever means another kind.
 
+use super::record::Record;
+use crate::errors::EngineError;
+
 /// How many kinds hold no others.
-const SCALAR_COUNT: usize = 30;
+const SCALAR_COUNT: usize = 39;
+
+/// The number of a record. Its columns are said elsewhere.
+const RECORD: u8 = 63;
 
 /// The number of a kind that holds others is one of these and the number of those.
 const RANGES: u8 = 64;
 const ARRAYS: u8 = 128;
 const MULTIRANGES: u8 = 192;
 
-const _: () = assert!(SCALAR_COUNT < RANGES as usize);
+const _: () = assert!(SCALAR_COUNT < RECORD as usize && RECORD < RANGES);
 
 /// A type's order.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -75,16 +81,36 @@ pub enum KeyKind {
     OidVector,
     /// jsonb: by the tree's types, numbers of elements and values.
     Jsonb,
+    /// tsvector: by length, number of lexemes, and lexemes.
+    TsVector,
+    /// tsquery: by number of nodes, length, and nodes.
+    TsQuery,
+    /// hstore: by the texts of all keys and values, and where they are cut.
+    Hstore,
+    /// ltree: by labels.
+    Ltree,
+    /// cube: by dimensions, smaller and larger ends. Not the order of the type, which has none.
+    Cube,
+    /// seg: by lower and upper end, their marks and digits.
+    Seg,
+    /// vector: by the numbers, then by how many there are.
+    Vector,
+    /// halfvec: as a vector.
+    HalfVector,
+    /// sparsevec: as a vector.
+    SparseVector,
     /// A range: an empty one first, then by the lower bounds, then by the upper ones.
     Range(ElementKind),
     /// An array: by the elements, then by their number, the dimensions and the lower bounds.
     Array(ElementKind),
     /// A multirange: by the ranges, then by their number.
     Multirange(ElementKind),
+    /// A value of a row type: by its columns.
+    Record(Record),
 }
 
 /// The kinds that hold no others, each at its number less one. What is stored hangs on the order:
-/// only add, up to [`RANGES`].
+/// only add, up to [`RECORD`].
 const SCALARS: [KeyKind; SCALAR_COUNT] = [
     KeyKind::Bool,
     KeyKind::Int2,
@@ -116,14 +142,23 @@ const SCALARS: [KeyKind; SCALAR_COUNT] = [
     KeyKind::Tid,
     KeyKind::OidVector,
     KeyKind::Jsonb,
+    KeyKind::TsVector,
+    KeyKind::TsQuery,
+    KeyKind::Hstore,
+    KeyKind::Ltree,
+    KeyKind::Cube,
+    KeyKind::Seg,
+    KeyKind::Vector,
+    KeyKind::HalfVector,
+    KeyKind::SparseVector,
 ];
 
-/// Every kind there is.
+/// Every kind there is without records.
 const KINDS: [KeyKind; 4 * SCALAR_COUNT] = {
     let mut kinds = [KeyKind::Bool; 4 * SCALAR_COUNT];
     let mut at = 0;
     while at < SCALAR_COUNT {
-        let element = ElementKind(at as u8 + 1);
+        let element = ElementKind(Held::Scalar(at as u8 + 1));
         kinds[at] = SCALARS[at];
         kinds[SCALAR_COUNT + at] = KeyKind::Range(element);
         kinds[2 * SCALAR_COUNT + at] = KeyKind::Array(element);
@@ -135,24 +170,44 @@ const KINDS: [KeyKind; 4 * SCALAR_COUNT] = {
 
 /// The kind of what an array, a range or a multirange holds. It is none of these itself.
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
-pub struct ElementKind(u8);
+pub struct ElementKind(Held);
+
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+enum Held {
+    /// Its number.
+    Scalar(u8),
+    Record(Record),
+}
 
 impl ElementKind {
-    /// Of a kind that holds no others.
+    /// Of a kind that is no array, range or multirange.
     pub fn of(kind: KeyKind) -> Option<ElementKind> {
+        if let KeyKind::Record(record) = kind {
+            return Some(ElementKind(Held::Record(record)));
+        }
         let place = SCALARS.iter().position(|scalar| *scalar == kind)?;
-        Some(ElementKind(place as u8 + 1))
+        Some(ElementKind(Held::Scalar(place as u8 + 1)))
     }
 
     fn from_number(number: u8) -> Option<ElementKind> {
         (1..=SCALAR_COUNT as u8)
             .contains(&number)
-            .then_some(ElementKind(number))
+            .then_some(ElementKind(Held::Scalar(number)))
+    }
+
+    const fn number(self) -> u8 {
+        match self.0 {
+            Held::Scalar(number) => number,
+            Held::Record(_) => RECORD,
+        }
     }
 
     /// The kind itself.
     pub const fn kind(self) -> KeyKind {
-        SCALARS[self.0 as usize - 1]
+        match self.0 {
+            Held::Scalar(number) => SCALARS[number as usize - 1],
+            Held::Record(record) => KeyKind::Record(record),
+        }
     }
 
     /// Alignment of its values in bytes: pg_type's typalign.
@@ -168,7 +223,9 @@ impl ElementKind {
             | KeyKind::TimeTz
             | KeyKind::Interval
             | KeyKind::Money
-            | KeyKind::Unsigned8 => 8,
+            | KeyKind::Unsigned8
+            | KeyKind::Cube
+            | KeyKind::Record(_) => 8,
             _ => 4,
         }
     }
@@ -181,29 +238,74 @@ impl std::fmt::Debug for ElementKind {
 }
 
 impl KeyKind {
-    /// The kind with this stored number.
+    /// The kind with this stored number; none of one that has records.
     pub fn from_number(number: u8) -> Option<KeyKind> {
         let element = ElementKind::from_number(number % RANGES)?;
-        Some(match number - number % RANGES {
+        Some(KeyKind::holding(number, element))
+    }
+
+    /// The kind with this stored number, which has this record; none of one that has none.
+    pub(super) fn of_record(number: u8, record: Record) -> Option<KeyKind> {
+        let element = ElementKind(Held::Record(record));
+        KeyKind::names_record(number).then(|| KeyKind::holding(number, element))
+    }
+
+    /// Whether a stored number is of a kind that has records.
+    pub(super) const fn names_record(number: u8) -> bool {
+        number % RANGES == RECORD
+    }
+
+    const fn holding(number: u8, element: ElementKind) -> KeyKind {
+        match number - number % RANGES {
             RANGES => KeyKind::Range(element),
             ARRAYS => KeyKind::Array(element),
             MULTIRANGES => KeyKind::Multirange(element),
             _ => element.kind(),
-        })
+        }
+    }
+
+    /// The record that the values are or hold.
+    pub fn record(self) -> Option<Record> {
+        match self {
+            KeyKind::Record(record) => Some(record),
+            KeyKind::Range(held) | KeyKind::Array(held) | KeyKind::Multirange(held) => {
+                held.kind().record()
+            }
+            _ => None,
+        }
+    }
+
+    /// The same with another record in its place.
+    fn with_record(self, record: Record) -> KeyKind {
+        KeyKind::of_record(self.number(), record).unwrap_or(self)
+    }
+
+    /// The same of records whose texts lie by their bytes.
+    ///
+    /// # Errors
+    /// `OutOfProcessMemory`.
+    pub fn without_collations(self) -> Result<KeyKind, EngineError> {
+        match self.record() {
+            Some(record) => Ok(self.with_record(record.without_collations()?)),
+            None => Ok(self),
+        }
     }
 
     /// The number that is stored.
     pub fn number(self) -> u8 {
         match self {
-            KeyKind::Range(element) => RANGES + element.0,
-            KeyKind::Array(element) => ARRAYS + element.0,
-            KeyKind::Multirange(element) => MULTIRANGES + element.0,
-            scalar => {
-                ElementKind::of(scalar)
-                    .expect("every such kind is listed")
-                    .0
-            }
+            KeyKind::Range(element) => RANGES + element.number(),
+            KeyKind::Array(element) => ARRAYS + element.number(),
+            KeyKind::Multirange(element) => MULTIRANGES + element.number(),
+            scalar => ElementKind::of(scalar)
+                .expect("every such kind is listed")
+                .number(),
         }
+    }
+
+    /// Whether keys lie in the order of the type's own class, but for that of texts.
+    pub fn is_ordered(self) -> bool {
+        !matches!(self, KeyKind::Enum | KeyKind::Cube)
     }
 
     /// Whether the values are texts.
@@ -211,7 +313,8 @@ impl KeyKind {
         matches!(self, KeyKind::Text | KeyKind::Bpchar | KeyKind::Name)
     }
 
-    /// Whether a collation says in which order the values lie: texts, and what holds them.
+    /// Whether a collation says in which order the values lie: texts, and what holds them. Records
+    /// have collations of their own.
     pub fn has_texts(self) -> bool {
         match self {
             KeyKind::Range(held) | KeyKind::Array(held) | KeyKind::Multirange(held) => {
@@ -222,7 +325,7 @@ impl KeyKind {
         }
     }
 
-    /// Every kind there is.
+    /// Every kind there is without records.
     pub fn all() -> &'static [KeyKind] {
         &KINDS
     }
@@ -242,7 +345,7 @@ impl KeyKind {
             | KeyKind::Unsigned8
             | KeyKind::Macaddr8 => 8,
             KeyKind::Macaddr | KeyKind::Tid => 6,
-            KeyKind::TimeTz => 12,
+            KeyKind::TimeTz | KeyKind::Seg => 12,
             KeyKind::Interval | KeyKind::Uuid => 16,
             KeyKind::Name => 64,
             KeyKind::Numeric
@@ -253,9 +356,18 @@ impl KeyKind {
             | KeyKind::VarBit
             | KeyKind::OidVector
             | KeyKind::Jsonb
+            | KeyKind::TsVector
+            | KeyKind::TsQuery
+            | KeyKind::Hstore
+            | KeyKind::Ltree
+            | KeyKind::Cube
+            | KeyKind::Vector
+            | KeyKind::HalfVector
+            | KeyKind::SparseVector
             | KeyKind::Range(_)
             | KeyKind::Array(_)
-            | KeyKind::Multirange(_) => -1,
+            | KeyKind::Multirange(_)
+            | KeyKind::Record(_) => -1,
         }
     }
 }

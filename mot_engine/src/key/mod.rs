@@ -23,6 +23,7 @@ mod list;
 mod missing;
 mod numeric;
 mod prefix;
+mod record;
 mod rough;
 
 #[cfg(test)]
@@ -47,5 +48,6 @@ pub use kind::{ElementKind, KeyKind};
 pub use list::KeyList;
 pub use missing::{MISSING_BYTES_MAX, MissingValue};
 pub use prefix::{prefix_number, prefix_numbers};
+pub use record::{Field, RECORD_DEPTH_MAX, Record};
 
 pub use crate::limits::{COLLATED_KEY_BYTES_MAX, KEY_BYTES_MAX};

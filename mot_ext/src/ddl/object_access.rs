@@ -44,6 +44,9 @@ unsafe extern "C-unwind" fn object_access(
         if class == pg_sys::RelationRelationId && changes(access, sub_object) {
             of_earlier_build(object);
         }
+        if class == pg_sys::RelationRelationId && changes_columns(access, sub_object) {
+            column_altered(object);
+        }
         if access == pg_sys::ObjectAccessType::OAT_DROP && sub_object == 0 {
             let flags = match argument.cast::<pg_sys::ObjectAccessDrop>() {
                 argument if argument.is_null() => 0,
@@ -68,6 +71,20 @@ fn changes(access: pg_sys::ObjectAccessType::Type, sub_object: c_int) -> bool {
         pg_sys::ObjectAccessType::OAT_POST_CREATE => sub_object != 0,
         _ => false,
     }
+}
+
+/// Whether a relation gets or loses a column.
+fn changes_columns(access: pg_sys::ObjectAccessType::Type, sub_object: c_int) -> bool {
+    sub_object != 0
+        && matches!(
+            access,
+            pg_sys::ObjectAccessType::OAT_DROP | pg_sys::ObjectAccessType::OAT_POST_CREATE
+        )
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn column_altered(relation: pg_sys::Oid) {
+    tables::column_altered(relation);
 }
 
 /// Raises for a table of an earlier build, by whatever way a change reaches it.

@@ -118,6 +118,7 @@ fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
             | T_AlterTableMoveAllStmt
             | T_RenameStmt
             | T_DropStmt
+            | T_DropOwnedStmt
             | T_CommentStmt
             | T_SecLabelStmt
             | T_CreatePublicationStmt

@@ -42,6 +42,20 @@ pub fn raise(error: EngineError) -> ! {
             "Keys in indexes on expressions, and in partial ones, are kept behind their row.",
             "Run mot.check on the tables of this database, and REINDEX the index."
         ),
+        EngineError::NoOrder { .. } => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_FEATURE_NOT_SUPPORTED,
+            message,
+            "The type's own comparison calls it equal to values that differ from each other.",
+            "Leave such values out of the index by its WHERE, or out of the column."
+        ),
+        EngineError::RowTypeChanged { .. } => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            message,
+            "The row type was altered while the index was made.",
+            "REINDEX the indexes of the table whose keys are of the row type."
+        ),
         EngineError::CollationChanged { .. } => raise_report!(
             PgLogLevel::ERROR,
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -1,15 +1,15 @@
 //! A key column of an index, as the catalog has it.
+use super::enum_order::enum_oids;
 use super::folding::{folding, folds};
+use super::foreign_types::{compares_alike, is_core};
+use super::row_types::{RowType, row_type};
 use super::text_order::{TextOrder, text_order};
 use super::{compares_bytes, kind};
+use crate::errors::or_raise;
 use crate::pg::nodes;
 use mot_engine::collation::Collation;
 use mot_engine::key::{ElementKind, KeyColumn, KeyKind};
-use pgrx::extension_sql;
 use pgrx::pg_sys;
-
-/// A column of `pg_opfamily`.
-const OPFAMILY_OID: pg_sys::AttrNumber = 1;
 
 /// Columns of `pg_range`.
 const RANGE_COLLATION: pg_sys::AttrNumber = 4;
@@ -32,34 +32,57 @@ pub struct IndexColumn {
 #[derive(Clone, Copy)]
 struct Order {
     kind: KeyKind,
+    /// Their own type.
+    input: pg_sys::Oid,
     family: pg_sys::Oid,
     collation: pg_sys::Oid,
     /// Texts are compared in lower case.
     folds: bool,
+    /// Of records.
+    row_type: Option<RowType>,
 }
 
-/// Whether an operator class takes arrays, ranges or multiranges of whatever type: then the key's
-/// kind follows from the column's own type.
+/// Whether an operator class takes arrays, ranges, multiranges or records of whatever type: then
+/// the key's kind follows from the column's own type.
 pub fn is_polymorphic(input: pg_sys::Oid) -> bool {
     matches!(
         input,
-        pg_sys::ANYARRAYOID | pg_sys::ANYRANGEOID | pg_sys::ANYMULTIRANGEOID
+        pg_sys::ANYARRAYOID | pg_sys::ANYRANGEOID | pg_sys::ANYMULTIRANGEOID | pg_sys::RECORDOID
     )
 }
 
 impl Order {
-    /// Strings inside a jsonb lie in the database's own order, whatever the column's.
-    fn new(input: pg_sys::Oid, family: pg_sys::Oid, collation: pg_sys::Oid) -> Option<Order> {
-        let kind = kind(input)?;
+    /// Of values of an operator class's input type, which are of this type.
+    ///
+    /// Strings inside a jsonb lie in the database's own order, whatever the column's. Texts in a
+    /// record lie in that of its own columns.
+    fn new(column: IndexColumn) -> Option<Order> {
+        let IndexColumn { input, family, .. } = column;
+        let row_type = match input {
+            pg_sys::RECORDOID => Some(row_type(column.own_type)?),
+            _ => None,
+        };
+        let kind = match row_type {
+            Some(row_type) => KeyKind::Record(row_type.record),
+            None => kind(input)?,
+        };
         Some(Order {
             kind,
+            input,
             family,
             collation: match kind {
                 KeyKind::Jsonb => pg_sys::DEFAULT_COLLATION_OID,
-                _ => collation,
+                _ => column.collation,
             },
             folds: folds(input),
+            row_type,
         })
+    }
+
+    /// Whether keys lie in the order of their values, but for that of texts.
+    fn can_lie_so(self) -> bool {
+        let is_ordered = self.row_type.is_none_or(|row_type| row_type.is_ordered);
+        is_ordered && self.kind.is_ordered()
     }
 
     /// The collation of keys whose texts lie as `order` has them, or by their bytes.
@@ -72,7 +95,7 @@ impl Order {
 
     /// In whose order texts lie; those without any lie by their bytes. May raise.
     fn of_texts(self) -> TextOrder {
-        match self.kind.has_texts() && !compares_bytes(self.family) {
+        match self.kind.has_texts() && !compares_bytes(self.family, self.input) {
             true => text_order(self.collation),
             false => TextOrder::Bytes,
         }
@@ -104,8 +127,32 @@ impl IndexColumn {
             pg_sys::ANYARRAYOID => held().map(KeyKind::Array),
             pg_sys::ANYRANGEOID => held().map(KeyKind::Range),
             pg_sys::ANYMULTIRANGEOID => held().map(KeyKind::Multirange),
-            input => kind(input),
+            _ => Some(self.order()?.kind),
         }
+    }
+
+    /// As a column of a type is in an index with the type's own class. May raise.
+    pub(super) fn of_type(own_type: pg_sys::Oid, collation: pg_sys::Oid) -> IndexColumn {
+        // SAFETY: a catalog look-up; the entry lives as long as the process.
+        let entry = unsafe {
+            let wanted = pg_sys::TYPECACHE_BTREE_OPFAMILY as i32;
+            &*pg_sys::lookup_type_cache(own_type, wanted)
+        };
+        IndexColumn {
+            input: entry.btree_opintype,
+            family: entry.btree_opf,
+            collation,
+            own_type,
+        }
+    }
+
+    /// The kind of its keys in an index. A computed key has no collations inside. May raise.
+    pub fn kind_in(self, is_computed: bool) -> Option<KeyKind> {
+        let kind = self.kind()?;
+        Some(match is_computed {
+            true => or_raise(kind.without_collations()),
+            false => kind,
+        })
     }
 
     /// In whose order its texts are to lie in a new index; `None`: in that of their bytes. May raise.
@@ -134,8 +181,14 @@ impl IndexColumn {
 
     /// Whether keys of an index would have to have a collation, and cannot. May raise.
     pub fn lacks_collation(self, is_computed: bool) -> bool {
-        let folds = self.order().is_some_and(|order| order.folds);
-        (folds || !self.is_deterministic()) && self.collation(is_computed).is_none()
+        let Some(order) = self.order() else {
+            return false;
+        };
+        let lacks_inside = |row_type: RowType| {
+            row_type.lacks_collation || is_computed && row_type.needs_collations()
+        };
+        order.row_type.is_some_and(lacks_inside)
+            || (order.folds || !self.is_deterministic()) && self.collation(is_computed).is_none()
     }
 
     /// Whether its keys lie in the order of its operator class, whatever an index says of collations.
@@ -145,7 +198,10 @@ impl IndexColumn {
     /// two others.
     pub fn is_ordered(self) -> bool {
         self.order().is_some_and(|order| {
-            order.kind != KeyKind::Enum && order.of_texts() == TextOrder::Bytes
+            let has_collations = |row_type: RowType| row_type.record.has_collations();
+            order.can_lie_so()
+                && order.of_texts() == TextOrder::Bytes
+                && !order.row_type.is_some_and(has_collations)
         })
     }
 
@@ -157,7 +213,9 @@ impl IndexColumn {
         let Some(order) = self.order() else {
             return false;
         };
-        order.kind != KeyKind::Enum
+        let is_same = || order.row_type.is_none() || self.kind() == Some(column.kind);
+        order.can_lie_so()
+            && is_same()
             && match order.of_texts() {
                 TextOrder::Bytes => order.named(None) == column.collation,
                 TextOrder::Collated(collation) => order.named(Some(collation)) == column.collation,
@@ -193,9 +251,11 @@ impl IndexColumn {
     /// Whether a value of an operator's argument type has the same encoding as the column's.
     pub fn is_alike(self, argument: pg_sys::Oid) -> bool {
         // A polymorphic operator takes the very type of the column.
-        argument == self.input
-            || kind(argument).is_some_and(|kind| self.kind() == Some(kind))
-                && folds(argument) == folds(self.input)
+        let is_alike = || match is_core(self.input) && is_core(argument) {
+            true => kind(argument).is_some_and(|kind| self.kind() == Some(kind)),
+            false => compares_alike(self.family, self.input, argument),
+        };
+        argument == self.input || is_alike()
     }
 
     /// What its values, or those that they hold, are compared by.
@@ -220,56 +280,10 @@ impl IndexColumn {
                 let element = unsafe { pg_sys::get_range_subtype(range) };
                 (element, Some(family), collation)
             }
-            input => {
-                return Order::new(input, self.family, self.collation);
-            }
+            _ => return Order::new(self),
         };
         held(element, family, collation)
     }
-}
-
-extension_sql!(
-    "
-CREATE FUNCTION mot.enum_oid_lt(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidlt';
-CREATE FUNCTION mot.enum_oid_le(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidle';
-CREATE FUNCTION mot.enum_oid_ge(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidge';
-CREATE FUNCTION mot.enum_oid_gt(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidgt';
-CREATE FUNCTION mot.enum_oid_cmp(anyenum, anyenum) RETURNS integer LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'btoidcmp';
-CREATE OPERATOR mot.~<~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_lt,
-  COMMUTATOR = OPERATOR(mot.~>~), NEGATOR = OPERATOR(mot.~>=~), RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
-CREATE OPERATOR mot.~<=~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_le,
-  COMMUTATOR = OPERATOR(mot.~>=~), NEGATOR = OPERATOR(mot.~>~), RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
-CREATE OPERATOR mot.~>=~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_ge,
-  COMMUTATOR = OPERATOR(mot.~<=~), NEGATOR = OPERATOR(mot.~<~), RESTRICT = scalargesel, JOIN = scalargejoinsel);
-CREATE OPERATOR mot.~>~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_gt,
-  COMMUTATOR = OPERATOR(mot.~<~), NEGATOR = OPERATOR(mot.~<=~), RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
-CREATE OPERATOR FAMILY mot.enum_oids USING btree;
-COMMENT ON OPERATOR FAMILY mot.enum_oids USING btree IS 'enums by the oids of their values: the order of keys of memory-optimized tables';
-ALTER OPERATOR FAMILY mot.enum_oids USING btree ADD
-  OPERATOR 1 mot.~<~ (anyenum, anyenum), OPERATOR 2 mot.~<=~ (anyenum, anyenum),
-  OPERATOR 3 pg_catalog.= (anyenum, anyenum),
-  OPERATOR 4 mot.~>=~ (anyenum, anyenum), OPERATOR 5 mot.~>~ (anyenum, anyenum),
-  FUNCTION 1 (anyenum, anyenum) mot.enum_oid_cmp (anyenum, anyenum),
-  FUNCTION 2 (anyenum, anyenum) pg_catalog.btoidsortsupport (internal);
-",
-    name = "enum_oids"
-);
-
-/// The family of the statements above; `None`: the extension is of an earlier build.
-fn enum_oids() -> Option<pg_sys::Oid> {
-    // SAFETY: catalog look-ups by names.
-    let found = unsafe {
-        let schema = pg_sys::get_namespace_oid(c"mot".as_ptr(), true);
-        pg_sys::GetSysCacheOid(
-            pg_sys::SysCacheIdentifier::OPFAMILYAMNAMENSP as i32,
-            OPFAMILY_OID,
-            pg_sys::Datum::from(pg_sys::BTREE_AM_OID),
-            pg_sys::Datum::from(c"enum_oids".as_ptr()),
-            pg_sys::Datum::from(schema),
-            pg_sys::Datum::from(0),
-        )
-    };
-    (found != pg_sys::InvalidOid).then_some(found)
 }
 
 /// The order of values that others hold: by their type's own family unless one is given.
@@ -286,20 +300,22 @@ fn held(
         let wanted = pg_sys::TYPECACHE_BTREE_OPFAMILY as i32;
         &*pg_sys::lookup_type_cache(element, wanted)
     };
-    let kind = kind(entry.btree_opintype)?;
-    // A user's type may borrow the class of another one, and lie otherwise.
-    let lies_alike = entry.typlen == kind.width()
-        && alignment(entry.typalign as u8) == Some(ElementKind::of(kind)?.align());
     let family = family.unwrap_or(entry.btree_opf);
-    let is_own = family == entry.btree_opf || compares_bytes(family);
-    match lies_alike && is_own {
-        true => Order::new(entry.btree_opintype, family, collation),
-        false => None,
-    }
+    let order = Order::new(IndexColumn {
+        input: entry.btree_opintype,
+        family,
+        collation,
+        own_type: element,
+    })?;
+    // A user's type may borrow the class of another one, and lie otherwise.
+    let lies_alike = entry.typlen == order.kind.width()
+        && alignment(entry.typalign as u8) == Some(ElementKind::of(order.kind)?.align());
+    let is_own = family == entry.btree_opf || compares_bytes(family, order.input);
+    (lies_alike && is_own).then_some(order)
 }
 
 /// Bytes of an alignment of `pg_type`.
-fn alignment(typalign: u8) -> Option<u8> {
+pub(super) fn alignment(typalign: u8) -> Option<u8> {
     match typalign {
         pg_sys::TYPALIGN_CHAR => Some(1),
         pg_sys::TYPALIGN_SHORT => Some(2),

@@ -43,9 +43,19 @@ pub fn name(name: &pg_sys::NameData) -> String {
 
 /// The attributes of an open relation.
 pub unsafe fn attributes<'a>(relation: pg_sys::Relation) -> &'a [pg_sys::FormData_pg_attribute] {
-    // SAFETY: an open relation has a tuple descriptor with natts attributes at its end.
+    // SAFETY: an open relation has a tuple descriptor.
+    unsafe { attributes_of((*relation).rd_att) }
+}
+
+/// The attributes of a tuple descriptor, dropped ones too.
+///
+/// # Safety
+/// A descriptor that lives as long as what is given.
+pub unsafe fn attributes_of<'a>(
+    descriptor: pg_sys::TupleDesc,
+) -> &'a [pg_sys::FormData_pg_attribute] {
+    // SAFETY: a descriptor has natts attributes at its end.
     unsafe {
-        let descriptor = (*relation).rd_att;
         std::slice::from_raw_parts(
             version::attributes(descriptor),
             (*descriptor).natts as usize,

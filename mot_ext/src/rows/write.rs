@@ -130,11 +130,15 @@ impl Target {
         }
     }
 
-    /// Makes an attempt of the engine's. It is made again where a key is too long, or was not
-    /// computed, for an index that is found dead, or that may have been dropped since.
+    /// Makes an attempt of the engine's. It is made again where there is no key for an index that is found dead, or that may have been dropped since.
     pub fn attempt<T>(&self, mut make: impl FnMut() -> Result<T, EngineError>) -> T {
         match make() {
-            Err(EngineError::KeyTooLong { .. } | EngineError::KeyNotComputed) => {
+            Err(
+                EngineError::KeyTooLong { .. }
+                | EngineError::KeyNotComputed
+                | EngineError::NoOrder { .. }
+                | EngineError::RowTypeChanged { .. },
+            ) => {
                 self.finds_dead();
                 or_raise(make())
             }

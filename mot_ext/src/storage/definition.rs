@@ -26,7 +26,7 @@ pub unsafe fn index_definition(
         for position in 0..form.indnkeyatts as usize {
             let attnum = form.indkey.values.as_slice(form.indnatts as usize)[position];
             let column = IndexColumn::of(index, position);
-            let Some(kind) = column.kind() else {
+            let Some(kind) = column.kind_in(is_computed) else {
                 unsupported(
                     format!("key type {} is not supported", u32::from(column.input)),
                     "Drop the index.",

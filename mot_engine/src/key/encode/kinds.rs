@@ -3,7 +3,11 @@
 //! What an ascending column has; NULL and descending order are the caller's.
 
 use super::containers::{self, Element};
+use super::extensions::{encode_cube, encode_hstore, encode_ltree, encode_seg};
 use super::jsonb::encode_jsonb;
+use super::records::encode_record;
+use super::text_search::{encode_tsquery, encode_tsvector};
+use super::vectors::{encode_halfvec, encode_sparsevec, encode_vector};
 use crate::collation::Collation;
 use crate::errors::EngineError;
 use crate::key::buffer::KeyBuffer;
@@ -52,7 +56,7 @@ pub(super) fn encode_datum(
 }
 
 /// Bits that order, as unsigned numbers, like PostgreSQL orders the floats.
-fn order_f32(bits: u32) -> u32 {
+pub(super) fn order_f32(bits: u32) -> u32 {
     let value = f32::from_bits(bits);
     if value.is_nan() {
         u32::MAX
@@ -65,7 +69,7 @@ fn order_f32(bits: u32) -> u32 {
     }
 }
 
-fn order_f64(bits: u64) -> u64 {
+pub(super) fn order_f64(bits: u64) -> u64 {
     let value = f64::from_bits(bits);
     if value.is_nan() {
         u64::MAX
@@ -132,11 +136,21 @@ pub(super) fn encode_bytes(
         KeyKind::Tid => encode_tid(exactly(bytes)?, key),
         KeyKind::OidVector => encode_oidvector(bytes, key),
         KeyKind::Jsonb => encode_jsonb(bytes, collation, key),
+        KeyKind::TsVector => encode_tsvector(bytes, key),
+        KeyKind::TsQuery => encode_tsquery(bytes, key),
+        KeyKind::Hstore => encode_hstore(bytes, key),
+        KeyKind::Ltree => encode_ltree(bytes, key),
+        KeyKind::Cube => encode_cube(bytes, key),
+        KeyKind::Seg => encode_seg(exactly(bytes)?, key),
+        KeyKind::Vector => encode_vector(bytes, key),
+        KeyKind::HalfVector => encode_halfvec(bytes, key),
+        KeyKind::SparseVector => encode_sparsevec(bytes, key),
         KeyKind::Range(kind) => containers::encode_range(Element { kind, collation }, bytes, key),
         KeyKind::Array(kind) => containers::encode_array(Element { kind, collation }, bytes, key),
         KeyKind::Multirange(kind) => {
             containers::encode_multirange(Element { kind, collation }, bytes, key)
         }
+        KeyKind::Record(record) => encode_record(record, bytes, key),
     }
 }
 

@@ -21,6 +21,17 @@ fn a_value(kind: KeyKind) -> Vec<u8> {
         KeyKind::OidVector => oidvector(&[5]),
         // An array without elements.
         KeyKind::Jsonb => vec![0, 0, 0, 0x40],
+        // Nothing: no lexemes, nodes, labels, dimensions, numbers.
+        KeyKind::TsVector
+        | KeyKind::TsQuery
+        | KeyKind::Ltree
+        | KeyKind::Cube
+        | KeyKind::Vector
+        | KeyKind::HalfVector => vec![0; 4],
+        KeyKind::SparseVector => vec![0; 12],
+        KeyKind::Hstore => vec![0, 0, 0, 0x80],
+        // Two digits at each end, no marks.
+        KeyKind::Seg => vec![0, 0, 0x80, 0x3F, 0, 0, 0, 0x40, 2, 2, 0, 0],
         KeyKind::Name => {
             let mut name = vec![0; 64];
             name[0] = b'n';

@@ -4,10 +4,14 @@ mod collated;
 mod computed;
 mod containers;
 mod decimal;
+mod extensions;
 mod jsonb;
 mod missing;
 mod order;
+mod records;
 mod rows;
+mod text_search;
+mod vectors;
 
 use super::*;
 

@@ -208,6 +208,29 @@ fn row_value() -> impl Strategy<Value = (KeyKind, Option<Vec<u8>>)> {
                 KeyKind::OidVector => oidvector(&[u32::from(bytes[0]), 7]),
                 // A lone true or false.
                 KeyKind::Jsonb => vec![1, 0, 0, 0x50, 0, 0, 0, 0x20 | bytes[0] & 0x10],
+                // A lexeme, a negation of a word, a pair, a label.
+                KeyKind::TsVector => {
+                    let entry = (2_u32 << 1).to_le_bytes();
+                    [&[1, 0, 0, 0][..], &entry, &bytes[..2]].concat()
+                }
+                KeyKind::TsQuery => {
+                    let not = [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+                    let word = [1, 0, 0, 0, bytes[0], 0, 0, 0, 1, 0, 0, 0];
+                    [&[2, 0, 0, 0][..], &not, &word, &bytes[..1]].concat()
+                }
+                KeyKind::Hstore => {
+                    let ends = [1, 0, 0, 0x80, 2, 0, 0, 0];
+                    [&[1, 0, 0, 0x80][..], &ends, &bytes[..2]].concat()
+                }
+                KeyKind::Ltree => [&[1, 0, 0, 0, 2, 0][..], &bytes[..2]].concat(),
+                // Of one dimension.
+                KeyKind::Cube => [&[1, 0, 0, 0x80][..], &[0; 7], &bytes[..1]].concat(),
+                KeyKind::Vector => [&[1, 0, 0, 0][..], &[0; 3], &bytes[..1]].concat(),
+                KeyKind::HalfVector => [&[1, 0, 0, 0, 0][..], &[bytes[0] & 0x7B]].concat(),
+                KeyKind::SparseVector => {
+                    [&[1, 0, 0, 0, 1, 0, 0, 0][..], &[0; 11], &[bytes[0] | 1]].concat()
+                }
+                KeyKind::Seg => [&[0; 8][..], &bytes[..2], b"<~"].concat(),
                 KeyKind::Text | KeyKind::Bpchar | KeyKind::Bytea => {
                     bytes.iter().copied().cycle().take(length).collect()
                 }
@@ -424,7 +447,7 @@ fn external_and_compressed_data_are_refused() {
 }
 
 /// The stored numbers of the kinds: lines are only added.
-const NUMBERS: [(u8, KeyKind); 30] = [
+const NUMBERS: [(u8, KeyKind); 39] = [
     (1, KeyKind::Bool),
     (2, KeyKind::Int2),
     (3, KeyKind::Int4),
@@ -455,6 +478,15 @@ const NUMBERS: [(u8, KeyKind); 30] = [
     (28, KeyKind::Tid),
     (29, KeyKind::OidVector),
     (30, KeyKind::Jsonb),
+    (31, KeyKind::TsVector),
+    (32, KeyKind::TsQuery),
+    (33, KeyKind::Hstore),
+    (34, KeyKind::Ltree),
+    (35, KeyKind::Cube),
+    (36, KeyKind::Seg),
+    (37, KeyKind::Vector),
+    (38, KeyKind::HalfVector),
+    (39, KeyKind::SparseVector),
 ];
 
 /// The stored numbers of the kinds and the byte form never change.

@@ -12,6 +12,7 @@
 //! | `index_locks` | the lock of a REINDEX that may change rows |
 //! | `tablespace` | ALTER INDEX ... SET TABLESPACE |
 //! | `deferrable` | ADD CONSTRAINT ... USING INDEX ... DEFERRABLE |
+//! | `row_types` | row types in keys that get or lose a column |
 //!
 //! How an index is shown as a btree is in `index_am/flips.rs`, ON CONFLICT in
 //! `plan_nodes/on_conflict.rs`, what the planner may believe of an index in
@@ -25,6 +26,7 @@ mod defaults;
 mod deferrable;
 mod index_locks;
 mod names_back;
+mod row_types;
 mod tablespace;
 mod whose_index;
 
@@ -64,6 +66,8 @@ pub struct After {
     drops: bool,
     /// A table becomes a heap table.
     becomes_heap: Option<BecomesHeap>,
+    /// A row type may have got or lost a column.
+    alters_row_types: bool,
     /// The nest level of settings that hold for this statement.
     settings: Option<c_int>,
     /// A table whose changes may be published from now on, and cannot be.
@@ -84,6 +88,7 @@ impl After {
             && self.moved.is_empty()
             && self.deferred.is_none()
             && !self.drops
+            && !self.alters_row_types
             && self.becomes_heap.is_none()
             && self.settings.is_none()
             && self.published.is_none()
@@ -106,11 +111,18 @@ impl After {
         // SAFETY: the indexes' tables are locked since before the statement, the table since it was
         // altered.
         unsafe {
-            if !self.moved.is_empty() || self.published.is_some() || self.deferred.is_some() {
+            if !self.moved.is_empty()
+                || self.published.is_some()
+                || self.deferred.is_some()
+                || self.alters_row_types
+            {
                 pg_sys::CommandCounterIncrement();
             }
             for index in self.moved {
                 tablespace::build_if_moved(index);
+            }
+            if self.alters_row_types {
+                row_types::build_changed();
             }
             if let Some(table) = self.deferred {
                 deferrable::build_changed(table);
@@ -176,7 +188,11 @@ pub unsafe fn before(statement: &mut Statement) -> Option<After> {
             T_CreateExtensionStmt | T_AlterExtensionStmt => {
                 after.settings = defaults::heap_for_script();
             }
-            T_DropStmt => after.drops = concurrently::drop_begins(node.cast()),
+            T_DropStmt => {
+                after.drops = concurrently::drop_begins(node.cast());
+                after.alters_row_types = may_drop_columns(node.cast());
+            }
+            T_DropOwnedStmt => after.alters_row_types = true,
             T_RefreshMatViewStmt => {
                 replace(statement, concurrently::refresh(node.cast(), &mut after));
             }
@@ -208,6 +224,10 @@ unsafe fn alter_table(
         }
         after.moved.extend(tablespace::index_of(node));
         let commands = nodes::items::<pg_sys::AlterTableCmd>((*node).cmds);
+        after.alters_row_types = commands.iter().any(|command| {
+            use pg_sys::AlterTableType::{AT_AddColumn, AT_DropColumn};
+            matches!((**command).subtype, AT_AddColumn | AT_DropColumn)
+        });
         if !commands
             .into_iter()
             .any(|command| btree_moments::concerns(command))
@@ -228,6 +248,18 @@ unsafe fn alter_table(
         btree_moments::alter_table(node, relid, after);
         statement.replace(node);
     }
+}
+
+/// Whether a statement may drop a column of a relation that stays: with CASCADE, for its type goes.
+unsafe fn may_drop_columns(node: *mut pg_sys::DropStmt) -> bool {
+    // SAFETY: a live node of this type (caller).
+    let node = unsafe { &*node };
+    node.behavior == pg_sys::DropBehavior::DROP_CASCADE && !node.concurrent
+}
+
+/// A relation gets or loses a column.
+pub fn column_altered(relation: pg_sys::Oid) {
+    row_types::altered(relation);
 }
 
 /// ALTER TABLE ... SET SCHEMA: a publication may mean all tables of the schema.

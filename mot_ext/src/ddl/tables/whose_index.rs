@@ -7,7 +7,7 @@
 //!
 //! What the engine cannot index is refused here, by the catalog's own description of the index. No
 //! statement, dump or library gets around it.
-use crate::errors::refuse::unsupported;
+use crate::errors::refuse::{self, unsupported};
 use crate::index_am::access_method::{self, Method};
 use crate::index_am::flips;
 use crate::keys::{self, IndexColumn};
@@ -15,6 +15,7 @@ use crate::pg::nodes;
 use crate::storage;
 use crate::storage::computed_keys::is_computed;
 use pgrx::pg_sys;
+use pgrx::pg_sys::errcodes::PgSqlErrorCode;
 
 /// The object access hook of a relation that was made: an index of a memory-optimized table becomes
 /// the engine's.
@@ -101,21 +102,36 @@ unsafe fn refuse_key(index: pg_sys::Relation, position: usize) {
     unsafe {
         let column = IndexColumn::of(index, position);
         if column.kind().is_none() {
-            unsupported(
+            let key_type = key_type(index, position);
+            refuse::raise(
+                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
                 format!(
                     "keys of type {} are not supported on memory-optimized tables",
-                    type_name(key_type(index, position))
+                    type_name(key_type)
                 ),
-                "Key columns can be of built-in scalar types, such as numbers, times and text, of enums, arrays and ranges of those.",
+                Some(format!(
+                    "Keys are byte strings. None is known that orders values of type {} as operator class {} does.",
+                    type_name(column.unknown_type().unwrap_or(key_type)),
+                    class_name(index, position)
+                )),
+                Some(KEY_TYPES.into()),
             );
         }
-        if !keys::compares_bytes(column.family) && column.family != own_family(column.input) {
-            unsupported(
+        if !keys::compares_bytes(column.family, column.input)
+            && column.family != own_family(column.input)
+        {
+            let key_type = key_type(index, position);
+            refuse::raise(
+                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
                 format!(
                     "operator classes for other orders of type {} are not supported on memory-optimized tables",
-                    type_name(key_type(index, position))
+                    type_name(key_type)
                 ),
-                "Use the type's own operator class.",
+                Some(format!(
+                    "Keys are byte strings in the order of the type's own operator class, and not of {}.",
+                    class_name(index, position)
+                )),
+                Some("Use the type's own operator class.".into()),
             );
         }
         if column.lacks_collation(is_computed(index)) {
@@ -124,6 +140,36 @@ unsafe fn refuse_key(index: pg_sys::Relation, position: usize) {
                 "Texts can be keys under nondeterministic collations without rules, in a UTF8 database.",
             );
         }
+    }
+}
+
+/// What is said where a type cannot be a key.
+const KEY_TYPES: &str = "Key columns can be of core's types, of citext, hstore, ltree, isn, cube, seg and vector, of types that core's functions compare, and of enums, arrays, ranges and row types of those.";
+
+/// The name of a key column's operator class.
+unsafe fn class_name(index: pg_sys::Relation, position: usize) -> String {
+    let unnamed = || "of the index".to_owned();
+    // SAFETY: an open index has a class for each key column (caller); the catalog's row is read
+    // while it is held.
+    unsafe {
+        let mut is_null = false;
+        let classes = pg_sys::SysCacheGetAttr(
+            pg_sys::SysCacheIdentifier::INDEXRELID as i32,
+            (*index).rd_indextuple,
+            pg_sys::Anum_pg_index_indclass as i16,
+            &raw mut is_null,
+        );
+        let classes = classes.cast_mut_ptr::<pg_sys::oidvector>();
+        let class = (*classes).values.as_slice(position + 1)[position];
+        let cache = pg_sys::SysCacheIdentifier::CLAOID as i32;
+        let row = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(class));
+        if row.is_null() {
+            return unnamed();
+        }
+        let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_opclass>(row);
+        let name = nodes::text(form.opcname.data.as_ptr());
+        pg_sys::ReleaseSysCache(row);
+        name
     }
 }
 

@@ -1,0 +1,170 @@
+//! Row types that get or lose a column while keys hold their values.
+//!
+//! Core lets ALTER TYPE add and drop attributes of a type that columns of tables have, and ALTER
+//! TABLE those of a table's row type. It writes no row. Values without the new column have NULL
+//! there. A dropped one counts no more. An index's definition has the columns (`keys/row_types.rs`).
+//! So indexes whose keys have such a type are built anew, in the same statement. Heap's indexes stay
+//! as they are, and may be wrong from then on.
+//!
+//! The object access hook says which relations have got or lost a column. Which keys hold values of
+//! their row types follows from the catalog's dependencies: columns, arrays, domains, ranges, other
+//! row types, and functions in expressions.
+use super::whose_index;
+use crate::index_am::access_method::indexes_of;
+use crate::keys::IndexColumn;
+use crate::pg::local::ProcessLocal;
+use crate::pg::version;
+use crate::storage;
+use crate::storage::computed_keys::is_computed;
+use pgrx::pg_sys;
+use std::cell::RefCell;
+use std::collections::HashSet;
+
+/// `DependRelationId`, `DependReferenceIndexId` and columns of `catalog/pg_depend.h`.
+const DEPENDENCIES: u32 = 2608;
+const BY_REFERENCE: u32 = 2674;
+const REFERENCED_CLASS: pg_sys::AttrNumber = 4;
+const REFERENCED_OBJECT: pg_sys::AttrNumber = 5;
+
+/// How a row of `pg_depend` begins: what depends on something.
+#[repr(C)]
+struct Dependent {
+    class: pg_sys::Oid,
+    object: pg_sys::Oid,
+}
+
+/// Relations that have got or lost a column since somebody looked.
+static ALTERED: ProcessLocal<RefCell<Vec<pg_sys::Oid>>> = ProcessLocal(RefCell::new(Vec::new()));
+
+/// A relation gets or loses a column, in whatever statement.
+pub fn altered(relation: pg_sys::Oid) {
+    let mut altered = ALTERED.0.borrow_mut();
+    if !altered.contains(&relation) {
+        altered.push(relation);
+    }
+}
+
+/// Builds the indexes anew whose keys hold values of row types that have changed. May raise where a
+/// new column has no encoding.
+///
+/// # Safety
+/// The statement has ended, and its changes are visible.
+pub unsafe fn build_changed() {
+    let altered = std::mem::take(&mut *ALTERED.0.borrow_mut());
+    for relation in altered {
+        // SAFETY: a catalog look-up; a relation that is gone has no row type.
+        let row_type = unsafe { pg_sys::get_rel_type_id(relation) };
+        if row_type == pg_sys::InvalidOid {
+            continue;
+        }
+        for index in indexes_of_values(row_type) {
+            // SAFETY: the index is there: the dependency names it.
+            unsafe { build_if_changed(index) };
+        }
+    }
+}
+
+/// Indexes of memory-optimized tables that may have values of a type in their keys.
+fn indexes_of_values(of: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    let mut seen = HashSet::new();
+    let mut left = vec![(pg_sys::TypeRelationId, of)];
+    let mut indexes = Vec::new();
+    while let Some(object) = left.pop() {
+        if !seen.insert(object) {
+            continue;
+        }
+        let (class, oid) = object;
+        if class != pg_sys::RelationRelationId {
+            left.extend(dependents(class, oid));
+        } else if storage::is_mot_index(oid) {
+            indexes.push(oid);
+        } else {
+            if storage::is_mot_table(oid) {
+                // SAFETY: the table is there: the dependency names it.
+                let all = unsafe { indexes_of(oid) };
+                left.extend(all.into_iter().map(|index| (class, index)));
+            }
+            // SAFETY: a catalog look-up.
+            let row_type = unsafe { pg_sys::get_rel_type_id(oid) };
+            if row_type != pg_sys::InvalidOid {
+                left.push((pg_sys::TypeRelationId, row_type));
+            }
+        }
+    }
+    indexes.sort_unstable_by_key(|oid: &pg_sys::Oid| oid.to_u32());
+    indexes
+}
+
+/// Types, functions and relations that depend on an object.
+fn dependents(class: pg_sys::Oid, object: pg_sys::Oid) -> Vec<(pg_sys::Oid, pg_sys::Oid)> {
+    let mut found = Vec::new();
+    // SAFETY: a look-up in the catalog by its index; what is opened here is closed here.
+    unsafe {
+        let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+        let catalog = pg_sys::table_open(DEPENDENCIES.into(), lock);
+        let mut keys =
+            [(REFERENCED_CLASS, class), (REFERENCED_OBJECT, object)].map(|(column, oid)| {
+                let mut key = pg_sys::ScanKeyData::default();
+                pg_sys::ScanKeyInit(
+                    &raw mut key,
+                    column,
+                    pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
+                    pg_sys::F_OIDEQ.into(),
+                    oid.into(),
+                );
+                key
+            });
+        let scan = pg_sys::systable_beginscan(
+            catalog,
+            BY_REFERENCE.into(),
+            true,
+            std::ptr::null_mut(),
+            keys.len() as i32,
+            keys.as_mut_ptr(),
+        );
+        loop {
+            let row = pg_sys::systable_getnext(scan);
+            if row.is_null() {
+                break;
+            }
+            let dependent = &*pg_sys::heap_tuple_get_struct::<Dependent>(row);
+            if matches!(
+                dependent.class,
+                pg_sys::TypeRelationId | pg_sys::ProcedureRelationId | pg_sys::RelationRelationId
+            ) {
+                found.push((dependent.class, dependent.object));
+            }
+        }
+        pg_sys::systable_endscan(scan);
+        pg_sys::table_close(catalog, lock);
+    }
+    found
+}
+
+/// Builds an index anew whose definition has another row type than the catalog.
+unsafe fn build_if_changed(index: pg_sys::Oid) {
+    // SAFETY: the index is there (caller). Its table is locked before it, as core's REINDEX does,
+    // and as one that may change rows does.
+    unsafe {
+        let table = pg_sys::IndexGetRelation(index, false);
+        pg_sys::LockRelationOid(table, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
+        let opened = pg_sys::index_open(index, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
+        let is_computed = is_computed(opened);
+        let definition = storage::definition_of(opened);
+        let is_changed = definition.is_some_and(|definition| {
+            let columns = definition.columns.iter().enumerate();
+            columns
+                .filter(|(_, column)| column.kind.record().is_some())
+                .any(|(at, column)| {
+                    IndexColumn::of(opened, at).kind_in(is_computed) != Some(column.kind)
+                })
+        });
+        if is_changed {
+            whose_index::refuse_unsupported(opened);
+        }
+        pg_sys::index_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
+        if is_changed {
+            version::rebuild_index(index);
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Row types as keys: their columns, as the catalog has them.
+//!
+//! A row type is looked at once, and again when a relation, a type, a function or a collation
+//! changes: scans ask.
+use super::column::IndexColumn;
+use crate::errors;
+use crate::pg::local::ProcessLocal;
+use crate::pg::nodes;
+use mot_engine::collation::Collation;
+use mot_engine::key::{AttributeLayout, Field, KeyColumn, KeyKind, KeyValue, Record};
+use pgrx::pg_guard;
+use pgrx::pg_sys;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+
+/// What keys of a row type are.
+#[derive(Clone, Copy)]
+pub struct RowType {
+    pub record: Record,
+    /// They lie in the order of core's comparison.
+    pub is_ordered: bool,
+    /// Their texts would have to have a collation, and cannot.
+    pub lacks_collation: bool,
+}
+
+impl RowType {
+    /// Whether keys without collations would hold equal values apart.
+    pub fn needs_collations(self) -> bool {
+        let mut needs = false;
+        self.record.each_collation(&mut |collation| {
+            needs |= collation.equates() || collation.folding().is_some();
+        });
+        needs
+    }
+}
+
+/// What was found of row types, by oid; `None`: keys of it have no encoding.
+static KNOWN: ProcessLocal<RefCell<Option<HashMap<u32, Option<RowType>>>>> =
+    ProcessLocal(RefCell::new(None));
+
+/// How often something of it was forgotten.
+static FORGOTTEN: ProcessLocal<Cell<u64>> = ProcessLocal(Cell::new(0));
+
+/// What keys of a row type, or a domain over one, are; `None`: they have no encoding. May raise.
+pub fn row_type(own_type: pg_sys::Oid) -> Option<RowType> {
+    // SAFETY: a catalog look-up.
+    let base = unsafe { pg_sys::getBaseType(own_type) };
+    let oid = base.to_u32();
+    if let Some(known) = KNOWN.0.borrow().as_ref().and_then(|known| known.get(&oid)) {
+        return *known;
+    }
+    if KNOWN.0.borrow().is_none() {
+        *KNOWN.0.borrow_mut() = Some(HashMap::new());
+        use pg_sys::SysCacheIdentifier::{COLLOID, PROCOID, TYPEOID};
+        let nothing = pg_sys::Datum::null();
+        // SAFETY: once in a process; the callbacks forget.
+        unsafe {
+            for cache in [COLLOID, PROCOID, TYPEOID] {
+                pg_sys::CacheRegisterSyscacheCallback(cache as i32, Some(on_change), nothing);
+            }
+            pg_sys::CacheRegisterRelcacheCallback(Some(on_relation), nothing);
+        }
+    }
+    let forgotten = FORGOTTEN.0.get();
+    let found = look_up(base);
+    if let Some(known) = KNOWN.0.borrow_mut().as_mut()
+        && FORGOTTEN.0.get() == forgotten
+    {
+        known.insert(oid, found);
+    }
+    found
+}
+
+/// A collation, a function or a type has changed.
+#[pg_guard]
+unsafe extern "C-unwind" fn on_change(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
+    forget();
+}
+
+/// A relation has changed.
+#[pg_guard]
+unsafe extern "C-unwind" fn on_relation(_argument: pg_sys::Datum, _relation: pg_sys::Oid) {
+    forget();
+}
+
+fn forget() {
+    FORGOTTEN.0.set(FORGOTTEN.0.get() + 1);
+    if let Ok(mut known) = KNOWN.0.try_borrow_mut()
+        && let Some(known) = known.as_mut()
+    {
+        known.clear();
+    }
+}
+
+fn look_up(row_type: pg_sys::Oid) -> Option<RowType> {
+    // SAFETY: a catalog look-up.
+    if unsafe { pg_sys::get_typtype(row_type) } as u8 != pg_sys::TYPTYPE_COMPOSITE {
+        return None;
+    }
+    let mut is_ordered = true;
+    let mut lacks_collation = false;
+    // SAFETY: a copy of the row type's description, in the current memory.
+    let fields = unsafe {
+        let description = pg_sys::lookup_rowtype_tupdesc_copy(row_type, -1);
+        let attributes = nodes::attributes_of(description).iter();
+        let fields: Option<Vec<_>> = attributes
+            .map(|attribute| {
+                let field = field(description, attribute)?;
+                is_ordered &= field.is_ordered;
+                lacks_collation |= field.lacks_collation;
+                Some(field.field)
+            })
+            .collect();
+        pg_sys::FreeTupleDesc(description);
+        fields?
+    };
+    Some(RowType {
+        record: Record::of(row_type.to_u32(), fields).ok()?,
+        is_ordered,
+        lacks_collation,
+    })
+}
+
+struct Found {
+    field: Field,
+    is_ordered: bool,
+    lacks_collation: bool,
+}
+
+/// A column of a row type; `None`: its values have no encoding.
+///
+/// # Safety
+/// A description, and a column of it.
+unsafe fn field(
+    description: pg_sys::TupleDesc,
+    attribute: &pg_sys::FormData_pg_attribute,
+) -> Option<Found> {
+    let layout = AttributeLayout {
+        len: attribute.attlen,
+        align: super::column::alignment(attribute.attalign as u8)?,
+        by_value: false,
+    };
+    if attribute.attisdropped {
+        return Some(Found {
+            field: Field {
+                kind: None,
+                layout,
+                collation: None,
+                missing: None,
+            },
+            is_ordered: true,
+            lacks_collation: false,
+        });
+    }
+    let column = IndexColumn::of_type(attribute.atttypid, attribute.attcollation);
+    let kind = column
+        .kind()
+        .filter(|kind| kind.width() == attribute.attlen)?;
+    // Texts that lie roughly are put in order by a scan, but no values that hold them.
+    let collation = match column.collation(false) {
+        Some(rough) if !rough.is_exact() => {
+            let folding = rough.folding();
+            folding.map(|folding| Collation::folded(folding, None))
+        }
+        exact => exact,
+    };
+    let is_ordered = column.is_ordered_as(&KeyColumn {
+        attnum: 1,
+        kind,
+        descending: false,
+        nulls_first: false,
+        nullable: true,
+        collation,
+    });
+    // SAFETY: the caller's description has the column, and owns the value.
+    let missing = unsafe { missing_value(description, attribute.attnum, kind)? };
+    Some(Found {
+        field: Field {
+            kind: Some(kind),
+            layout,
+            collation,
+            missing,
+        },
+        is_ordered,
+        lacks_collation: column.lacks_collation(false),
+    })
+}
+
+/// What a column of a table's row type is in rows from before it; the outer `None`: it is too long.
+unsafe fn missing_value(
+    description: pg_sys::TupleDesc,
+    attnum: i16,
+    kind: KeyKind,
+) -> Option<Option<Box<[u8]>>> {
+    // SAFETY: the caller's description has the column, and owns the value.
+    let value = unsafe {
+        let mut is_null = false;
+        let datum = pg_sys::getmissingattr(description, attnum.into(), &raw mut is_null);
+        super::value(kind, datum, is_null)
+    };
+    let bytes: Box<[u8]> = match value {
+        KeyValue::Null => return Some(None),
+        KeyValue::Fixed(datum) => datum.to_le_bytes()[..kind.width() as usize].into(),
+        KeyValue::Bytes(bytes) => bytes.into(),
+    };
+    (bytes.len() <= usize::from(u16::MAX)).then_some(Some(bytes))
+}
+
+/// Offsets in a value of a row type behind the varlena's header.
+const ROW_TYPE: std::ops::Range<usize> = 4..8;
+
+/// A value of a row type in the form of a key column's, which is of this one. May raise, as core's
+/// comparison does, where the two cannot be compared.
+///
+/// # Safety
+/// A datum of some row type, and what is behind its header.
+pub unsafe fn own_form<'a>(record: Record, datum: pg_sys::Datum, bytes: &'a [u8]) -> &'a [u8] {
+    let of = bytes.get(ROW_TYPE).and_then(|of| of.try_into().ok());
+    if of.map(u32::from_le_bytes) == Some(record.row_type()) {
+        return bytes;
+    }
+    // SAFETY: the caller's datum.
+    unsafe { converted(record, datum) }
+}
+
+/// A value of another row type with columns of the same types: a ROW() in a query.
+unsafe fn converted<'a>(record: Record, datum: pg_sys::Datum) -> &'a [u8] {
+    // SAFETY: the caller's datum, whose header says of which row type it is; both descriptions are
+    // copies. Arrays have a place for each column.
+    unsafe {
+        let header =
+            pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast::<pg_sys::HeapTupleHeaderData>();
+        let of = (*header).t_choice.t_datum;
+        let theirs = pg_sys::lookup_rowtype_tupdesc_copy(of.datum_typeid, of.datum_typmod);
+        let own_type = pg_sys::Oid::from(record.row_type());
+        let own = pg_sys::lookup_rowtype_tupdesc_copy(own_type, -1);
+        let mut tuple = pg_sys::HeapTupleData {
+            t_len: pgrx::varsize_any(header.cast()) as u32,
+            t_data: header,
+            ..Default::default()
+        };
+        let their_columns = nodes::attributes_of(theirs);
+        let own_columns = nodes::attributes_of(own);
+        let mut given = vec![pg_sys::Datum::null(); their_columns.len()];
+        let mut given_nulls = vec![true; their_columns.len()];
+        pg_sys::heap_deform_tuple(
+            &raw mut tuple,
+            theirs,
+            given.as_mut_ptr(),
+            given_nulls.as_mut_ptr(),
+        );
+        let mut values = vec![pg_sys::Datum::null(); own_columns.len()];
+        let mut nulls = vec![true; own_columns.len()];
+        let live = |columns: &[pg_sys::FormData_pg_attribute]| -> Vec<usize> {
+            let all = 0..columns.len();
+            all.filter(|at| !columns[*at].attisdropped).collect()
+        };
+        let (their_live, own_live) = (live(their_columns), live(own_columns));
+        for (number, (at, own_at)) in their_live.iter().zip(&own_live).enumerate() {
+            let (left, right) = (&own_columns[*own_at], &their_columns[*at]);
+            check_alike(number + 1, left, right);
+            values[*own_at] = given[*at];
+            nulls[*own_at] = given_nulls[*at];
+        }
+        if their_live.len() != own_live.len() {
+            errors::other_number_of_columns();
+        }
+        let formed = pg_sys::heap_form_tuple(own, values.as_mut_ptr(), nulls.as_mut_ptr());
+        let flat = pg_sys::HeapTupleHeaderGetDatum((*formed).t_data);
+        super::varlena_payload(flat.cast_mut_ptr())
+    }
+}
+
+/// Raises where a key column's row type has another column at a place than the value that it is
+/// compared with, as core's comparison would.
+fn check_alike(
+    number: usize,
+    own: &pg_sys::FormData_pg_attribute,
+    theirs: &pg_sys::FormData_pg_attribute,
+) {
+    if own.atttypid != theirs.atttypid {
+        let names = [own, theirs].map(|column| {
+            // SAFETY: a catalog look-up that returns a palloc'd string.
+            unsafe { nodes::text(pg_sys::format_type_be(column.atttypid)) }
+        });
+        errors::dissimilar_columns(&names, number);
+    }
+    if own.attcollation != theirs.attcollation {
+        errors::no_common_collation(number);
+    }
+}

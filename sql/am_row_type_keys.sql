@@ -1,0 +1,98 @@
+-- Keys of row types: what they are compared with, and row types that get or lose a column while keys hold their values.
+SET client_min_messages = warning;
+\pset format unaligned
+\pset tuples_only on
+\pset null NULL
+CREATE SCHEMA row_keys;
+SET search_path = row_keys;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET jit = off;
+CREATE TYPE pair AS (a int, b text COLLATE "C");
+CREATE DOMAIN noted AS pair;
+CREATE TYPE holder AS (p pair, n numeric);
+CREATE TABLE t (id int PRIMARY KEY, p pair UNIQUE, h holder, ps pair[], d noted) USING mot;
+CREATE INDEX t_h ON t (h DESC NULLS LAST, id);
+CREATE UNIQUE INDEX t_ps ON t (ps);
+CREATE UNIQUE INDEX t_some ON t (d) WHERE id > 3;
+CREATE INDEX t_made ON t ((ROW(id % 3, p)::text), (ROW(ROW(id % 2, 'x'), id)::holder));
+INSERT INTO t SELECT i, p, ROW(p, i / 2.0)::holder, ARRAY[NULL, p], p FROM generate_series(1, 9) i, LATERAL (SELECT ROW(i % 7, 'x' || i)::pair) s (p);
+-- A value of the type, or a ROW() of the same columns
+EXPLAIN (COSTS OFF) SELECT id FROM t WHERE p = ROW(3, 'x3'::text COLLATE "C");
+SELECT id FROM t WHERE p = ROW(3, 'x3')::pair;
+SELECT id FROM t WHERE p = ROW(3, 'x3'::text COLLATE "C");
+SELECT id FROM t WHERE p IN (ROW(3, 'x3'::text COLLATE "C"), ROW(4, 'x4'::text COLLATE "C"), ROW(4, NULL::text COLLATE "C"));
+SELECT id FROM t WHERE p > ROW(5, NULL)::pair ORDER BY p;
+SELECT id FROM t WHERE p BETWEEN ROW(1, 'x8')::pair AND ROW(2, 'x2')::pair ORDER BY p DESC;
+SELECT id FROM t WHERE h < ROW(ROW(3, 'x3'), 1.50)::holder ORDER BY h DESC NULLS LAST, id;
+SELECT id FROM t WHERE id > 3 AND d = ROW(4, 'x4')::noted;
+SELECT id FROM t WHERE ROW(ROW(id % 2, 'x'), id)::holder = ROW(ROW(0, 'x'), 6)::holder AND ROW(id % 3, p)::text ~ '^.0';
+PREPARE of_any (pair) AS SELECT id FROM t WHERE p = $1;
+EXECUTE of_any (ROW(3, 'x3')::pair);
+EXECUTE of_any (ROW(3, 'x3'::text COLLATE "C"));
+EXECUTE of_any (NULL);
+-- A value of another one
+SELECT id FROM t WHERE p = ROW(3, 'x3');
+SELECT id FROM t WHERE p = ROW(3, 'x3'::text);
+SELECT id FROM t WHERE p = ROW(3, 3);
+SELECT id FROM t WHERE p = ROW(3);
+-- The type gets a column: old values have NULL there
+ALTER TYPE pair ADD ATTRIBUTE c int;
+INSERT INTO t (id, p) VALUES (10, ROW(3, 'x3', NULL));
+INSERT INTO t VALUES (12, ROW(3, 'x3', 1), NULL, ARRAY[ROW(3, 'x3', 1), NULL]::pair[], ROW(4, 'x4', 1));
+INSERT INTO t (id, ps) VALUES (11, ARRAY[NULL, ROW(3, 'x3', NULL)]::pair[]);
+INSERT INTO t (id, d) VALUES (11, ROW(4, 'x4', NULL));
+SELECT id, p FROM t WHERE p >= ROW(3, 'x3', 1)::pair AND p <= ROW(3, 'x3', NULL)::pair ORDER BY p;
+-- and is rolled back
+BEGIN;
+ALTER TYPE pair ADD ATTRIBUTE e text;
+INSERT INTO t (id, p) VALUES (11, ROW(3, 'x3', 1, 'new'));
+ROLLBACK;
+INSERT INTO t (id, p) VALUES (11, ROW(3, 'x3', 1));
+SELECT rows, entries > 0 FROM mot.check('t');
+-- The type loses a column
+ALTER TYPE pair DROP ATTRIBUTE b;
+DELETE FROM t WHERE id > 6;
+ALTER TYPE pair DROP ATTRIBUTE b;
+INSERT INTO t (id, p) VALUES (10, ROW(3, NULL));
+SELECT id, p FROM t WHERE p = ROW(3, NULL::int);
+SELECT id, h FROM t ORDER BY h DESC NULLS LAST, id;
+SELECT rows, entries > 0 FROM mot.check('t');
+-- by a column's type that goes
+CREATE TYPE mood AS ENUM ('low', 'high');
+ALTER TYPE pair ADD ATTRIBUTE m mood;
+UPDATE t SET p = ROW((p).a, (p).c, 'low');
+INSERT INTO t (id, p) VALUES (10, ROW(3, NULL, 'high'));
+DROP TYPE mood CASCADE;
+DELETE FROM t WHERE id = 10;
+DROP TYPE mood CASCADE;
+INSERT INTO t (id, p) VALUES (10, ROW(3, NULL));
+SELECT rows, entries > 0 FROM mot.check('t');
+-- What has no encoding, inside a row type
+ALTER TYPE pair ADD ATTRIBUTE place point;
+CREATE TYPE placed AS (n int, place point);
+ALTER TABLE t ADD COLUMN l placed UNIQUE;
+-- A table's row type, with a column that its older rows lack
+CREATE TABLE item (n int);
+INSERT INTO item VALUES (1), (2);
+ALTER TABLE item ADD COLUMN word text COLLATE "C" DEFAULT 'none';
+CREATE TABLE u (i item PRIMARY KEY) USING mot;
+INSERT INTO u SELECT item FROM item;
+INSERT INTO u VALUES (ROW(1, 'none'));
+ALTER TABLE item ADD COLUMN more int;
+INSERT INTO u VALUES (ROW(1, 'none', NULL));
+INSERT INTO u VALUES (ROW(1, 'none', 4));
+SELECT i FROM u ORDER BY i;
+ALTER TABLE item DROP COLUMN n;
+DELETE FROM u WHERE (i).n = 2;
+ALTER TABLE item DROP COLUMN n;
+SELECT i FROM u WHERE i > ROW('none', 3)::item;
+CREATE TABLE child () INHERITS (item);
+CREATE TABLE v (c child[] PRIMARY KEY) USING mot;
+INSERT INTO v VALUES (ARRAY[ROW('a', 1)]::child[]);
+ALTER TABLE item ADD COLUMN last numeric;
+INSERT INTO v VALUES (ARRAY[ROW('a', 1, NULL)]::child[]);
+INSERT INTO v VALUES (ARRAY[ROW('a', 1, 2.0)]::child[]);
+INSERT INTO v VALUES (ARRAY[ROW('a', 1, 2)]::child[]);
+SELECT rows FROM unnest(ARRAY['u', 'v']) r, mot.check(r::regclass);
+DROP SCHEMA row_keys CASCADE;
