@@ -25,9 +25,15 @@ pub enum Type {
     Bytea,
     Jsonb,
     IntArray,
+    /// The row type `d_types.pair`.
+    Row,
+    Search,
 }
 
-const KEY_TYPES: [Type; 9] = [
+/// Makes the row type of columns, a number and a text, which both sides have in common.
+pub const ROW_TYPE: &str = "DROP SCHEMA IF EXISTS d_types CASCADE; CREATE SCHEMA d_types; CREATE TYPE d_types.pair AS (n int, t text COLLATE \"C\")";
+
+const KEY_TYPES: [Type; 12] = [
     Type::Int,
     Type::Bigint,
     Type::Text,
@@ -37,8 +43,11 @@ const KEY_TYPES: [Type; 9] = [
     Type::Varchar,
     Type::Smallint,
     Type::Bytea,
+    Type::Jsonb,
+    Type::IntArray,
+    Type::Row,
 ];
-const TYPES: [Type; 14] = [
+const TYPES: [Type; 16] = [
     Type::Int,
     Type::Bigint,
     Type::Smallint,
@@ -53,6 +62,8 @@ const TYPES: [Type; 14] = [
     Type::Bytea,
     Type::Jsonb,
     Type::IntArray,
+    Type::Row,
+    Type::Search,
 ];
 
 impl Type {
@@ -74,6 +85,8 @@ impl Type {
             Type::Bytea => "bytea",
             Type::Jsonb => "jsonb",
             Type::IntArray => "int[]",
+            Type::Row => "d_types.pair",
+            Type::Search => "tsvector",
         }
     }
 
@@ -104,7 +117,13 @@ impl Type {
     pub fn is_ordered(self) -> bool {
         !matches!(
             self,
-            Type::Jsonb | Type::IntArray | Type::Bool | Type::Uuid | Type::Bytea
+            Type::Jsonb
+                | Type::IntArray
+                | Type::Row
+                | Type::Search
+                | Type::Bool
+                | Type::Uuid
+                | Type::Bytea
         )
     }
 
@@ -148,6 +167,12 @@ impl Type {
             ),
             Type::Jsonb => format!("'{{\"a\": {n}}}'"),
             Type::IntArray => format!("'{{{n},{}}}'", n + 1),
+            // Some with NULL in them.
+            Type::Row => match n % 3 {
+                0 => format!("'({n},)'::d_types.pair"),
+                _ => format!("'({},t{n})'::d_types.pair", n % 2),
+            },
+            Type::Search => format!("'t{}:{}'", n % 4, n.unsigned_abs() + 1),
         }
     }
 }
@@ -261,7 +286,10 @@ impl Table {
         for number in key_columns..count {
             let column = &mut columns[number];
             let is_key_type = KEY_TYPES.contains(&column.kind)
-                || matches!(column.kind, Type::Uuid | Type::Bool | Type::Float);
+                || matches!(
+                    column.kind,
+                    Type::Uuid | Type::Bool | Type::Float | Type::Search
+                );
             let column_name = column.name.clone();
             if column.kind.is_number() && rng.random_ratio(1, 4) {
                 constraints.push(format!(

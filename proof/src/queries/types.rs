@@ -39,6 +39,16 @@ pub enum Type {
     LooseText,
     /// A domain over `int4`.
     Domain,
+    Json,
+    Search,
+    SearchQuery,
+    /// A row type.
+    Row,
+    Rows,
+    /// Texts that are compared in lower case.
+    Folded,
+    Labels,
+    Segment,
 }
 
 /// Types whose values can be compared with each other.
@@ -50,7 +60,7 @@ pub enum Class {
     Own(Type),
 }
 
-pub const TYPES: [Type; 29] = [
+pub const TYPES: [Type; 37] = [
     Type::Int2,
     Type::Int4,
     Type::Int8,
@@ -80,6 +90,14 @@ pub const TYPES: [Type; 29] = [
     Type::Varbit,
     Type::LooseText,
     Type::Domain,
+    Type::Json,
+    Type::Search,
+    Type::SearchQuery,
+    Type::Row,
+    Type::Rows,
+    Type::Folded,
+    Type::Labels,
+    Type::Segment,
 ];
 
 /// One of several.
@@ -128,6 +146,14 @@ impl Type {
             Type::Inet => "inet",
             Type::Varbit => "varbit(9)",
             Type::Domain => "small",
+            Type::Json => "jsonb",
+            Type::Search => "tsvector",
+            Type::SearchQuery => "tsquery",
+            Type::Row => "pair",
+            Type::Rows => "pair[]",
+            Type::Folded => "citext",
+            Type::Labels => "ltree",
+            Type::Segment => "seg",
         }
     }
 
@@ -182,7 +208,18 @@ impl Type {
     pub fn has_extremes(self) -> bool {
         !matches!(
             self,
-            Type::Bool | Type::Uuid | Type::Bytea | Type::Byte | Type::Name | Type::Varbit
+            Type::Bool
+                | Type::Uuid
+                | Type::Bytea
+                | Type::Byte
+                | Type::Name
+                | Type::Varbit
+                | Type::Json
+                | Type::Search
+                | Type::SearchQuery
+                | Type::Row
+                | Type::Labels
+                | Type::Segment
         )
     }
 
@@ -218,7 +255,7 @@ impl Type {
         match self {
             Type::Numeric | Type::Amount => format!("trim_scale({expression})"),
             Type::Float4 | Type::Float8 => format!("({expression} + 0)"),
-            Type::LooseText => format!("lower({expression})"),
+            Type::LooseText | Type::Folded => format!("lower({expression}::text)"),
             Type::Interval => format!("justify_interval({expression})"),
             _ => expression.to_owned(),
         }

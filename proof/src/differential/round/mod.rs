@@ -11,7 +11,7 @@ mod tally;
 pub use tally::Tally;
 
 use super::lockstep::{Came, Pair, summary};
-use super::schema::Table;
+use super::schema::{ROW_TYPE, Table};
 use super::statement::{Source, Statement};
 use super::triggers;
 use crate::failure::Result;
@@ -134,6 +134,7 @@ impl Round<'_> {
         self.roll_back_prepared()?;
         self.monitor
             .must("DROP ACCESS METHOD IF EXISTS heap_two CASCADE; CREATE ACCESS METHOD heap_two TYPE TABLE HANDLER heap_tableam_handler")?;
+        self.monitor.must(ROW_TYPE)?;
         for (schema, engine) in [("d_heap", Engine::Heap), ("d_mot", Engine::Mot)] {
             self.monitor.must(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; SET search_path = {schema}"))?;
             for statement in triggers::prepare(engine) {

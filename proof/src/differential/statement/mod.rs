@@ -69,7 +69,7 @@ fn value(rng: &mut SmallRng, column: &Column) -> String {
 fn condition_on(rng: &mut SmallRng, column: &Column, prefix: &str) -> String {
     let name = format!("{prefix}{}", column.name);
     let literal = column.literal(rng);
-    if matches!(column.kind, Type::Jsonb | Type::IntArray | Type::Bool) || rng.random_ratio(1, 10) {
+    if column.kind == Type::Bool || rng.random_ratio(1, 10) {
         return match rng.random_range(0..3) {
             0 => format!("{name} IS NULL"),
             1 => format!("{name} IS NOT NULL"),

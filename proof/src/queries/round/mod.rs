@@ -150,15 +150,19 @@ impl Round<'_> {
             side.must("SET client_min_messages = warning; SET synchronous_commit = off")?;
         }
         self.sides[0].must("CREATE EXTENSION IF NOT EXISTS mot")?;
+        for extension in ["citext", "ltree", "seg"] {
+            let create = format!("CREATE EXTENSION IF NOT EXISTS {extension} SCHEMA public");
+            self.sides[0].must(&create)?;
+        }
         let sides = [("q_heap", Engine::Heap), ("q_mot", Engine::Mot)];
         for (at, (schema, engine)) in sides.into_iter().enumerate() {
             self.sides[at].must(&format!(
-                "DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; SET search_path = {schema}"
+                "DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; SET search_path = {schema}, public"
             ))?;
             self.beside[at].must(&format!(
-                "SET synchronous_commit = off; SET search_path = {schema}"
+                "SET synchronous_commit = off; SET search_path = {schema}, public"
             ))?;
-            self.sides[at].must("CREATE DOMAIN small AS int4 CHECK (VALUE > -1000); CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")?;
+            self.sides[at].must("CREATE DOMAIN small AS int4 CHECK (VALUE > -1000); CREATE TYPE pair AS (n int4, t text COLLATE \"C\"); CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")?;
             for table in &self.tables {
                 for create in table.create(engine) {
                     self.sides[at].must(&create)?;
