@@ -110,7 +110,7 @@ SELECT s AS statement, on_both(s) AS answer FROM statements ORDER BY n;
 RESET enable_hashjoin;
 RESET enable_nestloop;
 RESET enable_hashagg;
--- equality goes through the index, an order is sorted
+-- equality and order go through the index
 SET search_path = on_mot, kinds;
 SELECT plan('SELECT id FROM person WHERE m = ''ok'' AND n = 3');
 SELECT plan('SELECT id FROM person WHERE m IN (''ok'', ''meh'')');

@@ -16,6 +16,7 @@ mod unknown;
 
 pub use answer::Answer;
 pub use column::{IndexColumn, is_polymorphic};
+pub use enum_order::init;
 pub use text_order::{TextOrder, text_order, use_locale};
 
 use foreign_types::{ForeignType, foreign_type, is_core};

@@ -47,6 +47,7 @@ pub extern "C-unwind" fn _PG_init() {
         open: recovery::warm::open,
         follows_shutdown: recovery::warm::follows_shutdown,
     });
+    keys::init();
     recovery::init();
     workers::init();
     ddl::init();

@@ -100,12 +100,15 @@ impl KeyColumn {
         self.collation.is_some() || record.is_some_and(|record| record.has_collations())
     }
 
-    /// Whether keys lie in the order of the column's texts only as far as a first look goes: those
-    /// that it calls equal lie side by side, by their bytes ([`Collation::is_exact`]).
+    /// Whether keys lie in the order of the column's values only as far as a first look goes: those
+    /// that it calls equal lie side by side, by their bytes. So do texts ([`Collation::is_exact`]),
+    /// and an enum's values, of which a first look tells NULL alone (`enums.rs`).
     #[inline]
     pub fn orders_roughly(&self) -> bool {
-        self.collation
-            .is_some_and(|collation| !collation.is_exact())
+        self.kind == KeyKind::Enum
+            || self
+                .collation
+                .is_some_and(|collation| !collation.is_exact())
     }
 }
 

@@ -91,6 +91,10 @@ pub fn encode_end(
             push_overlong(column.kind, column.collation, bytes, key)?;
             end_value(column, start, key);
         }
+        KeyValue::Fixed(_) if column.orders_roughly() => {
+            let start = begin_value(column, key)?;
+            end_value(column, start, key);
+        }
         _ => push_value(column, value, key)?,
     }
     key.truncate(match column.has_collations() {

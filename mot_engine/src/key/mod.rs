@@ -17,6 +17,7 @@ mod collations;
 mod computed;
 mod definition;
 mod encode;
+mod enums;
 mod fixed;
 mod kind;
 mod list;
@@ -43,6 +44,7 @@ pub use encode::{
     encode_value, key_attributes_unchanged,
 };
 pub(crate) use encode::{encode_columns, encode_first_columns, none_if_too_long};
+pub use enums::{EnumOrder, set_enum_order};
 pub use fixed::FixedKey;
 pub use kind::{ElementKind, KeyKind};
 pub use list::KeyList;

@@ -1,20 +1,23 @@
-//! Texts that an index orders only roughly: their encodings taken apart and compared.
+//! Values that an index orders only roughly: their encodings taken apart and compared.
 //!
 //! ```text
 //! [mark] first look, 00, text, 00
+//! [mark] u32 the oid of an enum's value, big-endian
 //! ```
 //! The first look is what the collation makes of the text; the mark is there where NULL can be. In a
 //! descending column all but the mark is complemented.
 
-use super::definition::KeyColumn;
+use super::definition::{KeyColumn, corrupt};
 use super::encode::{STRING_END, TAG_VALUE};
+use super::enums;
+use super::kind::KeyKind;
 use crate::errors::EngineError;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
 impl KeyColumn {
     /// What ends a text, and what the collation puts ahead of it.
-    pub(crate) fn text_end(&self) -> u8 {
+    fn text_end(&self) -> u8 {
         match self.descending {
             true => !STRING_END,
             false => STRING_END,
@@ -27,16 +30,22 @@ impl KeyColumn {
             return (encoded.len().min(1), true);
         }
         let mark = usize::from(self.nullable);
+        if self.kind == KeyKind::Enum {
+            return (mark, false);
+        }
         let end = self.text_end();
         let ahead = encoded[mark..].iter().position(|byte| *byte == end);
         (ahead.map_or(encoded.len(), |at| mark + at + 1), false)
     }
 
-    /// Bytes of a value that a key has from here on: its first look and its text.
+    /// Bytes of a value that a key has from here on: its first look and the rest.
     pub(crate) fn value_length(&self, encoded: &[u8]) -> usize {
         let (length, is_null) = self.first_look(encoded);
         if is_null {
             return length;
+        }
+        if self.kind == KeyKind::Enum {
+            return encoded.len().min(length + size_of::<u32>());
         }
         let end = self.text_end();
         let text = encoded[length..].iter().position(|byte| *byte == end);
@@ -71,6 +80,10 @@ impl KeyColumn {
             return Ok(by_mark);
         }
         let order = match self.collation {
+            None if self.kind == KeyKind::Enum => enums::compare(
+                value_of_enum(&left[mark..])?,
+                value_of_enum(&right[mark..])?,
+            ),
             Some(collation) if self.orders_roughly() => {
                 collation.compare(text_of(&left[mark..]), text_of(&right[mark..]))?
             }
@@ -81,6 +94,14 @@ impl KeyColumn {
             false => order,
         })
     }
+}
+
+/// The oid of an enum's value in its encoding.
+fn value_of_enum(value: &[u8]) -> Result<u32, EngineError> {
+    let oid = value
+        .try_into()
+        .map_err(|_| corrupt("a key of an enum has no oid"))?;
+    Ok(u32::from_be_bytes(oid))
 }
 
 /// The text in its encoding: between what the collation has put ahead, and the end.

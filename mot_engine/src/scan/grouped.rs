@@ -1,9 +1,10 @@
-//! Rows of an index that orders texts only roughly, in the order of their collation.
+//! Rows of an index that orders texts, or an enum's values, only roughly: in their order.
 //!
 //! Keys whose texts a first look calls equal lie side by side, by the texts' bytes
 //! (`key::KeyColumn::orders_roughly`): they are a *group*. A scan reads a group, puts it in order,
-//! and hands it out. A group is a row or two, as a rule. One that is larger is not held: it is parted
-//! into its *runs*, the ranges of one text each, which are put in order and scanned one by one.
+//! and hands it out. A group of texts is a row or two, as a rule; of an enum's values it is all rows
+//! with the same columns before. One that is larger is not held: it is parted into its *runs*, the
+//! ranges of one text or value each, which are put in order and scanned one by one.
 //!
 //! Contract:
 //! - Rows come as the collation has the texts, then by the columns behind. Backward is exactly the
@@ -25,8 +26,8 @@ use crate::errors::EngineError;
 use crate::ids::Slot;
 use crate::index::append_slot;
 use crate::key::{
-    INDEX_COLUMNS_MAX, IndexDefinition, KeyBuffer, KeyColumn, encode_columns, encode_first_columns,
-    none_if_too_long,
+    INDEX_COLUMNS_MAX, IndexDefinition, KeyBuffer, KeyColumn, KeyKind, encode_columns,
+    encode_first_columns, none_if_too_long,
 };
 use crate::row::VersionRef;
 use crate::session::Session;
@@ -37,6 +38,9 @@ use std::cmp::Ordering;
 
 /// Rows of a group that are held at a time.
 const GROUP_ROWS_MAX: usize = 256;
+/// The same where an enum's values are the group: all rows of what is fixed before them, of which
+/// somebody may want a few.
+const ENUM_ROWS_MAX: usize = 16;
 /// Parts that are begun, or looked for, between two looks at whether to go on.
 const PARTS_PER_LOOK: usize = 256;
 /// Parts whose memory is kept for the next scan.
@@ -187,6 +191,10 @@ impl GroupedScan {
             return Ok(false);
         };
         let definition = session.definition(place.index)?;
+        let rows_max = match definition.columns[column].kind {
+            KeyKind::Enum => ENUM_ROWS_MAX,
+            _ => GROUP_ROWS_MAX,
+        };
         self.group.clear();
         self.given = 0;
         if !snapshot.may_judge_ahead() {
@@ -222,7 +230,7 @@ impl GroupedScan {
             }
             let (group, key) = (&mut self.group, self.scan.entry_key());
             let is_of_group = key.starts_with(&group.prefix);
-            if is_of_group && group.rows.len() < GROUP_ROWS_MAX {
+            if is_of_group && group.rows.len() < rows_max {
                 group.take(row, key)?;
                 continue;
             }
@@ -326,7 +334,6 @@ impl GroupedScan {
         let whole = std::mem::take(&mut self.part);
         let rest = whole.range.beyond(&prefix, direction)?;
         let range = whole.range.within(&prefix)?;
-        let end = definition.columns[column].text_end();
         let mut runs: Vec<Vec<u8>> = Vec::new();
         let mut low = KeyRange::new();
         low.set_low(range.low().unwrap_or_default(), true)?;
@@ -334,10 +341,9 @@ impl GroupedScan {
             && range.contains(&key)
         {
             reserve(&mut runs, 1)?;
-            let text = key[prefix.len()..].iter().position(|byte| *byte == end);
-            let length = match text {
-                Some(at) if !is_null => prefix.len() + at + 1,
-                _ => prefix.len(),
+            let length = match is_null {
+                true => prefix.len(),
+                false => start + definition.columns[column].value_length(&key[start..]),
             };
             runs.push(key[..length].to_vec());
             low.set_low(&key[..length], false)?;

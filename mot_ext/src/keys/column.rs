@@ -1,5 +1,4 @@
 //! A key column of an index, as the catalog has it.
-use super::enum_order::enum_oids;
 use super::folding::{folding, folds};
 use super::foreign_types::{compares_alike, is_core};
 use super::row_types::{RowType, row_type};
@@ -194,8 +193,8 @@ impl IndexColumn {
     /// Whether its keys lie in the order of its operator class, whatever an index says of collations.
     /// May raise.
     ///
-    /// The order of an enum's values is in the catalog, and ALTER TYPE may put a new one between
-    /// two others.
+    /// Those of an enum lie by the oids of the values, and ALTER TYPE may put a new one between two
+    /// others.
     pub fn is_ordered(self) -> bool {
         self.order().is_some_and(|order| {
             let has_collations = |row_type: RowType| row_type.record.has_collations();
@@ -223,7 +222,7 @@ impl IndexColumn {
             }
     }
 
-    /// The family in whose order its keys lie, whichever class the index has: values that are equal
+    /// The family in whose order scans give its keys, whichever class the index has: values that are equal
     /// in the one are equal in the other. `None`: there is none, or nothing is known of its keys.
     /// May raise.
     pub fn order_family(self, column: Option<&KeyColumn>) -> Option<pg_sys::Oid> {
@@ -235,7 +234,8 @@ impl IndexColumn {
             _ if is_collated => None,
             KeyKind::Text if column.is_some() => Some(pg_sys::TEXT_PATTERN_BTREE_FAM_OID),
             KeyKind::Bpchar if column.is_some() => Some(pg_sys::BPCHAR_PATTERN_BTREE_FAM_OID),
-            KeyKind::Enum => enum_oids(),
+            // Scans put the values in order.
+            KeyKind::Enum => Some(self.family),
             _ => None,
         }
     }

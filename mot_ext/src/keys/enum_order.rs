@@ -1,50 +1,88 @@
-//! The order in which keys have an enum's values: that of their oids, as an operator family.
-use pgrx::extension_sql;
-use pgrx::pg_sys;
+//! The order of an enum's values, as the catalog has it: what scans of our indexes ask where ALTER
+//! TYPE has put a value between two others.
+use crate::pg::local::ProcessLocal;
+use mot_engine::key::set_enum_order;
+use pgrx::prelude::*;
+use pgrx::{PgSqlErrorCode, pg_sys};
+use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
+use std::collections::HashMap;
 
-/// A column of `pg_opfamily`.
-const OPFAMILY_OID: pg_sys::AttrNumber = 1;
+/// What was found of values.
+struct Known {
+    /// Their places, by oid: those of one enum can be compared.
+    places: RefCell<HashMap<u32, f32>>,
+    /// How often the catalog has changed.
+    changes: Cell<u64>,
+    is_told: Cell<bool>,
+}
 
-extension_sql!(
-    "
-CREATE FUNCTION mot.enum_oid_lt(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidlt';
-CREATE FUNCTION mot.enum_oid_le(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidle';
-CREATE FUNCTION mot.enum_oid_ge(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidge';
-CREATE FUNCTION mot.enum_oid_gt(anyenum, anyenum) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'oidgt';
-CREATE FUNCTION mot.enum_oid_cmp(anyenum, anyenum) RETURNS integer LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'btoidcmp';
-CREATE OPERATOR mot.~<~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_lt,
-  COMMUTATOR = OPERATOR(mot.~>~), NEGATOR = OPERATOR(mot.~>=~), RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
-CREATE OPERATOR mot.~<=~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_le,
-  COMMUTATOR = OPERATOR(mot.~>=~), NEGATOR = OPERATOR(mot.~>~), RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
-CREATE OPERATOR mot.~>=~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_ge,
-  COMMUTATOR = OPERATOR(mot.~<=~), NEGATOR = OPERATOR(mot.~<~), RESTRICT = scalargesel, JOIN = scalargejoinsel);
-CREATE OPERATOR mot.~>~ (LEFTARG = anyenum, RIGHTARG = anyenum, FUNCTION = mot.enum_oid_gt,
-  COMMUTATOR = OPERATOR(mot.~<~), NEGATOR = OPERATOR(mot.~<=~), RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
-CREATE OPERATOR FAMILY mot.enum_oids USING btree;
-COMMENT ON OPERATOR FAMILY mot.enum_oids USING btree IS 'enums by the oids of their values: the order of keys of memory-optimized tables';
-ALTER OPERATOR FAMILY mot.enum_oids USING btree ADD
-  OPERATOR 1 mot.~<~ (anyenum, anyenum), OPERATOR 2 mot.~<=~ (anyenum, anyenum),
-  OPERATOR 3 pg_catalog.= (anyenum, anyenum),
-  OPERATOR 4 mot.~>=~ (anyenum, anyenum), OPERATOR 5 mot.~>~ (anyenum, anyenum),
-  FUNCTION 1 (anyenum, anyenum) mot.enum_oid_cmp (anyenum, anyenum),
-  FUNCTION 2 (anyenum, anyenum) pg_catalog.btoidsortsupport (internal);
-",
-    name = "enum_oids"
-);
+static KNOWN: std::sync::LazyLock<ProcessLocal<Known>> = std::sync::LazyLock::new(|| {
+    ProcessLocal(Known {
+        places: RefCell::default(),
+        changes: Cell::new(0),
+        is_told: Cell::new(false),
+    })
+});
 
-/// The family of the statements above; `None`: the extension is of an earlier build.
-pub(super) fn enum_oids() -> Option<pg_sys::Oid> {
-    // SAFETY: catalog look-ups by names.
+/// Has the engine ask for the order here; called once, while the server loads its libraries.
+pub fn init() {
+    set_enum_order(compare);
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn on_change(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
+    let known = &KNOWN.0;
+    known.changes.set(known.changes.get() + 1);
+    known.places.borrow_mut().clear();
+}
+
+/// Compares two values of one enum. Raises 22P03 where the catalog lacks one, as core does.
+fn compare(left: u32, right: u32) -> Ordering {
+    let known = &KNOWN.0;
+    loop {
+        let changes = known.changes.get();
+        let (left, right) = (place(left), place(right));
+        // A change may number all of them anew.
+        if known.changes.get() == changes {
+            return left.total_cmp(&right);
+        }
+    }
+}
+
+fn place(value: u32) -> f32 {
+    let known = &KNOWN.0;
+    let found = known.places.borrow().get(&value).copied();
+    if let Some(place) = found {
+        return place;
+    }
+    let values = pg_sys::SysCacheIdentifier::ENUMOID as i32;
+    if !known.is_told.replace(true) {
+        // SAFETY: once in a process; the callback only forgets and counts.
+        unsafe {
+            pg_sys::CacheRegisterSyscacheCallback(values, Some(on_change), pg_sys::Datum::null())
+        };
+    }
+    let changes = known.changes.get();
+    // SAFETY: a catalog look-up by oid; the row is released when it was read.
     let found = unsafe {
-        let schema = pg_sys::get_namespace_oid(c"mot".as_ptr(), true);
-        pg_sys::GetSysCacheOid(
-            pg_sys::SysCacheIdentifier::OPFAMILYAMNAMENSP as i32,
-            OPFAMILY_OID,
-            pg_sys::Datum::from(pg_sys::BTREE_AM_OID),
-            pg_sys::Datum::from(c"enum_oids".as_ptr()),
-            pg_sys::Datum::from(schema),
-            pg_sys::Datum::from(0),
-        )
+        let row = pg_sys::SearchSysCache1(values, pg_sys::Datum::from(value));
+        (!row.is_null()).then(|| {
+            let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_enum>(row);
+            let place = (*form).enumsortorder;
+            pg_sys::ReleaseSysCache(row);
+            place
+        })
     };
-    (found != pg_sys::InvalidOid).then_some(found)
+    let Some(place) = found else {
+        ereport!(
+            ERROR,
+            PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION,
+            format!("invalid internal value for enum: {value}")
+        );
+    };
+    if known.changes.get() == changes {
+        known.places.borrow_mut().insert(value, place);
+    }
+    place
 }

@@ -34,9 +34,11 @@ impl RowType {
     }
 }
 
-/// What was found of row types, by oid; `None`: keys of it have no encoding.
-static KNOWN: ProcessLocal<RefCell<Option<HashMap<u32, Option<RowType>>>>> =
-    ProcessLocal(RefCell::new(None));
+/// Row types by oid; `None`: keys of it have no encoding.
+type RowTypes = HashMap<u32, Option<RowType>>;
+
+/// What was found of row types.
+static KNOWN: ProcessLocal<RefCell<Option<RowTypes>>> = ProcessLocal(RefCell::new(None));
 
 /// How often something of it was forgotten.
 static FORGOTTEN: ProcessLocal<Cell<u64>> = ProcessLocal(Cell::new(0));
@@ -214,7 +216,7 @@ const ROW_TYPE: std::ops::Range<usize> = 4..8;
 ///
 /// # Safety
 /// A datum of some row type, and what is behind its header.
-pub unsafe fn own_form<'a>(record: Record, datum: pg_sys::Datum, bytes: &'a [u8]) -> &'a [u8] {
+pub unsafe fn own_form(record: Record, datum: pg_sys::Datum, bytes: &[u8]) -> &[u8] {
     let of = bytes.get(ROW_TYPE).and_then(|of| of.try_into().ok());
     if of.map(u32::from_le_bytes) == Some(record.row_type()) {
         return bytes;

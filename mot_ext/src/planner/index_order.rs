@@ -1,11 +1,11 @@
 //! What core's planner believes of the indexes of memory-optimized tables, beyond what it reads in
 //! the catalog.
 //!
-//! The engine orders the values of an enum by their oids, and texts by their bytes where it has no
-//! way to their collation. There the planner is told of another operator family, which orders so
-//! and has the same `=`. So no ORDER BY of that column, MIN or MAX uses the index. But the columns
-//! behind it are in order where `=` fixes it, and a merge join may sort its other side so. Where
-//! there is no such family the index gives no order. Equality and IN need none.
+//! The engine orders texts by their bytes where it has no way to their collation. There the planner
+//! is told of another operator family, which orders so and has the same `=`. So no ORDER BY of that
+//! column, MIN or MAX uses the index. But the columns behind it are in order where `=` fixes it, and
+//! a merge join may sort its other side so. Where there is no such family the index gives no order.
+//! Equality and IN need none.
 //!
 //! An index that is shown as a btree (`flips`) is ours here. Core makes a row comparison a
 //! condition of btrees alone: the planner takes our ordered indexes for such. Before 18 the executor
