@@ -19,6 +19,7 @@ mod definition;
 mod encode;
 mod fixed;
 mod kind;
+mod length;
 mod list;
 mod missing;
 mod numeric;

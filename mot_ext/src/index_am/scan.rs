@@ -126,7 +126,7 @@ pub unsafe fn rescan(
                 index,
                 table,
                 view: None,
-                sought: keys::sought(opened, definition, given),
+                sought: keys::sought(opened, definition, given, table.row_count_estimate()),
                 scan: IndexScan::new(),
                 grouped: None,
                 is_grouped: false,
@@ -145,7 +145,8 @@ pub unsafe fn rescan(
             let state = state(scan);
             if !state.sought.take_arguments(given) {
                 let definition = or_raise(state.session.definition(state.index));
-                state.sought = keys::sought(opened, definition, given);
+                let rows = state.table.row_count_estimate();
+                state.sought = keys::sought(opened, definition, given, rows);
             }
         }
         if (*scan).xs_want_itup && (*scan).xs_hitup.is_null() {
@@ -306,6 +307,10 @@ impl State {
         if !std::mem::replace(&mut self.has_ranges, true) {
             // SAFETY: the arguments are constants, which need no context to be evaluated in.
             self.unpack(|state| unsafe { state.sought.bounds.begin(std::ptr::null_mut()) });
+            let Sought { bounds, skip, .. } = &mut self.sought;
+            if let Some(skip) = skip {
+                skip.begin(bounds);
+            }
         }
     }
 
@@ -427,6 +432,15 @@ impl State {
                 self.is_in_range = false;
             }
             self.make_ranges();
+            if self.sought.skip.is_some() {
+                // All of the index is looked through.
+                snapshot.begin_range(self.oid, 0, &[]);
+                if !self.next_range() {
+                    return None;
+                }
+                self.start();
+                continue;
+            }
             if snapshot.may_read_ahead() {
                 let (bounds, scan) = (&mut self.sought.bounds, &mut self.scan);
                 or_raise(bounds.pass_over_missing(self.session, scan, self.index, self.direction));
@@ -531,11 +545,18 @@ impl State {
         if pg::interrupts::is_pending() {
             pg::interrupts::check_for_interrupts();
         }
-        or_raise(
-            self.sought
-                .bounds
-                .next_range(self.direction, &mut self.range),
-        )
+        let bounds = &mut self.sought.bounds;
+        let (direction, range) = (self.direction, &mut self.range);
+        let Some(skip) = &mut self.sought.skip else {
+            return or_raise(bounds.next_range(direction, range));
+        };
+        let (scan, session, index) = (&mut self.scan, self.session, self.index);
+        let searches = &mut self.searches;
+        let found = skip.next_range(bounds, direction, range, |rest, found| {
+            *searches += 1;
+            found(scan.first_key(session, index, rest, direction))
+        });
+        or_raise(found)
     }
 
     fn start(&mut self) {
