@@ -90,6 +90,33 @@ SELECT plan('SELECT a, b FROM item WHERE a = 7 AND b IN (90, 5, 33, 5) ORDER BY 
 SELECT plan('SELECT a, b FROM item WHERE a IN (7, 3) AND b = ANY (ARRAY[90, 5, NULL, 33]) ORDER BY a, b');
 SELECT plan('SELECT flag, id FROM item WHERE flag AND id IN (100, 9000, 300, 301) ORDER BY id');
 
+-- The first column left open: its values are passed over, if they are few.
+CREATE INDEX item_flag_n ON item (flag DESC, n, b);
+CREATE INDEX item_id_b ON item (id, b);
+SELECT plan('SELECT id FROM item WHERE n = 30 AND b IN (3, 5, 90) ORDER BY flag DESC, n, b LIMIT 3');
+DROP INDEX item_n;
+SELECT plan('SELECT count(*), min(id), max(id) FROM item WHERE n = 30');
+SELECT plan('SELECT flag, n, b FROM item WHERE n BETWEEN 20 AND 40 ORDER BY flag DESC, n, b LIMIT 5');
+SELECT plan('SELECT flag, n, b FROM item WHERE n BETWEEN 20 AND 40 ORDER BY flag, n DESC, b DESC LIMIT 5');
+SELECT plan('SELECT count(*) FROM item WHERE n IS NOT NULL');
+SELECT plan('SELECT count(*) FROM item WHERE n = 30 OR id = 9');
+PREPARE by_n(int) AS SELECT count(*) FROM item WHERE n = $1;
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE by_n(30);
+EXECUTE by_n(30);
+EXECUTE by_n(NULL);
+EXECUTE by_n(31);
+RESET plan_cache_mode;
+DROP INDEX item_b;
+SELECT plan('SELECT count(*) FROM item WHERE b = 7');
+DROP INDEX item_ab;
+-- By an index whose first column has a value for each row all rows would be looked at.
+SELECT plan('SELECT count(*) FROM item WHERE b = 7');
+CREATE INDEX item_ab ON item (a, b);
+CREATE INDEX item_b ON item (b);
+CREATE INDEX item_n ON item (n);
+DROP INDEX item_flag_n, item_id_b;
+
 -- DISTINCT, min and max, more columns than the index has, backward.
 SELECT plan('SELECT DISTINCT a, b FROM item WHERE a < 1 ORDER BY a, b');
 SELECT plan('SELECT min(b), max(b) FROM item WHERE a = 7');
