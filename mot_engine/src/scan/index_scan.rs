@@ -320,6 +320,29 @@ impl IndexScan {
         }
     }
 
+    /// Adds the rows behind the next entries, whoever sees them: some are seen by nobody, or with
+    /// another key. False: there are none.
+    pub fn next_slots(
+        &mut self,
+        session: &Session,
+        rows: &mut Vec<Slot>,
+    ) -> Result<bool, EngineError> {
+        let Some((table, index)) = self.place else {
+            return Ok(false);
+        };
+        debug_assert!(self.found.is_empty());
+        while self.pending.is_empty() {
+            if self.is_done {
+                return Ok(false);
+            }
+            let _pin = session.local.pin();
+            self.read(session, table, index)?;
+            reach(Point::ScanAfterEntries);
+        }
+        self.pending.take_slots(rows)?;
+        Ok(true)
+    }
+
     /// The key of the first entry of a range in a direction. What the scan read is given up. A
     /// registered snapshot sees no row before it: every row that it sees has its entry.
     pub fn first_key(
