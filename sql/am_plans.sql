@@ -1,7 +1,7 @@
 -- The forms of plan that a btree has, on a MOT table beside a heap table of the same rows.
 SET jit = off;
 SET max_parallel_workers_per_gather = 0;
-CREATE TABLE item (id int PRIMARY KEY, a int NOT NULL, b int NOT NULL, flag bool NOT NULL, n int, u text COLLATE "C" NOT NULL, s text) USING mot;
+CREATE TABLE item (id int PRIMARY KEY, a int NOT NULL, b int, flag bool NOT NULL, n int, u text COLLATE "C" NOT NULL, s text) USING mot;
 CREATE TABLE item_heap (LIKE item INCLUDING ALL) USING heap;
 CREATE TABLE few (id int PRIMARY KEY, k int NOT NULL) USING mot;
 CREATE TABLE few_heap (LIKE few INCLUDING ALL) USING heap;
