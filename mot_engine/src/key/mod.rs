@@ -20,6 +20,7 @@ mod encode;
 mod enums;
 mod fixed;
 mod kind;
+mod length;
 mod list;
 mod missing;
 mod numeric;

@@ -316,6 +316,49 @@ impl IndexScan {
         }
     }
 
+    /// Adds the rows behind the next entries, whoever sees them: some are seen by nobody, or with
+    /// another key. False: there are none.
+    pub fn next_slots(
+        &mut self,
+        session: &Session,
+        rows: &mut Vec<Slot>,
+    ) -> Result<bool, EngineError> {
+        let Some((table, index)) = self.place else {
+            return Ok(false);
+        };
+        debug_assert!(self.found.is_empty());
+        while self.pending.is_empty() {
+            if self.is_done {
+                return Ok(false);
+            }
+            let _pin = session.local.pin();
+            self.read(session, table, index)?;
+            reach(Point::ScanAfterEntries);
+        }
+        self.pending.take_slots(rows)?;
+        Ok(true)
+    }
+
+    /// The key of the first entry of a range in a direction. What the scan read is given up. A
+    /// registered snapshot sees no row before it: every row that it sees has its entry.
+    pub fn first_key(
+        &mut self,
+        session: &Session,
+        index: IndexRef,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Option<&[u8]> {
+        self.place = None;
+        self.pending.clear();
+        self.found.clear();
+        let bound = match direction {
+            Direction::Forward => range.low().map_or(Bound::Start, Bound::Included),
+            Direction::Backward => range.high().map_or(Bound::End, Bound::Excluded),
+        };
+        let (key, _) = read_one((session, index), bound, direction, &mut self.entries.batch)?;
+        range.contains(key).then_some(key)
+    }
+
     /// The key of the first entry behind a range in a direction. The scan of the range is over. A
     /// registered snapshot sees no row in between: every row that it sees has its entry.
     pub fn key_behind(

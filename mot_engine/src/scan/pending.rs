@@ -38,6 +38,15 @@ impl Pending {
         self.rows.is_empty()
     }
 
+    /// Takes all rows, in their order.
+    pub(super) fn take_slots(&mut self, slots: &mut Vec<Slot>) -> Result<(), EngineError> {
+        slots
+            .try_reserve(self.rows.len())
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        slots.extend(self.rows.drain(..).rev().map(|coming| coming.slot));
+        Ok(())
+    }
+
     /// Takes an entry's slots out of its value, while its posting block is protected. They come before all that are there.
     #[inline]
     pub(super) fn push(

@@ -212,6 +212,30 @@ impl Bounds {
         Ok(true)
     }
 
+    /// As [`Bounds::next_range`], of conditions on columns behind others that `front` has: the range
+    /// of keys that begin with that.
+    pub fn next_range_behind(
+        &mut self,
+        front: &[u8],
+        direction: Direction,
+        range: &mut KeyRange,
+    ) -> Result<bool, EngineError> {
+        let Some(prefix) = self.prefixes.next(direction) else {
+            return Ok(false);
+        };
+        prefix
+            .try_reserve(front.len())
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        prefix.splice(0..0, front.iter().copied());
+        self.ends.set_range(prefix, range)?;
+        Ok(true)
+    }
+
+    /// Gives all ranges once more. False: there are none.
+    pub fn again(&mut self) -> bool {
+        self.prefixes.again()
+    }
+
     /// What the keys of the range last given begin with: so many columns, in this encoding.
     pub fn prefix(&self) -> (usize, &[u8]) {
         (self.fixed_columns, self.prefixes.current())

@@ -44,6 +44,12 @@ impl Prefixes {
         self.multiplied.push(&[], &[])
     }
 
+    /// Gives all once more. False: there are none.
+    pub fn again(&mut self) -> bool {
+        self.next = 0;
+        !self.multiplied.is_empty()
+    }
+
     /// None: no row can pass.
     pub fn clear(&mut self) {
         self.factors.clear();

@@ -78,6 +78,10 @@ impl Access {
             });
             let (found, definition) = found?;
             let chosen = choose(&found, definition.columns.len());
+            // Core's node has the index pass over values of its first column.
+            if chosen.is_empty() && !found.is_empty() {
+                return None;
+            }
             // Ahead of the others, as core's recheck is: a policy's condition may be among them,
             // and another one may tell of a row by its error.
             let rest = (0..found.len()).filter(|at| !chosen.contains(at) || found[*at].is_inexact);

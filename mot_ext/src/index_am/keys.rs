@@ -2,8 +2,9 @@
 //!
 //! The conditions on leading columns that fix a value each (`=`, `= ANY`, IS NULL) become prefixes, those on the next
 //! column a range. Core evaluates the rest, and whatever the range does not hold exactly, over the row
-//! (`xs_recheck`).
+//! (`xs_recheck`). Where there is none on the first column, that may be passed over (`skip`).
 use super::rows;
+use super::skip::Skip;
 use crate::access::bounds::Bounds;
 use crate::access::conditions::Test;
 use crate::access::search::Key;
@@ -26,6 +27,8 @@ pub struct Sought {
     /// The scan keys whose arguments the bounds have, in order; `None`: it is made of other things.
     sources: Option<Vec<usize>>,
     pub bounds: Bounds,
+    /// The bounds are of columns behind the first, whose values are passed over.
+    pub skip: Option<Box<Skip>>,
     /// Core is to evaluate the conditions over each row.
     pub is_inexact: bool,
     /// A comparison with NULL: no row passes.
@@ -52,7 +55,7 @@ fn argument(key: &pg_sys::ScanKeyData) -> Value {
     Value::Constant(key.sk_argument, has(key, pg_sys::SK_ISNULL))
 }
 
-/// The conditions of a scan of an open index.
+/// The conditions of a scan of an open index, whose table has so many rows.
 ///
 /// # Safety
 /// The keys are core's, for this index, in the order of columns.
@@ -60,7 +63,13 @@ pub unsafe fn sought(
     index: pg_sys::Relation,
     definition: &'static IndexDefinition,
     scan_keys: &[pg_sys::ScanKeyData],
+    rows: u64,
 ) -> Sought {
+    // SAFETY: the caller's open index.
+    let skip = match scan_keys.iter().any(|key| is_of(key, 0)) {
+        true => None,
+        false => unsafe { Skip::of(index, definition, scan_keys.len(), rows as f64) },
+    };
     let mut chosen = Vec::new();
     let mut arguments = Vec::new();
     let mut used = 0;
@@ -77,7 +86,8 @@ pub unsafe fn sought(
         is_inexact |= condition.is_inexact;
         used += 1;
     };
-    for (column, known) in definition.columns.iter().enumerate() {
+    let columns = definition.columns.iter().enumerate();
+    for (column, known) in columns.skip(usize::from(skip.is_some())) {
         if known.collation.is_some() {
             // SAFETY: an open index has a collation for each key column.
             keys::use_locale(unsafe { *(*index).rd_indcollation.add(column) });
@@ -115,6 +125,7 @@ pub unsafe fn sought(
         forms: scan_keys.iter().map(form).collect(),
         sources: (!has_rows).then_some(sources),
         bounds: Bounds::new(definition, &chosen, &arguments),
+        skip,
         is_inexact,
         is_empty,
     }

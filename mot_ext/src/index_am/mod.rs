@@ -11,4 +11,5 @@ mod keys;
 mod rows;
 mod scan;
 mod short_range;
+mod skip;
 mod uniqueness;

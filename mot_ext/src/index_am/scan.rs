@@ -3,6 +3,10 @@
 //! The version goes to the table's callback with the row (`table_am::fetch`), so that one look-up
 //! serves both. A scan can turn round (cursors): it begins anew in the other direction, and passes
 //! over what lies before the row at which it turned.
+mod bitmap;
+
+pub use bitmap::all;
+
 use super::keys::{self, Sought};
 use crate::errors::or_raise;
 use crate::pg::version::index_am as version;
@@ -126,7 +130,7 @@ pub unsafe fn rescan(
                 index,
                 table,
                 view: None,
-                sought: keys::sought(opened, definition, given),
+                sought: keys::sought(opened, definition, given, table.row_count_estimate()),
                 scan: IndexScan::new(),
                 grouped: None,
                 is_grouped: false,
@@ -145,7 +149,8 @@ pub unsafe fn rescan(
             let state = state(scan);
             if !state.sought.take_arguments(given) {
                 let definition = or_raise(state.session.definition(state.index));
-                state.sought = keys::sought(opened, definition, given);
+                let rows = state.table.row_count_estimate();
+                state.sought = keys::sought(opened, definition, given, rows);
             }
         }
         if (*scan).xs_want_itup && (*scan).xs_hitup.is_null() {
@@ -190,44 +195,6 @@ pub unsafe fn end(scan: pg_sys::IndexScanDesc) {
             let memory = state(scan).memory;
             (*scan).opaque = std::ptr::null_mut();
             pg_sys::MemoryContextDelete(memory);
-        }
-    }
-}
-
-/// Rows that a bitmap is given at a time.
-const ROWS_TOGETHER: usize = 256;
-
-/// `amgetbitmap`: gives a bitmap all rows, and returns their number. The table's callback looks up
-/// the versions, and core tests the conditions on them.
-pub unsafe fn all(scan: pg_sys::IndexScanDesc, bitmap: *mut pg_sys::TIDBitmap) -> i64 {
-    // SAFETY: as core calls it, with a snapshot that stays registered until the scan ends.
-    unsafe {
-        let state = state(scan);
-        state.is_for_bitmap = true;
-        let opened = (*scan).indexRelation;
-        if state.view.is_none() {
-            let oid = (*(*opened).rd_index).indrelid;
-            state.view = Some(Seen::By(View::new(oid, state.table, (*scan).xs_snapshot)));
-        }
-        table_am::scan_begins(opened);
-        let mut ids = Vec::with_capacity(ROWS_TOGETHER);
-        let mut count = 0;
-        loop {
-            // Under a snapshot that is no SnapshotDirty nothing is copied, and no table needed.
-            let found = state.next(std::ptr::null_mut(), Direction::Forward);
-            if let Some(Found::Kept(row, _)) = found {
-                ids.push(table_am::bitmap::id_in_bitmap(row));
-            }
-            if ids.len() == ROWS_TOGETHER || (found.is_none() && !ids.is_empty()) {
-                pg::interrupts::check_for_interrupts();
-                pg_sys::tbm_add_tuples(bitmap, ids.as_mut_ptr(), ids.len() as c_int, true);
-                count += ids.len() as i64;
-                ids.clear();
-            }
-            if found.is_none() {
-                version::count_searches(scan, std::mem::take(&mut state.searches));
-                return count;
-            }
         }
     }
 }
@@ -306,6 +273,10 @@ impl State {
         if !std::mem::replace(&mut self.has_ranges, true) {
             // SAFETY: the arguments are constants, which need no context to be evaluated in.
             self.unpack(|state| unsafe { state.sought.bounds.begin(std::ptr::null_mut()) });
+            let Sought { bounds, skip, .. } = &mut self.sought;
+            if let Some(skip) = skip {
+                skip.begin(bounds);
+            }
         }
     }
 
@@ -427,28 +398,45 @@ impl State {
                 self.is_in_range = false;
             }
             self.make_ranges();
-            if snapshot.may_read_ahead() {
-                let (bounds, scan) = (&mut self.sought.bounds, &mut self.scan);
-                or_raise(bounds.pass_over_missing(self.session, scan, self.index, self.direction));
-            }
-            if snapshot.may_read_ahead()
-                && self.index.is_unique()
-                && let Some(points) = or_raise(self.sought.bounds.take_points(self.direction))
-            {
-                let searches = &mut self.searches;
-                let points = points.inspect(|_| *searches += 1);
-                or_raise(self.scan.start_points(self.table, self.index, points));
-                self.is_in_range = true;
-                self.is_grouped = false;
-                continue;
-            }
-            if !self.next_range() {
+            if !self.begin_next(snapshot) {
                 return None;
             }
-            let (columns, prefix) = self.sought.bounds.prefix();
-            snapshot.begin_range(self.oid, columns, prefix);
-            self.start_in_order(columns);
         }
+    }
+
+    /// Begins with the next range, or with the next keys; false: there are none.
+    fn begin_next<R: Reading>(&mut self, snapshot: &R) -> bool {
+        if self.sought.skip.is_some() {
+            // All of the index is looked through.
+            snapshot.begin_range(self.oid, 0, &[]);
+            if !self.next_range() {
+                return false;
+            }
+            self.start();
+            return true;
+        }
+        if snapshot.may_read_ahead() {
+            let (bounds, scan) = (&mut self.sought.bounds, &mut self.scan);
+            or_raise(bounds.pass_over_missing(self.session, scan, self.index, self.direction));
+        }
+        if snapshot.may_read_ahead()
+            && self.index.is_unique()
+            && let Some(points) = or_raise(self.sought.bounds.take_points(self.direction))
+        {
+            let searches = &mut self.searches;
+            let points = points.inspect(|_| *searches += 1);
+            or_raise(self.scan.start_points(self.table, self.index, points));
+            self.is_in_range = true;
+            self.is_grouped = false;
+            return true;
+        }
+        if !self.next_range() {
+            return false;
+        }
+        let (columns, prefix) = self.sought.bounds.prefix();
+        snapshot.begin_range(self.oid, columns, prefix);
+        self.start_in_order(columns);
+        true
     }
 
     /// The next row of the range.
@@ -531,11 +519,18 @@ impl State {
         if pg::interrupts::is_pending() {
             pg::interrupts::check_for_interrupts();
         }
-        or_raise(
-            self.sought
-                .bounds
-                .next_range(self.direction, &mut self.range),
-        )
+        let bounds = &mut self.sought.bounds;
+        let (direction, range) = (self.direction, &mut self.range);
+        let Some(skip) = &mut self.sought.skip else {
+            return or_raise(bounds.next_range(direction, range));
+        };
+        let (scan, session, index) = (&mut self.scan, self.session, self.index);
+        let searches = &mut self.searches;
+        let found = skip.next_range(bounds, direction, range, |rest, found| {
+            *searches += 1;
+            found(scan.first_key(session, index, rest, direction))
+        });
+        or_raise(found)
     }
 
     fn start(&mut self) {

@@ -34,6 +34,13 @@ pub(super) fn check(
     prop_assert_eq!(b.starts_with(&a), order.is_eq());
     let (a, b) = (encoded(&descending, left), encoded(&descending, right));
     prop_assert_eq!(a.cmp(&b), order.reverse(), "{:?} descending", kind);
+    for column in [ascending, descending] {
+        let (first, second) = (encoded(&column, left), encoded(&column, right));
+        let key = [&first[..], &second].concat();
+        let length = column.has_plain_length().then_some(first.len());
+        prop_assert_eq!(column.encoded_length(&key), length, "{:?}", kind);
+        prop_assert_eq!(column.encoded_length(&first[..first.len() - 1]), None);
+    }
     Ok(())
 }
 

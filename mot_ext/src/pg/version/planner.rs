@@ -32,6 +32,17 @@ pub unsafe fn tables_explained(es: *mut pg_sys::ExplainState) -> i32 {
     }
 }
 
+/// How many values a list is expected to have.
+pub unsafe fn length_of_list(_root: *mut pg_sys::PlannerInfo, list: *mut pg_sys::Node) -> f64 {
+    // SAFETY: an expression of the planner's (caller).
+    unsafe {
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        return f64::from(pg_sys::estimate_array_length(list));
+        #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+        pg_sys::estimate_array_length(_root, list)
+    }
+}
+
 /// Whether a path that costs so much can be one that the planner keeps. It keeps none of which this says no, so that one need not be made.
 pub unsafe fn may_be_kept(
     rel: *mut pg_sys::RelOptInfo,

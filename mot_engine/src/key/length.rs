@@ -1,0 +1,50 @@
+//! Where a column ends in a key, for kinds that say it plainly: of one width, or texts in the order
+//! of their bytes.
+//!
+//! Contract: of a key that [`super::encode_value`] has begun with a value of the column,
+//! [`KeyColumn::encoded_length`] gives the value's length. Total: of other bytes it gives some
+//! length within them, or nothing.
+
+use super::definition::KeyColumn;
+use super::encode::TAG_VALUE;
+use super::kind::KeyKind;
+
+impl KeyColumn {
+    /// Whether the length of its values can be told from a key.
+    pub fn has_plain_length(&self) -> bool {
+        self.fixed_length().is_some() || self.is_plain_text()
+    }
+
+    /// How many bytes at the beginning of a key are this column's.
+    pub fn encoded_length(&self, key: &[u8]) -> Option<usize> {
+        let mark = usize::from(self.nullable);
+        if self.nullable && *key.first()? != TAG_VALUE {
+            return Some(mark);
+        }
+        let value = match self.fixed_length() {
+            Some(length) => length,
+            None if self.is_plain_text() => {
+                let end = if self.descending { u8::MAX } else { 0 };
+                1 + key.get(mark..)?.iter().position(|byte| *byte == end)?
+            }
+            None => return None,
+        };
+        (key.len() >= mark + value).then_some(mark + value)
+    }
+
+    fn is_plain_text(&self) -> bool {
+        self.kind.is_text() && self.collation.is_none()
+    }
+
+    /// Of kinds whose values have as many bytes in a key as in a row.
+    fn fixed_length(&self) -> Option<usize> {
+        use KeyKind::*;
+        match self.kind {
+            Bool | Char | Int2 | Int4 | Int8 | Oid | Enum | Float4 | Float8 | Date | Time
+            | Timestamp | TimestampTz | Uuid | Money | Unsigned8 | Macaddr | Macaddr8 => {
+                usize::try_from(self.kind.width()).ok()
+            }
+            _ => None,
+        }
+    }
+}
