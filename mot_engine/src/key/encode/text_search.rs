@@ -72,7 +72,7 @@ pub(super) fn encode_tsvector(bytes: &[u8], key: &mut KeyBuffer) -> Result<(), E
             for position in positions {
                 // The weight is above the position, and counts less.
                 let stored = u16::from_le_bytes(*position);
-                let ordered = stored << (u16::BITS - WEIGHT_SHIFT) | stored >> WEIGHT_SHIFT;
+                let ordered = stored.rotate_left(u16::BITS - WEIGHT_SHIFT);
                 key.push_array((!ordered).to_be_bytes())?;
             }
         }
