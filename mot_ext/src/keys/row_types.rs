@@ -34,11 +34,10 @@ impl RowType {
     }
 }
 
-/// Row types by oid; `None`: keys of it have no encoding.
-type RowTypes = HashMap<u32, Option<RowType>>;
+/// What was found of row types, by oid; `None`: keys of it have no encoding.
+type Known = HashMap<u32, Option<RowType>>;
 
-/// What was found of row types.
-static KNOWN: ProcessLocal<RefCell<Option<RowTypes>>> = ProcessLocal(RefCell::new(None));
+static KNOWN: ProcessLocal<RefCell<Option<Known>>> = ProcessLocal(RefCell::new(None));
 
 /// How often something of it was forgotten.
 static FORGOTTEN: ProcessLocal<Cell<u64>> = ProcessLocal(Cell::new(0));
@@ -228,14 +227,14 @@ pub unsafe fn own_form(record: Record, datum: pg_sys::Datum, bytes: &[u8]) -> &[
 /// A value of another row type with columns of the same types: a ROW() in a query.
 unsafe fn converted<'a>(record: Record, datum: pg_sys::Datum) -> &'a [u8] {
     // SAFETY: the caller's datum, whose header says of which row type it is; both descriptions are
-    // copies. Arrays have a place for each column.
+    // held while they are read, or until an error gives them back. Arrays have a place for each column.
     unsafe {
         let header =
             pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast::<pg_sys::HeapTupleHeaderData>();
         let of = (*header).t_choice.t_datum;
-        let theirs = pg_sys::lookup_rowtype_tupdesc_copy(of.datum_typeid, of.datum_typmod);
+        let theirs = pg_sys::lookup_rowtype_tupdesc(of.datum_typeid, of.datum_typmod);
         let own_type = pg_sys::Oid::from(record.row_type());
-        let own = pg_sys::lookup_rowtype_tupdesc_copy(own_type, -1);
+        let own = pg_sys::lookup_rowtype_tupdesc(own_type, -1);
         let mut tuple = pg_sys::HeapTupleData {
             t_len: pgrx::varsize_any(header.cast()) as u32,
             t_data: header,
@@ -269,6 +268,11 @@ unsafe fn converted<'a>(record: Record, datum: pg_sys::Datum) -> &'a [u8] {
         }
         let formed = pg_sys::heap_form_tuple(own, values.as_mut_ptr(), nulls.as_mut_ptr());
         let flat = pg_sys::HeapTupleHeaderGetDatum((*formed).t_data);
+        for description in [theirs, own] {
+            if (*description).tdrefcount >= 0 {
+                pg_sys::DecrTupleDescRefCount(description);
+            }
+        }
         super::varlena_payload(flat.cast_mut_ptr())
     }
 }
