@@ -65,9 +65,9 @@ pub unsafe fn sought(
     scan_keys: &[pg_sys::ScanKeyData],
     rows: u64,
 ) -> Sought {
-    // SAFETY: the caller's open index.
     let skip = match scan_keys.iter().any(|key| is_of(key, 0)) {
         true => None,
+        // SAFETY: the caller's open index.
         false => unsafe { Skip::of(index, definition, scan_keys.len(), rows as f64) },
     };
     let mut chosen = Vec::new();
