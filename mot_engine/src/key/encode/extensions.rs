@@ -1,16 +1,16 @@
-//! Types of extensions that come with PostgreSQL, as those lay them out behind the varlena's header.
+//! Types of extensions that come with PostgreSQL, as they lie behind the varlena's header.
 //!
 //! ```text
 //! hstore    00 without pairs; or 01, all keys' and values' texts as one bytea, u32 pairs,
 //!           then per key and value: u32 where it ends in the texts, 01 NULL or 00
 //! ltree     per label its encoding as a text; 00
 //! cube      u8 dimensions, the smaller ends, the larger ends, as float8
-//! seg       lower end as float4, its mark's place in order, digits, 01 or 00 (about); upper likewise
+//! seg       lower end as float4, its mark's place, digits, 01 or 00 (about); upper likewise
 //! ```
 //! - hstore_cmp compares the texts as one, then their length, and then where they are cut.
 //! - cube_cmp has no order of cubes of several dimensions: three of them may each lie below the
-//!   next. Its equality is an equivalence, and among cubes of one dimension it orders. So keys serve
-//!   equality.
+//!   next. Its equality is an equivalence, and among cubes of one dimension it orders. So keys
+//!   serve equality.
 //! - seg_cmp: `<` and `>` widen an end, `~` blurs it, `-` stands for none; fewer digits blur, too.
 //!
 //! A number that is not one (NaN) has no place in these orders: it equals all others.

@@ -8,8 +8,8 @@
 //!           encodings, and of a phrase u16 distance, complemented;
 //!           of an operand: i32 checksum of the text, descending, and the text as a bytea
 //! ```
-//! silly_cmp_tsvector compares the values' lengths first, then what they hold. A position comes with
-//! its weight in the two lowest bits. CompareTSQ does not look at weights and prefix marks.
+//! silly_cmp_tsvector compares the values' lengths first, then what they hold. A position comes
+//! with its weight in the two lowest bits. CompareTSQ does not look at weights and prefix marks.
 //!
 //! Contract: total. An encoding that has become longer than any key is left unfinished, as those of
 //! arrays are.

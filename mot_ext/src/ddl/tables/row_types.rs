@@ -2,9 +2,9 @@
 //!
 //! Core lets ALTER TYPE add and drop attributes of a type that columns of tables have, and ALTER
 //! TABLE those of a table's row type. It writes no row. Values without the new column have NULL
-//! there. A dropped one counts no more. An index's definition has the columns (`keys/row_types.rs`).
-//! So indexes whose keys have such a type are built anew, in the same statement. Heap's indexes stay
-//! as they are, and may be wrong from then on.
+//! there. A dropped one counts no more. An index's definition has the columns
+//! (`keys/row_types.rs`). So indexes whose keys have such a type are built anew, in the same
+//! statement. Heap's indexes stay as they are, and may be wrong from then on.
 //!
 //! The object access hook says which relations have got or lost a column. Which keys hold values of
 //! their row types follows from the catalog's dependencies: columns, arrays, domains, ranges, other

@@ -135,9 +135,11 @@ unsafe fn refuse_key(index: pg_sys::Relation, position: usize) {
             );
         }
         if column.lacks_collation(is_computed(index)) {
-            unsupported(
+            refuse::raise(
+                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
                 "keys of this type are not supported under this collation, or as an expression, on memory-optimized tables",
-                "Texts can be keys under nondeterministic collations without rules, in a UTF8 database.",
+                Some("Texts that differ may be equal, and keys have no bytes that are the same for such texts.".into()),
+                Some("Texts can be keys under nondeterministic collations without rules, in a UTF8 database.".into()),
             );
         }
     }
