@@ -1,6 +1,6 @@
-# Shared by the scripts of this directory: where things are, and who runs the servers.
-# The scratch directory must be reachable by a non-root user (a clone under /root is not), and is kept between runs so
-# that the second one is quick.
+# Shared by the scripts of this directory: where things are, and who runs the servers. The scratch
+# directory must be reachable by a non-root user (a clone under /root is not), and is kept between
+# runs so that the second one is quick.
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$top"
@@ -17,13 +17,14 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$top/target}
 if [ -n "${CASSERT:-}" ] && [ "${CARGO_TARGET_DIR##*/}" != cassert ]; then CARGO_TARGET_DIR+=/cassert; fi
 export PATH=$HOME/.cargo/bin:$PATH
 export LC_ALL=C.UTF-8
-# What cargo-pgrx knows of a PostgreSQL that only these scripts know stays with it, and its own psql speaks with it: the installed one is
-# an older version's.
+# What cargo-pgrx knows of a PostgreSQL that only these scripts know stays with it, and its own psql
+# speaks with it: the installed one is an older version's.
 if [ "$PG_NAME" != 15 ]; then
   export PGRX_HOME=$MOT_SCRATCH/pgrx$PG_NAME
   PATH=$PG_BIN:$PATH
 fi
-# A server that inherits it puts Rust backtraces into the details of errors, and the expected output differs.
+# A server that inherits it puts Rust backtraces into the details of errors, and the expected output
+# differs.
 unset RUST_BACKTRACE
 
 # With the seconds since the script began, so that a log shows where the time goes.

@@ -1,12 +1,13 @@
-# Functions that fetch the source of PostgreSQL $PG from the mirror this machine's own apt uses; /etc/apt and apt's lists are not
-# touched. Read after lib.sh.
+# Functions that fetch the source of PostgreSQL $PG from the mirror this machine's own apt uses;
+# /etc/apt and apt's lists are not touched. Read after lib.sh.
 
 # Lines of release, component and address: what apt's own sources name.
 apt_indexes() { apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(REPO_URI)' 'Identifier: Packages'; }
 own_release() { . /etc/os-release && echo "$VERSION_CODENAME"; }
 mirror() { apt_indexes | awk -v name="$(own_release)" '$1 == name && $2 == "main" && !found++ { print $3 }'; }
 
-# Mirror and release of the source package, in apt's form. 15 is the machine's own release's, security updates included.
+# Mirror and release of the source package, in apt's form. 15 is the machine's own release's,
+# security updates included.
 source_releases() { # MIRROR
   case $PG in
     15) apt_indexes | awk -v name="$(own_release)" '$2 == "main" && index($1, name) == 1 { print $3, $1 }' | sort -u ;;

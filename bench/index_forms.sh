@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# index_forms.sh [ROWS]: statements by indexes on expressions, partial ones, keys of enums and arrays,
-# and texts in the order of ICU's and the C library's (en_US.UTF-8) collations, MOT beside heap in
-# turns, medians of three rounds. Needs a running server (PGHOST, PGPORT)
-# with a release build and nothing else to do; it makes a database.
-# ONLY="icu_range libc_range": these statements.
+# index_forms.sh [ROWS]: statements by indexes on expressions, partial ones, keys of enums and
+# arrays, and texts in the order of ICU's and the C library's (en_US.UTF-8) collations, MOT beside
+# heap in turns, medians of three rounds. Needs a running server (PGHOST, PGPORT) with a release
+# build and nothing else to do; it makes a database. ONLY="icu_range libc_range": these statements.
 set -euo pipefail
 export LC_ALL=C.UTF-8
 rows=${1:-200000}

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# A work queue under FOR UPDATE SKIP LOCKED, on a heap table and on a memory-optimized one: tasks done a second, producers and consumers at
-# work together. Consumers take the oldest task, work on nothing, and delete it; a producer puts as many in as are taken.
-# CONSUMERS (32), SECONDS_EACH (20), ROUNDS (3; the kinds alternate). The server is the caller's: PGHOST, PGPORT, PGUSER.
+# A work queue under FOR UPDATE SKIP LOCKED, on a heap table and on a memory-optimized one: tasks
+# done a second, producers and consumers at work together. Consumers take the oldest task, work on
+# nothing, and delete it; a producer puts as many in as are taken. CONSUMERS (32), SECONDS_EACH
+# (20), ROUNDS (3; the kinds alternate). The server is the caller's: PGHOST, PGPORT, PGUSER.
 set -euo pipefail
 : "${PGHOST:?set PGHOST and PGPORT to a running server}" "${PGPORT:?}"
 export PGUSER=${PGUSER:-postgres} PGDATABASE=mot_queue_bench

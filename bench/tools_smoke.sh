@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tools that know nothing of memory-optimized tables, run unchanged where these are the default: pgbench and sysbench prepare, run
-# and clean up; then mot.check on every table.
-# The server is the caller's: PGHOST (a socket directory), PGPORT, PGUSER.
+# Tools that know nothing of memory-optimized tables, run unchanged where these are the default:
+# pgbench and sysbench prepare, run and clean up; then mot.check on every table. The server is the
+# caller's: PGHOST (a socket directory), PGPORT, PGUSER.
 set -euo pipefail
 : "${PGHOST:?set PGHOST and PGPORT to a running server}" "${PGPORT:?}"
 export PGUSER=${PGUSER:-postgres}

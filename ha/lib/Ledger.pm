@@ -1,5 +1,6 @@
-# What every scenario needs: servers with mot, a schema whose rows exist twice (once in a heap table, once in a memory-optimized
-# one, written by the same transactions), a load on it, and the comparisons. README.md says what is compared and why.
+# What every scenario needs: servers with mot, a schema whose rows exist twice (once in a heap
+# table, once in a memory-optimized one, written by the same transactions), a load on it, and the
+# comparisons. README.md says what is compared and why.
 package Ledger;
 
 use strict;
@@ -47,8 +48,9 @@ wal_keep_size = 256MB
 restart_after_crash = on
 );
 
-# A primary that may be streamed from and archives, with the schema and its first rows. `conf` adds settings; `next_xid`: it begins with that; `before`: name
-# of a backup that is taken before it has the library.
+# A primary that may be streamed from and archives, with the schema and its first rows. `conf` adds
+# settings; `next_xid`: it begins with that; `before`: name of a backup that is taken before it has
+# the library.
 sub new_primary
 {
 	my ($name, %params) = @_;
@@ -70,7 +72,8 @@ sub new_primary
 	return $node;
 }
 
-# Lets a cluster that was never started begin with a transaction id. Its file of the commit log gets its whole length.
+# Lets a cluster that was never started begin with a transaction id. Its file of the commit log gets
+# its whole length.
 sub begin_at
 {
 	my ($node, $xid) = @_;
@@ -98,8 +101,8 @@ sub use_up_ids
 	return;
 }
 
-# Has VACUUM cut the first file of the commit log off, with ids used up to behind its end. Nothing is cut off before the reclaimer has judged what
-# has ended, which is a matter of moments.
+# Has VACUUM cut the first file of the commit log off, with ids used up to behind its end. Nothing
+# is cut off before the reclaimer has judged what has ended, which is a matter of moments.
 sub cut_commit_log
 {
 	my ($node, @databases) = @_;
@@ -162,10 +165,12 @@ END \$\$;
 	return;
 }
 
-# Standbys replay with threads: the first, the third and so on hand every record over to them, the others only when they are behind.
+# Standbys replay with threads: the first, the third and so on hand every record over to them, the
+# others only when they are behind.
 my $standbys = 0;
 
-# A standby of `$upstream` from its backup, started. `is_plain`: the backup is of a server without the library and its settings.
+# A standby of `$upstream` from its backup, started. `is_plain`: the backup is of a server without
+# the library and its settings.
 sub new_standby
 {
 	my ($name, $upstream, $backup, %params) = @_;
@@ -173,7 +178,8 @@ sub new_standby
 	$node->init_from_backup($upstream, $backup, has_streaming => 1);
 	$node->append_conf('postgresql.conf', $settings) if $params{is_plain};
 	my $hand_over = $standbys++ % 2 == 0 ? 'always' : 'behind';
-	# PostgreSQL's own default cancels readers of a standby that is 30 s behind, which a slow machine is soon: pruned heap pages wait for them.
+	# PostgreSQL's own default cancels readers of a standby that is 30 s behind, which a slow machine
+	# is soon: pruned heap pages wait for them.
 	$node->append_conf('postgresql.conf', "mot.replay_workers = 3\nmot.replay_hand_over = $hand_over\nmax_standby_streaming_delay = -1\n");
 	$node->append_conf('postgresql.conf', $params{conf}) if defined $params{conf};
 	$node->start;
@@ -307,7 +313,8 @@ sub crash
 	return;
 }
 
-# Waits until no process of a killed server is left: they notice by themselves that their postmaster is gone.
+# Waits until no process of a killed server is left: they notice by themselves that their postmaster
+# is gone.
 sub wait_gone
 {
 	my ($node) = @_;
@@ -315,7 +322,8 @@ sub wait_gone
 	my ($postmaster) = slurp_file("$at/postmaster.pid") =~ /^(\d+)/;
 	for (1 .. 1500)
 	{
-		# The postmaster stays until its parent has noticed, too, and its number counts as long as it does.
+		# The postmaster stays until its parent has noticed, too, and its number counts as long as it
+		# does.
 		return unless -d "/proc/$postmaster" || grep { (readlink("$_/cwd") // '') eq $at } glob('/proc/[0-9]*');
 		usleep(20_000);
 	}
@@ -393,7 +401,8 @@ sub redo_of
 	return $redo;
 }
 
-# Waits until `$standby` has replayed what `$node` has written, with whatever lies between them (cascades, archives).
+# Waits until `$standby` has replayed what `$node` has written, with whatever lies between them
+# (cascades, archives).
 sub wait_replayed
 {
 	my ($node, $standby) = @_;

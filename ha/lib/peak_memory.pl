@@ -1,5 +1,7 @@
-# peak_memory.pl DATADIR: until it is ended, how much memory of its own (anonymous: neither the arena nor shared buffers) each of the processes that recover had at
-# most, the startup process with its threads and mot's workers, in kB. Those of a server that starts meanwhile, too. And what their titles said of a load.
+# peak_memory.pl DATADIR: until it is ended, how much memory of its own (anonymous: neither the
+# arena nor shared buffers) each of the processes that recover had at most, the startup process with
+# its threads and mot's workers, in kB. Those of a server that starts meanwhile, too. And what their
+# titles said of a load.
 use strict;
 use warnings;
 use Time::HiRes qw(usleep);

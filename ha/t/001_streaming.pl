@@ -1,5 +1,5 @@
-# Streaming standbys from base backups of every form, taken while rows are written and checkpoints happen; consistent snapshots on the
-# standby; a cascade; a standby's own backup.
+# Streaming standbys from base backups of every form, taken while rows are written and checkpoints
+# happen; consistent snapshots on the standby; a cascade; a standby's own backup.
 use strict;
 use warnings;
 
@@ -11,7 +11,8 @@ use Test::More;
 my $primary = new_primary('primary');
 my $load = start_load($primary);
 
-# Backups of all forms while rows are written. A CHECKPOINT of somebody else falls into each of them.
+# Backups of all forms while rows are written. A CHECKPOINT of somebody else falls into each of
+# them.
 my %forms = (
 	plain_stream => [ '-Fp', '-X', 'stream' ],
 	plain_fetch  => [ '-Fp', '-X', 'fetch' ],

@@ -1,4 +1,5 @@
-# What synchronous_commit promises for memory-optimized tables, with one and with a quorum of standbys.
+# What synchronous_commit promises for memory-optimized tables, with one and with a quorum of
+# standbys.
 use strict;
 use warnings;
 
@@ -24,7 +25,8 @@ sub synchronous
 	return;
 }
 
-# remote_apply: what COMMIT has returned is seen on the standby at once, heap and MOT, beside a load that keeps replay busy.
+# remote_apply: what COMMIT has returned is seen on the standby at once, heap and MOT, beside a load
+# that keeps replay busy.
 synchronous('one');
 my $load = start_load($primary, clients => 2);
 my $writer = $primary->background_psql('postgres');
@@ -58,7 +60,8 @@ for my $mode ([ 'on', 'flush_lsn' ], [ 'remote_write', 'write_lsn' ])
 	$writer->query_safe('DELETE FROM seen_mot WHERE n > 100000');
 }
 
-# A commit waits for its standby, and is seen by nobody meanwhile; when the standby is back it goes on.
+# A commit waits for its standby, and is seen by nobody meanwhile; when the standby is back it goes
+# on.
 $one->stop;
 $writer->query_safe("SET synchronous_commit = 'on'");
 $writer->query_until(qr/sent/, "\\echo sent\nINSERT INTO seen_mot VALUES (-1, 'waits');\n");
@@ -91,8 +94,10 @@ stop_load($load);
 $writer->quit;
 $reader->quit;
 
-# The primary is lost under acknowledged commits, one after the other, and a standby takes its place: whatever the setting, it has every one of them while
-# it lives itself. Of a quorum any standby may have acknowledged, so the one that has received most is promoted; here the other is far behind.
+# The primary is lost under acknowledged commits, one after the other, and a standby takes its
+# place: whatever the setting, it has every one of them while it lives itself. Of a quorum any
+# standby may have acknowledged, so the one that has received most is promoted; here the other is
+# far behind.
 synchronous('ANY 1 (one, two)');
 my $receiver = $one->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 kill 'STOP', $receiver;
@@ -111,7 +116,8 @@ $one->backup('base');
 my $three = new_standby('three', $one, 'base');
 failover('remote_write', 400000, $three, $one);
 
-# Loses the primary while commits are acknowledged, the first of them number `$from`; promotes `$new`, which must have them all. It is the primary then.
+# Loses the primary while commits are acknowledged, the first of them number `$from`; promotes
+# `$new`, which must have them all. It is the primary then.
 sub failover
 {
 	my ($setting, $from, $new, $old) = @_;
@@ -135,7 +141,8 @@ sub failover
 	return;
 }
 
-# Commits one by one, until the server is killed in the middle; answers those that were acknowledged.
+# Commits one by one, until the server is killed in the middle; answers those that were
+# acknowledged.
 sub acknowledged_until_killed
 {
 	my ($node, $setting, $from) = @_;

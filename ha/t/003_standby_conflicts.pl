@@ -1,5 +1,5 @@
-# A long query on a standby beside everything that the primary may do to its rows: it keeps right results, or is cancelled by the same
-# recovery conflict as on a heap table; never wrong.
+# A long query on a standby beside everything that the primary may do to its rows: it keeps right
+# results, or is cancelled by the same recovery conflict as on a heap table; never wrong.
 use strict;
 use warnings;
 
@@ -8,8 +8,9 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# Removal of dead heap rows (vacuum, pruning) would hold up replay or cancel; memory-optimized tables log no such thing, every server
-# removes under its own horizon. So the first part writes to them alone.
+# Removal of dead heap rows (vacuum, pruning) would hold up replay or cancel; memory-optimized
+# tables log no such thing, every server removes under its own horizon. So the first part writes to
+# them alone.
 my $primary = new_primary('primary', conf => "autovacuum = off\n");
 $primary->safe_psql('postgres', q(
 CREATE TABLE old_mot (id int PRIMARY KEY, v int) USING mot;
@@ -27,7 +28,8 @@ my $sums = 'SELECT (SELECT sum(v) FROM old_mot), (SELECT count(*) FROM old_mot W
 my $expected = '12502500|1000';
 my $begin = 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT sum(v) FROM old_mot WHERE v < 0';
 
-# A cursor halfway through, and a snapshot that looks again and again, while every row changes many times over, keys included.
+# A cursor halfway through, and a snapshot that looks again and again, while every row changes many
+# times over, keys included.
 my $cursor = $patient->background_psql('postgres');
 $cursor->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; DECLARE c CURSOR FOR SELECT id, v FROM old_mot ORDER BY id');
 is($cursor->query_safe('SELECT count(*), sum(v) FROM old_mot'), '5000|12502500', 'snapshot of the standby before');
@@ -53,11 +55,13 @@ is( $patient->safe_psql('postgres', $sums),
 	'a new snapshot sees the new rows');
 $cursor->query_safe('COMMIT');
 
-# Catalog rows that are removed would hold up replay, too: from here on the primary knows of the snapshots.
+# Catalog rows that are removed would hold up replay, too: from here on the primary knows of the
+# snapshots.
 $patient->append_conf('postgresql.conf', "hot_standby_feedback = on\n");
 $patient->reload;
 
-# What takes the whole table needs AccessExclusiveLock on the primary: replay waits for the query ...
+# What takes the whole table needs AccessExclusiveLock on the primary: replay waits for the query
+# ...
 my %taking = (
 	'DROP'         => [ 'CREATE TABLE victim (id int PRIMARY KEY) USING mot; INSERT INTO victim SELECT generate_series(1, 1000)', 'DROP TABLE victim' ],
 	'TRUNCATE'     => [ '', 'TRUNCATE victim' ],
@@ -94,7 +98,8 @@ for my $what (sort keys %taking)
 		is($out, '', "$what: no rows from a table that is being taken away");
 		ok($strict->log_contains('terminating connection due to conflict with recovery', $log_before), "$what: the query was cancelled as with a heap table");
 	}
-	# A snapshot older than the DDL, that comes to the table only now: the same as on the primary, or an error; never garbage.
+	# A snapshot older than the DDL, that comes to the table only now: the same as on the primary, or
+	# an error; never garbage.
 	if ($what ne 'DROP')
 	{
 		my $now = $other->query_safe('SELECT count(*) FROM victim');
@@ -114,8 +119,8 @@ is($early->query_safe('SELECT count(*) FROM old_mot WHERE id > 10000'), '0', 'ro
 is($early->query_safe('COMMIT; SELECT count(*) FROM old_mot WHERE id > 10000'), '100', 'and are by the next one');
 $early->quit;
 
-# More indexes come and go than a table has places for: a snapshot keeps the standby from forgetting them, and the primary is lost before its
-# reclaimer has said that they are gone.
+# More indexes come and go than a table has places for: a snapshot keeps the standby from forgetting
+# them, and the primary is lost before its reclaimer has said that they are gone.
 $primary->append_conf('postgresql.conf', "mot.reclaim_naptime = 60000\n");
 $primary->reload;
 my $keeps = $patient->background_psql('postgres');
@@ -140,6 +145,7 @@ sound($_, 'after indexes came and went', 'indexed', 'longs') for $primary, $pati
 sound($_, 'at the end', 'old_mot') for $patient, $strict;
 is($_->safe_psql('postgres', $sums), $primary->safe_psql('postgres', $sums), $_->name . ': the same sums at the end') for $patient, $strict;
 
-# Memory of what replay replaced comes back: the reclaimer of the standby removes what no snapshot needs.
+# Memory of what replay replaced comes back: the reclaimer of the standby removes what no snapshot
+# needs.
 no_crash($primary, $patient, $strict);
 done_testing();

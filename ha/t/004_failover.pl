@@ -1,5 +1,6 @@
-# Switchover, failover and the way back: timelines, pg_rewind from a running server and from a directory, and the promoted server's own
-# checkpoints, each time followed by a loss of the server that has just been promoted.
+# Switchover, failover and the way back: timelines, pg_rewind from a running server and from a
+# directory, and the promoted server's own checkpoints, each time followed by a loss of the server
+# that has just been promoted.
 use strict;
 use warnings;
 
@@ -39,8 +40,8 @@ $load = start_load($nodes{b});
 stop_load($load);
 same_rows($nodes{b}, $nodes{a}, 'after the switchover');
 
-# Failovers to and fro: the primary dies under a load, the standby takes over, dies at once itself (before or after a checkpoint of its
-# own), recovers, and the old one comes back by pg_rewind.
+# Failovers to and fro: the primary dies under a load, the standby takes over, dies at once itself
+# (before or after a checkpoint of its own), recovers, and the old one comes back by pg_rewind.
 my ($primary, $standby) = ('b', 'a');
 my @rounds = (
 	{ source => 'server', checkpoint => 0 },
@@ -79,7 +80,8 @@ for my $round (@rounds)
 	# pg_rewind reads the timeline from the control file.
 	$new->safe_psql('postgres', 'CHECKPOINT');
 
-	# Generations of files come and go while pg_rewind copies: it is not a base backup that they would stay for.
+	# Generations of files come and go while pg_rewind copies: it is not a base backup that they would
+	# stay for.
 	my $checkpoints;
 	my @source = ('--source-server', $new->connstr('postgres'));
 	if ($round->{source} eq 'directory')

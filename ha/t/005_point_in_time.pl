@@ -1,5 +1,6 @@
-# Recovery from a base backup and an archive to a time, a transaction, a position, a restore point and to the first consistent moment, with prepared
-# transactions that are prepared and ended on either side of it, and a loss of the recovered server right after; delayed apply.
+# Recovery from a base backup and an archive to a time, a transaction, a position, a restore point
+# and to the first consistent moment, with prepared transactions that are prepared and ended on
+# either side of it, and a loss of the recovered server right after; delayed apply.
 use strict;
 use warnings;
 
@@ -119,7 +120,8 @@ for my $target (@targets)
 	$node->stop('immediate');
 }
 
-# A target at which the server stops, another at which it pauses and is read, and the end: one after the other on one server.
+# A target at which the server stops, another at which it pauses and is read, and the end: one after
+# the other on one server.
 my $staged = PostgreSQL::Test::Cluster->new('staged');
 $staged->init_from_backup($primary, 'no_wal', has_restoring => 1, standby => 0);
 $staged->append_conf('postgresql.conf', "archive_mode = off\nrecovery_target_timeline = 1\nrecovery_target_xid = '$xid'\nrecovery_target_action = shutdown\n");
@@ -145,7 +147,8 @@ sound($staged, 'resumed, and lost', @Ledger::TABLES, 'mark_mot');
 no_crash($staged);
 $staged->stop('immediate');
 
-# The same without slots: there the checkpoint worker leaves with the server alone, of whose end nobody but the process that replays tells it.
+# The same without slots: there the checkpoint worker leaves with the server alone, of whose end
+# nobody but the process that replays tells it.
 my $slotless = PostgreSQL::Test::Cluster->new('slotless');
 $slotless->init_from_backup($primary, 'base', has_restoring => 1, standby => 0);
 $slotless->append_conf('postgresql.conf',
@@ -162,7 +165,8 @@ agrees($slotless, 'stopped at a target, and recovered to the next');
 no_crash($slotless);
 $slotless->stop('immediate');
 
-# Delayed apply: nothing of the marks is seen while the delay lasts, in neither table, and all of it after.
+# Delayed apply: nothing of the marks is seen while the delay lasts, in neither table, and all of it
+# after.
 is($delayed->safe_psql('postgres', $marks), '0|0', 'delayed standby: no mark yet');
 agrees($delayed, 'while apply is delayed');
 crash($delayed);

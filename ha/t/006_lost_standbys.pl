@@ -1,4 +1,5 @@
-# Standbys that are killed at any moment, that were down while the primary wrote and checkpointed, and that are backed up themselves.
+# Standbys that are killed at any moment, that were down while the primary wrote and checkpointed,
+# and that are backed up themselves.
 use strict;
 use warnings;
 

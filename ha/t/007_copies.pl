@@ -1,4 +1,5 @@
-# Copies that are not pg_basebackup's: what a copier has seen stays until it is done, and a copy that misses everything is noticed.
+# Copies that are not pg_basebackup's: what a copier has seen stays until it is done, and a copy
+# that misses everything is noticed.
 use strict;
 use warnings;
 
@@ -27,7 +28,8 @@ sub checkpoints
 sub copy_of
 {
 	my ($to, @list) = @_;
-	# As with any copy of a running server, files may go while it lists them; the log has what they were.
+	# As with any copy of a running server, files may go while it lists them; the log has what they
+	# were.
 	IPC::Run::run([ 'cp', '-a', $primary->data_dir, $to ], '2>', \my $errors);
 	my @errors = grep { !/: No such file or directory$/ } split(/\n/, $errors);
 	die "@errors" if @errors;
@@ -48,7 +50,8 @@ checkpoints();
 mkdir $primary->backup_dir;
 my $copy = $primary->backup_dir . '/low';
 is_deeply(copy_of($copy, @list), [], 'pg_backup_start: what was there at the beginning can be copied late');
-# One that is listed in two parts may meet a manifest in the second whose rows would have been in the first.
+# One that is listed in two parts may meet a manifest in the second whose rows would have been in
+# the first.
 system_or_bail('cp', "$directory/" . (sort(manifests()))[-1], "$copy/mot/");
 my $label = $session->query_safe('SET client_min_messages = warning; SELECT labelfile FROM pg_backup_stop()');
 append_to_file("$copy/backup_label", "$label\n");
@@ -82,7 +85,8 @@ $primary->poll_query_until('postgres', q(SELECT count(*) = 1 FROM pg_stat_activi
 checkpoints();
 cmp_ok(scalar(manifests()), '<=', 2, 'pg_rewind is done: old generations go');
 
-# A copy that missed every generation is not taken for a new cluster, neither when it is replayed nor after a clean start.
+# A copy that missed every generation is not taken for a new cluster, neither when it is replayed
+# nor after a clean start.
 my $digest = digest($primary);
 $primary->stop('fast');
 my $aside = $primary->basedir . '/aside';

@@ -1,5 +1,6 @@
-# Prepared transactions over heap and memory-optimized rows: across clean restarts, crashes, standbys, promotion, a base backup and
-# pg_rewind, ended by whoever is there then. They hold their rows, keys and row locks all the time.
+# Prepared transactions over heap and memory-optimized rows: across clean restarts, crashes,
+# standbys, promotion, a base backup and pg_rewind, ended by whoever is there then. They hold their
+# rows, keys and row locks all the time.
 use strict;
 use warnings;
 
@@ -16,10 +17,12 @@ my $load = start_load($primary, clients => 2);
 # The ids from 10001 on are not the load's.
 my $name = 0;
 
-# While a transaction with more than 64 subtransactions is open, PostgreSQL lets nobody read a standby that starts: few of them there.
+# While a transaction with more than 64 subtransactions is open, PostgreSQL lets nobody read a
+# standby that starts: few of them there.
 my $subtransactions = 79;
 
-# Prepares a transaction that inserts, changes, deletes and locks twin rows; answers what to look at.
+# Prepares a transaction that inserts, changes, deletes and locks twin rows; answers what to look
+# at.
 sub prepare
 {
 	my ($node) = @_;

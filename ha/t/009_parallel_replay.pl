@@ -1,5 +1,6 @@
-# Replay with threads: whatever the server calls replayed is seen whole by every snapshot, although threads may still be applying it;
-# standbys that are behind, large transactions, tables that come and go, and the ends of the threads.
+# Replay with threads: whatever the server calls replayed is seen whole by every snapshot, although
+# threads may still be applying it; standbys that are behind, large transactions, tables that come
+# and go, and the ends of the threads.
 use strict;
 use warnings;
 
@@ -24,7 +25,8 @@ my @readers = map { start_readers($_) } @standbys{qw(always behind)};
 my $rounds = pick(3, 60);
 for my $round (1 .. $rounds)
 {
-	# Rolled back with its rows, dropped with rows, truncated with new ones: threads may have them while the server forgets them.
+	# Rolled back with its rows, dropped with rows, truncated with new ones: threads may have them
+	# while the server forgets them.
 	$primary->safe_psql('postgres', q(
 BEGIN;
 CREATE TABLE never (id int PRIMARY KEY, v text) USING mot;
@@ -44,7 +46,8 @@ COMMIT;
 ));
 }
 
-# remote_apply: who comes after the commit sees it. Each standby is asked as soon as the primary answers.
+# remote_apply: who comes after the commit sees it. Each standby is asked as soon as the primary
+# answers.
 for my $name (qw(always behind))
 {
 	$primary->safe_psql('postgres', "ALTER SYSTEM SET synchronous_standby_names = '$name'");
@@ -70,7 +73,8 @@ $primary->reload;
 is($standbys{always}->safe_psql('postgres', 'SELECT replay_workers FROM mot.stat_recovery'), '3', 'threads are at work');
 is($standbys{none}->safe_psql('postgres', 'SELECT replay_workers FROM mot.stat_recovery'), '0', 'or none, if so asked');
 
-# Standbys that are behind catch up under their readers: a bulk load that is one transaction, and everything the load did meanwhile.
+# Standbys that are behind catch up under their readers: a bulk load that is one transaction, and
+# everything the load did meanwhile.
 $_->safe_psql('postgres', 'SELECT pg_wal_replay_pause()') for @standbys;
 $_->poll_query_until('postgres', q(SELECT pg_get_wal_replay_pause_state() = 'paused')) for @standbys;
 my $rows = pick(60_000, 400_000);
@@ -137,7 +141,8 @@ stop_load($load);
 same_rows($primary, $_, 'at the end') for @standbys;
 sound($_, 'of the bulk', 'bulk') for @standbys;
 
-# The primary is lost; what the standby has received and not replayed is applied by threads while it is promoted.
+# The primary is lost; what the standby has received and not replayed is applied by threads while it
+# is promoted.
 $load = start_load($primary, may_fail => 1);
 $standbys{always}->safe_psql('postgres', 'SELECT pg_wal_replay_pause()');
 my $before = Ledger::written($primary);

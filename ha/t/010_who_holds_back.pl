@@ -1,4 +1,5 @@
-# mot.stat_horizon names who holds row versions back: sessions, prepared transactions, standbys by their feedback, with a slot and without.
+# mot.stat_horizon names who holds row versions back: sessions, prepared transactions, standbys by
+# their feedback, with a slot and without.
 use strict;
 use warnings;
 
@@ -49,7 +50,8 @@ $_->query_safe('COMMIT') for $with_slot, $without;
 ok($primary->poll_query_until('postgres', q(SELECT versions_stale = 0 FROM mot.stat_tables WHERE relname = 't')), 'and then it goes');
 $_->quit for $reader, $with_slot, $without;
 
-# A slot of logical decoding keeps rows of catalogs, and none of ours, as it keeps none of a heap table.
+# A slot of logical decoding keeps rows of catalogs, and none of ours, as it keeps none of a heap
+# table.
 $primary->append_conf('postgresql.conf', "wal_level = logical\n");
 $primary->restart;
 $primary->safe_psql('postgres', "SELECT pg_create_logical_replication_slot('decoded', 'pgoutput')");

@@ -1,5 +1,6 @@
-# A standby that begins where a clean shutdown ended can be read before it has a record to replay: its tables must be there then, and all the
-# same when records come, when it is promoted without any, and when it is lost.
+# A standby that begins where a clean shutdown ended can be read before it has a record to replay:
+# its tables must be there then, and all the same when records come, when it is promoted without
+# any, and when it is lost.
 use strict;
 use warnings;
 
@@ -60,7 +61,8 @@ $copied->restart;
 is(digest($copied), $promoted, 'promoted, lost, and restarted');
 sound($copied, 'promoted, lost, and restarted');
 
-# Its worker is told to end, and stays, since there is no slot that would keep the WAL. Promoted without a record, it finishes for those who write.
+# Its worker is told to end, and stays, since there is no slot that would keep the WAL. Promoted
+# without a record, it finishes for those who write.
 my $told = PostgreSQL::Test::Cluster->new('told');
 $told->init_from_backup($standby, 'of_idle', has_streaming => 1);
 $told->append_conf('postgresql.conf', "max_replication_slots = 0\n");
@@ -101,8 +103,9 @@ $alone->safe_psql('postgres', 'UPDATE twin_heap SET k = k + 1; UPDATE twin_mot S
 crash($alone);
 agrees($alone, 'recovered from an empty archive, and lost');
 
-# The last checkpoint of a primary failed, so its cold copy has to replay what came since, before the first record. Its memory is enough for the live
-# rows, but not for all their versions: it makes room. Meanwhile its worker is told to end: it replays the gap first.
+# The last checkpoint of a primary failed, so its cold copy has to replay what came since, before
+# the first record. Its memory is enough for the live rows, but not for all their versions: it makes
+# room. Meanwhile its worker is told to end: it replays the gap first.
 $primary->safe_psql('postgres', q(CREATE TABLE large (id int PRIMARY KEY, changes int, v text) USING mot; CHECKPOINT));
 chmod 0500, $primary->data_dir . '/mot' or die;
 $primary->safe_psql('postgres', q(INSERT INTO large SELECT i, 0, repeat('v', 1000) FROM generate_series(1, 25000) i));

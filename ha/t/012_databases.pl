@@ -1,4 +1,5 @@
-# Databases that come and go: their memory is given back on every server, also when the server is lost in the middle of a DROP DATABASE.
+# Databases that come and go: their memory is given back on every server, also when the server is
+# lost in the middle of a DROP DATABASE.
 use strict;
 use warnings;
 
@@ -60,7 +61,8 @@ $primary->safe_psql('postgres', 'CHECKPOINT');
 crash($_) for $primary, $standby;
 is_gone('after a crash that follows the drop', %before);
 
-# The server is lost when the files of the database are gone and the drop is logged, ahead of its commit.
+# The server is lost when the files of the database are gone and the drop is logged, ahead of its
+# commit.
 make('two');
 wait_replayed($primary, $standby);
 my $watch = $primary->background_psql('postgres');
@@ -91,7 +93,8 @@ $primary->safe_psql('postgres', 'DROP DATABASE three');
 crash($primary);
 is_gone('dropped since the last checkpoint');
 
-# Sessions work on while DROP DATABASE waits for them to go: it takes what is there when they are gone, and nothing if they stay.
+# Sessions work on while DROP DATABASE waits for them to go: it takes what is there when they are
+# gone, and nothing if they stay.
 sub begin_drop
 {
 	my ($name) = @_;

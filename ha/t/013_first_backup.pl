@@ -1,5 +1,6 @@
-# A base backup of a standby that has just begun, whose checkpoint of memory-optimized tables is behind PostgreSQL's: it waits, or is refused with
-# the way out; what comes out of it can always be restored.
+# A base backup of a standby that has just begun, whose checkpoint of memory-optimized tables is
+# behind PostgreSQL's: it waits, or is refused with the way out; what comes out of it can always be
+# restored.
 use strict;
 use warnings;
 
@@ -13,7 +14,8 @@ my $primary = new_primary('primary');
 $primary->backup('base');
 my $standby = new_standby('standby', $primary, 'base');
 
-# Leaves the standby stopped with PostgreSQL's redo position ahead of our checkpoint: nobody could read it when that moved.
+# Leaves the standby stopped with PostgreSQL's redo position ahead of our checkpoint: nobody could
+# read it when that moved.
 sub fall_behind
 {
 	$standby->stop('fast');
@@ -75,7 +77,8 @@ $standby->poll_query_until('postgres', q(SELECT covered_lsn >= (SELECT redo_lsn 
 $standby->backup('later');
 restored('later', 'from a backup after the refusal');
 
-# Its checkpoints fail when it has long been running (here: it may not write into their directory), and its restartpoints go on.
+# Its checkpoints fail when it has long been running (here: it may not write into their directory),
+# and its restartpoints go on.
 my $behind_again = q(SELECT covered_lsn < (SELECT redo_lsn FROM pg_control_checkpoint()) FROM mot.stat_checkpoint);
 my @backup = ('pg_basebackup', '-h', $standby->host, '-p', $standby->port, '--checkpoint', 'fast', '--no-sync');
 $standby->append_conf('postgresql.conf', "mot.checkpoint_bandwidth = 0\nauthentication_timeout = 4s\n");
@@ -119,8 +122,8 @@ sub ended
 	return $sender->{out};
 }
 
-# They fail while WAL senders idle that were let in before. A restartpoint passes by, and none of them begins a backup there; who copies a table for a
-# subscription goes on.
+# They fail while WAL senders idle that were let in before. A restartpoint passes by, and none of
+# them begins a backup there; who copies a table for a subscription goes on.
 my @idle = map { sender($_, 'IDENTIFY_SYSTEM') } 'true', 'database';
 my $copies = sender('database', 'BEGIN READ ONLY; SELECT 1');
 my $log = -s $standby->logfile;
@@ -157,7 +160,8 @@ $standby->poll_query_until('postgres', $behind_again, 'f') or die 'no checkpoint
 $standby->backup('after_errors');
 restored('after_errors', 'from a backup after all of these');
 
-# They fail when a WAL sender has been let in: the restartpoint that its backup begins with waits. Returns the sender.
+# They fail when a WAL sender has been let in: the restartpoint that its backup begins with waits.
+# Returns the sender.
 sub wait_with_backup
 {
 	my $sender = sender('true', 'IDENTIFY_SYSTEM');
@@ -178,8 +182,8 @@ $sender->{in} = "\\q\n";
 $sender->{run}->finish;
 like($sender->{out}, qr/PGDATA|base\/1|backup_label/, 'and the backup goes on when there is room');
 
-# The standby shuts down meanwhile. A session that has read rows makes a slot: it waits for the restartpoint, where no signal ends it, and the worker
-# waits for the session.
+# The standby shuts down meanwhile. A session that has read rows makes a slot: it waits for the
+# restartpoint, where no signal ends it, and the worker waits for the session.
 $sender = wait_with_backup();
 my ($in, $out) = ("SELECT count(*) FROM twin_mot;\nSELECT pg_create_physical_replication_slot('behind_it', false, true);\n", '');
 my $maker = IPC::Run::start([ 'psql', '-XAt', '-d', $standby->connstr('postgres') ], '<', \$in, '>', \$out, '2>&1',

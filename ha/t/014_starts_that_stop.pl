@@ -1,5 +1,5 @@
-# Starts that cannot have all they need: they stop, or refuse the tables, and say what is missing. Nothing is taken for empty that is not known
-# to be, and nobody waits for ever.
+# Starts that cannot have all they need: they stop, or refuse the tables, and say what is missing.
+# Nothing is taken for empty that is not known to be, and nobody waits for ever.
 use strict;
 use warnings;
 
@@ -10,8 +10,9 @@ use Test::More;
 
 my $primary = new_primary('primary', archiving => 1, conf => "wal_keep_size = 0\n");
 
-# A shutdown's checkpoint says that nothing was logged after it. A standby that begins with it replays more, writes no checkpoint of its own since it
-# cannot be read, and may not keep its WAL: what the checkpoint says is true no more.
+# A shutdown's checkpoint says that nothing was logged after it. A standby that begins with it
+# replays more, writes no checkpoint of its own since it cannot be read, and may not keep its WAL:
+# what the checkpoint says is true no more.
 $primary->stop('fast');
 $primary->backup_fs_cold('cold');
 $primary->start;
@@ -40,8 +41,9 @@ $standby->start;
 same_rows($primary, $standby, 'with its WAL back from an archive');
 $standby->stop('fast');
 
-# The last checkpoint fails, so the next start reads the WAL behind the one before; a record of ours in it cannot be applied. The worker that
-# loads says so, and who asks for the tables is told rather than kept waiting; so is a standby's startup process that waits for the worker.
+# The last checkpoint fails, so the next start reads the WAL behind the one before; a record of ours
+# in it cannot be applied. The worker that loads says so, and who asks for the tables is told rather
+# than kept waiting; so is a standby's startup process that waits for the worker.
 my $failing = new_primary('failing');
 $failing->safe_psql('postgres', 'CHECKPOINT');
 chmod 0500, $failing->data_dir . '/mot' or die;
@@ -68,8 +70,9 @@ $whole->start;
 is($whole->safe_psql('postgres', q(SELECT count(*) FROM twin_mot WHERE note = 'a row to find')), '5', 'with the WAL as it was all is there');
 sound($whole, 'with the WAL as it was');
 
-# A recovery without the checkpoint worker, and without a slot: PostgreSQL's checkpoints would remove WAL that nobody else has. It waits for the worker, says
-# so, and can be stopped; nothing is lost.
+# A recovery without the checkpoint worker, and without a slot: PostgreSQL's checkpoints would
+# remove WAL that nobody else has. It waits for the worker, says so, and can be stopped; nothing is
+# lost.
 my $alone = new_primary('alone', conf => "max_replication_slots = 0\nwal_keep_size = 0\n");
 $alone->safe_psql('postgres', q(CHECKPOINT; UPDATE twin_heap SET k = k + 1; UPDATE twin_mot SET k = k + 1));
 my $digest = digest($alone);
@@ -110,7 +113,8 @@ $whole->safe_psql('postgres', 'CHECKPOINT');
 no_crash($primary, $standby, $failing, $waiting, $whole, $alone);
 done_testing();
 
-# Makes the first record of ours with `$text` one of a kind that nobody knows, with the right checksum.
+# Makes the first record of ours with `$text` one of a kind that nobody knows, with the right
+# checksum.
 sub damage
 {
 	my ($directory, $text) = @_;

@@ -1,5 +1,6 @@
-# A database that is dropped while the library is not preloaded: its tables' memory is given back at the next start with the library, on standbys, too;
-# and nothing is taken from a database that is there, wherever its files are.
+# A database that is dropped while the library is not preloaded: its tables' memory is given back at
+# the next start with the library, on standbys, too; and nothing is taken from a database that is
+# there, wherever its files are.
 use strict;
 use warnings;
 

@@ -1,5 +1,6 @@
-# Base backups of every form that pg_basebackup has (plain and tar, WAL not at all, fetched and streamed, compressed by the client and by the
-# server), with a tablespace that goes elsewhere, each taken under load and beside checkpoints, verified, and restored as a standby.
+# Base backups of every form that pg_basebackup has (plain and tar, WAL not at all, fetched and
+# streamed, compressed by the client and by the server), with a tablespace that goes elsewhere, each
+# taken under load and beside checkpoints, verified, and restored as a standby.
 use strict;
 use warnings;
 
@@ -8,7 +9,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# One that the archive alone gives its WAL, one through a compressing server to a plain directory, one in tar files.
+# One that the archive alone gives its WAL, one through a compressing server to a plain directory,
+# one in tar files.
 my @short = map { { format => $_->[0], wal => $_->[1], compress => $_->[2] } } [qw(p none none)], [qw(p stream server-gzip)], [qw(t fetch client-gzip)];
 my @full;
 for my $format (qw(p t))
@@ -18,7 +20,8 @@ for my $format (qw(p t))
 		# What the client compresses it leaves in tar files.
 		my @compress = qw(none server-gzip);
 		push @compress, 'client-gzip' if $format eq 't';
-		# Without the programs that unpack tar files of these kinds: the client does, into plain directories.
+		# Without the programs that unpack tar files of these kinds: the client does, into plain
+		# directories.
 		push @compress, grep { check_pg_config('#define USE_' . uc((split /-/)[1]) . ' 1') } qw(server-lz4 server-zstd) if $format eq 'p';
 		push @full, map { { format => $format, wal => $wal, compress => $_ } } @compress;
 	}

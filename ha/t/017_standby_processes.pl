@@ -1,5 +1,5 @@
-# A standby's own processes, stopped and killed while it replays under load and while it writes a restartpoint: what waits, what goes on, and that no row
-# is lost, torn or doubled.
+# A standby's own processes, stopped and killed while it replays under load and while it writes a
+# restartpoint: what waits, what goes on, and that no row is lost, torn or doubled.
 use strict;
 use warnings;
 
@@ -57,7 +57,8 @@ $standby->{_pid} = undef;
 $standby->start;
 agrees($standby, 'after its startup process was killed');
 
-# Lost in the midst of a restartpoint: while it waits for us, at each stage of ours, and right after it.
+# Lost in the midst of a restartpoint: while it waits for us, at each stage of ours, and right after
+# it.
 $standby->append_conf('postgresql.conf', "mot.checkpoint_bandwidth = '8MB'\n");
 $standby->reload;
 my $phases = 0;
@@ -72,7 +73,8 @@ for my $round (1 .. pick(4, 40))
 		$holder->query_safe(q(SELECT mot.pause_at('checkpoint-after-redo')));
 	}
 	$restartpoint = restartpoint($standby);
-	# Ours knows its position and has looked at no row; some rows are written; all are (which is soon after some were); it is complete.
+	# Ours knows its position and has looked at no row; some rows are written; all are (which is soon
+	# after some were); it is complete.
 	if ($round % 4 == 1) { $standby->safe_psql('postgres', q(SELECT mot.wait_until_paused('checkpoint-after-redo'))) }
 	elsif ($round % 4 == 2) { $phases += under_way($standby, q(phase = 'writing rows' AND bytes_written > 0)) }
 	elsif ($round % 4 == 3) { under_way($standby, 'bytes_written > 1000000'); usleep(int(rand(400_000))) }

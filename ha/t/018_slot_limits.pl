@@ -1,5 +1,6 @@
-# max_slot_wal_keep_size takes the WAL of a slot away: of mot's own, on a primary and on a standby that can be read, and of a standby's. A server that runs
-# loses nothing and makes itself a new slot; a start that lacks WAL stops and says which; the standby comes back by the archive.
+# max_slot_wal_keep_size takes the WAL of a slot away: of mot's own, on a primary and on a standby
+# that can be read, and of a standby's. A server that runs loses nothing and makes itself a new
+# slot; a start that lacks WAL stops and says which; the standby comes back by the archive.
 use strict;
 use warnings;
 
@@ -32,8 +33,8 @@ SELECT pg_switch_wal()));
 	return;
 }
 
-# A checkpoint (or restartpoint) that takes so long that more WAL is written meanwhile than a slot may keep: mot's slot stands where that checkpoint
-# began, and stays.
+# A checkpoint (or restartpoint) that takes so long that more WAL is written meanwhile than a slot
+# may keep: mot's slot stands where that checkpoint began, and stays.
 sub slow_checkpoint
 {
 	my ($node) = @_;
@@ -53,8 +54,9 @@ sub slow_checkpoint
 	return;
 }
 
-# Checkpoints fail (the server may not write them): nothing surely keeps the WAL, so PostgreSQL's wait, and statements, replay and readers go on. Then
-# the worker is ended: the checkpoint completes and takes the slot's WAL away, which ours would have needed.
+# Checkpoints fail (the server may not write them): nothing surely keeps the WAL, so PostgreSQL's
+# wait, and statements, replay and readers go on. Then the worker is ended: the checkpoint completes
+# and takes the slot's WAL away, which ours would have needed.
 sub lose_slot
 {
 	my ($node) = @_;
@@ -110,7 +112,8 @@ $primary->start;
 is(digest($primary), $digest, 'with its WAL back from the archive everything is there');
 same_rows($primary, $standby, 'with the WAL back from the archive');
 
-# A standby's own shutdown is a restartpoint that waits for nobody: with the limit it takes the WAL behind our last checkpoint away. The next start says so.
+# A standby's own shutdown is a restartpoint that waits for nobody: with the limit it takes the WAL
+# behind our last checkpoint away. The next start says so.
 write_much();
 $primary->safe_psql('postgres', 'CHECKPOINT; SELECT pg_switch_wal()');
 wait_replayed($primary, $standby);
@@ -123,7 +126,8 @@ system_or_bail('sh', '-c', 'cp -n ' . $primary->archive_dir . '/0000* ' . $stand
 $standby->start;
 same_rows($primary, $standby, 'with its WAL back from the archive');
 
-# The slot of a standby that is down: the primary goes on, nothing fills up; the standby comes back by the archive, and streams again.
+# The slot of a standby that is down: the primary goes on, nothing fills up; the standby comes back
+# by the archive, and streams again.
 $primary->safe_psql('postgres', q(SELECT pg_create_physical_replication_slot('of_standby', true)));
 $standby->append_conf('postgresql.conf', "primary_slot_name = 'of_standby'\n");
 $standby->reload;

@@ -1,6 +1,7 @@
-# One COPY that is many times what a process may take of its own while it replays: on a standby with threads and without, beside readers, in crash recovery, and
-# when the server is lost in the midst of it. The transaction is seen whole or not at all, and the memory that replay takes stays below a limit that does
-# not depend on its size.
+# One COPY that is many times what a process may take of its own while it replays: on a standby with
+# threads and without, beside readers, in crash recovery, and when the server is lost in the midst
+# of it. The transaction is seen whole or not at all, and the memory that replay takes stays below a
+# limit that does not depend on its size.
 use strict;
 use warnings;
 
@@ -12,7 +13,8 @@ use Time::HiRes qw(usleep);
 
 # Rows of a kilobyte: 120 MB, or 2 GB.
 my $rows = pick(120_000, 2_000_000);
-# What a process that recovers may have of its own at most, in kB: the queue before the threads is bounded to some megabytes, a record is 4 MiB at most.
+# What a process that recovers may have of its own at most, in kB: the queue before the threads is
+# bounded to some megabytes, a record is 4 MiB at most.
 use constant PRIVATE_KB_MAX => 64 << 10;
 
 # Starts and waits are longer, then.
@@ -45,7 +47,8 @@ $run->finish;
 bounded($kb, 'startup', 'crash recovery from half a COPY');
 is($primary->safe_psql('postgres', $whole), 't', 'lost in the midst of a COPY: all of it or nothing');
 sound($primary, 'lost in the midst of a COPY', 'wide');
-# No checkpoint behind it: a recovery finds the rows before the TRUNCATE in the last one, and has no room for both.
+# No checkpoint behind it: a recovery finds the rows before the TRUNCATE in the last one, and has no
+# room for both.
 $primary->safe_psql('postgres', 'TRUNCATE wide, wide_heap');
 
 # Standbys replay it beside readers who must see all or nothing.
@@ -73,7 +76,8 @@ sound($_, 'after the COPY', 'wide') for @standbys;
 
 # Crash recovery of all of it; and a standby that is lost with all of it before it, and catches up.
 $kb = recovers($primary, sub { $primary->kill9; wait_gone($primary) });
-# It loads the rows before the TRUNCATE, too, and gathers their keys: mot_engine/src/index/build.rs bounds these.
+# It loads the rows before the TRUNCATE, too, and gathers their keys: mot_engine/src/index/build.rs
+# bounds these.
 bounded($kb, 'startup', 'crash recovery', $rows * 48 / 1024);
 # A load of a tenth of a second shows nothing.
 like($kb->{titles}, qr/^startup loading rows [1-9]\d? %, indexes \d+ %$/m, 'the title tells how far the load is') if is_full();
@@ -106,7 +110,8 @@ sub stop_peak
 	return { titles => $peak->{output}, $peak->{output} =~ /^(.*): (\d+)$/mg };
 }
 
-# Loses the server and starts it again, watched from before the start until our checkpoint after it is complete.
+# Loses the server and starts it again, watched from before the start until our checkpoint after it
+# is complete.
 sub recovers
 {
 	my ($node, $lose) = @_;

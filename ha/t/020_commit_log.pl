@@ -1,5 +1,6 @@
-# VACUUM cuts the commit log off while rows that a recovery will bring back lie behind the last checkpoint: what committed before the cut must be
-# there all the same, what was rolled back must not. A file of the commit log has a million transactions; this cluster begins shortly before the
+# VACUUM cuts the commit log off while rows that a recovery will bring back lie behind the last
+# checkpoint: what committed before the cut must be there all the same, what was rolled back must
+# not. A file of the commit log has a million transactions; this cluster begins shortly before the
 # end of the first.
 use strict;
 use warnings;
@@ -20,7 +21,8 @@ my $standby = new_standby('standby', $primary, 'base');
 # It cannot be read, so there are no checkpoints of ours and nobody sweeps until it is promoted.
 my $unread = new_standby('unread', $primary, 'base', conf => "hot_standby = off\n");
 
-# Everything whose outcome has to be asked for: rows, new and changed, of transactions and of savepoints, and tables.
+# Everything whose outcome has to be asked for: rows, new and changed, of transactions and of
+# savepoints, and tables.
 $primary->safe_psql('postgres', 'CHECKPOINT');
 $primary->safe_psql('postgres', qq(
 BEGIN; INSERT INTO $_ VALUES (5001, 1, 0, 'committed'); SAVEPOINT a; INSERT INTO $_ VALUES (5002, 1, 0, 'savepoint'); RELEASE a;
@@ -61,8 +63,9 @@ is_whole($primary, 'after a crash');
 crash($standby);
 is_whole($standby, 'after a crash');
 
-# The standby that cannot be read replays it, too, and its redo position moves on: at its next start the commits lie before that, in the gap that is read
-# before replay begins, and their part of the commit log is gone by then.
+# The standby that cannot be read replays it, too, and its redo position moves on: at its next start
+# the commits lie before that, in the gap that is read before replay begins, and their part of the
+# commit log is gone by then.
 $primary->safe_psql('postgres', 'CHECKPOINT');
 my $lsn = $primary->safe_psql('postgres', 'SELECT pg_current_wal_lsn()');
 $primary->wait_for_catchup($unread, 'replay', $lsn);
@@ -82,8 +85,8 @@ crash($unread);
 $unread->poll_query_until('postgres', 'SELECT true') or die 'unread does not recover';
 is_whole($unread, 'of a gap, promoted and lost');
 
-# Prepared transactions are in the last checkpoint before a shutdown, and are ended where there are no workers; so is the commit log cut off. At the
-# next start nobody replays anything.
+# Prepared transactions are in the last checkpoint before a shutdown, and are ended where there are
+# no workers; so is the commit log cut off. At the next start nobody replays anything.
 my $alone = new_primary('alone', next_xid => $file_end - 500, conf => "autovacuum = off\n");
 $alone->safe_psql('postgres', qq(
 UPDATE pg_database SET datallowconn = true WHERE datname = 'template0';

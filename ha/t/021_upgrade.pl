@@ -1,4 +1,5 @@
-# pg_upgrade copies files and definitions: the new cluster would have memory-optimized tables without rows. It stops, and the old cluster is as it was.
+# pg_upgrade copies files and definitions: the new cluster would have memory-optimized tables
+# without rows. It stops, and the old cluster is as it was.
 use strict;
 use warnings;
 

@@ -1,5 +1,6 @@
-# Rows that a callback of another extension writes when the transaction is about to commit (builds with debug assertions stand in for that extension): they are
-# logged like all others, or lost with the server, and missing on standbys.
+# Rows that a callback of another extension writes when the transaction is about to commit (builds
+# with debug assertions stand in for that extension): they are logged like all others, or lost with
+# the server, and missing on standbys.
 use strict;
 use warnings;
 
@@ -12,7 +13,8 @@ my $primary = new_primary('primary');
 $primary->backup('base');
 my $standby = new_standby('standby', $primary, 'base');
 
-# In a session that has touched no memory-optimized table before, in one that has, and in a transaction that has.
+# In a session that has touched no memory-optimized table before, in one that has, and in a
+# transaction that has.
 my $late = q(INSERT INTO twin_heap VALUES (%d, 1, 0, 'late'); SELECT mot.run_at_pre_commit($$INSERT INTO twin_mot VALUES (%d, 1, 0, 'late')$$); COMMIT;);
 $primary->safe_psql('postgres', 'BEGIN; ' . sprintf($late, 9001, 9001));
 $primary->safe_psql('postgres', 'UPDATE twin_heap SET k = 3 WHERE id = 1; UPDATE twin_mot SET k = 3 WHERE id = 1; BEGIN; ' . sprintf($late, 9002, 9002));
@@ -24,8 +26,9 @@ agrees($primary, 'after a crash');
 sound($primary, 'after a crash');
 is($primary->safe_psql('postgres', q(SELECT count(*) FROM twin_mot WHERE note = 'late')), 3, 'and there after a crash');
 
-# Behind our callback, by an extension that was preloaded before: nobody would log it any more. In a session that has touched no memory-optimized table
-# before, and in one that has; at COMMIT and at PREPARE. The session goes on.
+# Behind our callback, by an extension that was preloaded before: nobody would log it any more. In a
+# session that has touched no memory-optimized table before, and in one that has; at COMMIT and at
+# PREPARE. The session goes on.
 for my $first ('', 'SELECT FROM twin_mot WHERE id = 1;', 'UPDATE twin_mot SET k = k WHERE id = 1;')
 {
 	for my $end ('COMMIT', q(PREPARE TRANSACTION 'late'))

@@ -1,6 +1,7 @@
-# Transaction ids in the upper half of their circle, and across its end: who is still running must be known there, too, by processes that never take a snapshot
-# (the reclaimer, the checkpoint worker at a clean start). The hard case is a transaction with more subtransactions than PostgreSQL keeps at hand (64):
-# whose the others are is in pg_subtrans alone.
+# Transaction ids in the upper half of their circle, and across its end: who is still running must
+# be known there, too, by processes that never take a snapshot (the reclaimer, the checkpoint worker
+# at a clean start). The hard case is a transaction with more subtransactions than PostgreSQL keeps
+# at hand (64): whose the others are is in pg_subtrans alone.
 use strict;
 use warnings;
 
@@ -12,7 +13,8 @@ use Test::More;
 my $subtransactions = 100;
 my $round = 0;
 
-# The reclaimer has been through the tables since: each answer is behind a round, and the round that was under way at the first one ends before the second.
+# The reclaimer has been through the tables since: each answer is behind a round, and the round that
+# was under way at the first one ends before the second.
 sub let_sweep
 {
 	my ($node) = @_;
@@ -26,7 +28,8 @@ sub in_twins
 	return join ' ', map { $sql =~ s/TWIN/$_/gr } qw(twin_heap twin_mot);
 }
 
-# What a transaction with many subtransactions does: each inserts, changes and deletes rows of its own.
+# What a transaction with many subtransactions does: each inserts, changes and deletes rows of its
+# own.
 sub work
 {
 	my ($base) = @_;
@@ -35,7 +38,8 @@ sub work
 	return "DO \$\$ BEGIN FOR i IN 1..$subtransactions LOOP BEGIN $statements EXCEPTION WHEN division_by_zero THEN NULL; END; END LOOP; END \$\$;";
 }
 
-# Does that work while the rows have old states to be swept, lets it stay open, and has the reclaimer come by. `$begin` answers how to end it.
+# Does that work while the rows have old states to be swept, lets it stay open, and has the
+# reclaimer come by. `$begin` answers how to end it.
 sub through
 {
 	my ($node, $what, $begin) = @_;

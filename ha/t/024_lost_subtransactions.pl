@@ -1,5 +1,7 @@
-# A subtransaction that wrote memory-optimized rows only leaves its id nowhere in PostgreSQL's WAL before the commit record. Its rows can be in a checkpoint by then.
-# If the server is lost before the commit, its id must not be given to another transaction, whose commit would be that of the rows.
+# A subtransaction that wrote memory-optimized rows only leaves its id nowhere in PostgreSQL's WAL
+# before the commit record. Its rows can be in a checkpoint by then. If the server is lost before
+# the commit, its id must not be given to another transaction, whose commit would be that of the
+# rows.
 use strict;
 use warnings;
 
@@ -11,7 +13,8 @@ use Test::More;
 
 my $primary = new_primary('primary');
 
-# Logs rows of five subtransactions while a checkpoint is under way that began before they had ids, and is lost before the commit.
+# Logs rows of five subtransactions while a checkpoint is under way that began before they had ids,
+# and is lost before the commit.
 sub lose_logged
 {
 	my ($node, $what, %params) = @_;
@@ -63,7 +66,8 @@ crash($primary);
 gone($primary, 'written again, and lost again');
 sound($primary, 'written again, and lost again');
 
-# Lost once more when ids have been given out since, and no checkpoint could be written: the one that has the rows is loaded again.
+# Lost once more when ids have been given out since, and no checkpoint could be written: the one
+# that has the rows is loaded again.
 lose_logged($primary, 'lost with the checkpoint', lasts => 1);
 $primary->kill9;
 wait_gone($primary);

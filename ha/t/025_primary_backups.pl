@@ -1,4 +1,5 @@
-# Base backups of a primary whose checkpoints of memory-optimized tables fail: they wait, or fail and say so; what comes out of one can be restored.
+# Base backups of a primary whose checkpoints of memory-optimized tables fail: they wait, or fail
+# and say so; what comes out of one can be restored.
 use strict;
 use warnings;
 
@@ -102,7 +103,8 @@ sub begin_copy
 	return;
 }
 
-# Where slots have a limit the worker leaves when it is told to: who waits for it is told that nothing comes out of it.
+# Where slots have a limit the worker leaves when it is told to: who waits for it is told that
+# nothing comes out of it.
 chmod 0500, $directory or die;
 $primary->append_conf('postgresql.conf', "max_slot_wal_keep_size = 1GB\n");
 $primary->reload;

@@ -1,5 +1,6 @@
-# A standby that cannot be read is promoted with archiving on, which renames the old timeline's last segment, and is lost before its first checkpoint: the
-# gap behind our last checkpoint ends in that segment, and is read from the new timeline's file.
+# A standby that cannot be read is promoted with archiving on, which renames the old timeline's last
+# segment, and is lost before its first checkpoint: the gap behind our last checkpoint ends in that
+# segment, and is read from the new timeline's file.
 use strict;
 use warnings;
 

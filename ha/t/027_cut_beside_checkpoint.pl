@@ -1,5 +1,6 @@
-# A standby replays the cutting off of the commit log while it writes a checkpoint, behind the walk over rows whose transactions it had not judged yet: the
-# checkpoint must not say of them that they are open.
+# A standby replays the cutting off of the commit log while it writes a checkpoint, behind the walk
+# over rows whose transactions it had not judged yet: the checkpoint must not say of them that they
+# are open.
 use strict;
 use warnings;
 

@@ -1,6 +1,7 @@
-# VACUUM cuts the commit log off while checkpoints of the memory-optimized tables fail, so that rows and their commits lie in the gap that is read before
-# PostgreSQL replays: what committed there must be there, what did not must not, and nobody may be asked whose file is gone. A file of the commit log has
-# a million transactions; this cluster begins shortly before the end of the first.
+# VACUUM cuts the commit log off while checkpoints of the memory-optimized tables fail, so that rows
+# and their commits lie in the gap that is read before PostgreSQL replays: what committed there must
+# be there, what did not must not, and nobody may be asked whose file is gone. A file of the commit
+# log has a million transactions; this cluster begins shortly before the end of the first.
 use strict;
 use warnings;
 
@@ -40,7 +41,8 @@ wait_replayed($primary, $standby);
 $standby->safe_psql('postgres', 'CHECKPOINT');
 chmod 0500, $_->data_dir . '/mot' or die for $primary, $standby;
 
-# The primary's redo position lies behind this, and before the cut; its next transaction is one of the file that will be gone.
+# The primary's redo position lies behind this, and before the cut; its next transaction is one of
+# the file that will be gone.
 on_both(q(
 INSERT INTO TWIN VALUES (5001, 1, 0, 'committed');
 BEGIN; SAVEPOINT a; INSERT INTO TWIN VALUES (5002, 1, 0, 'savepoint'); RELEASE a; SAVEPOINT b; INSERT INTO TWIN VALUES (5003, 1, 0, 'rolled back'); ROLLBACK TO b;
@@ -76,7 +78,8 @@ sub is_whole
 crash($primary);
 is_whole($primary, 'after a crash, with the cut behind the gap');
 
-# No checkpoint of ours succeeds still: the gap has the cut now. One transaction commits behind it that was prepared in it.
+# No checkpoint of ours succeeds still: the gap has the cut now. One transaction commits behind it
+# that was prepared in it.
 $primary->safe_psql('postgres', q(
 BEGIN; INSERT INTO twin_heap VALUES (5006, 1, 0, 'behind'); SAVEPOINT a; INSERT INTO twin_mot VALUES (5006, 1, 0, 'behind'); PREPARE TRANSACTION 'behind';
 BEGIN; INSERT INTO twin_heap VALUES (5007, 1, 0, 'later'); SAVEPOINT a; INSERT INTO twin_mot VALUES (5007, 1, 0, 'later'); PREPARE TRANSACTION 'later';

@@ -1,5 +1,6 @@
-# A server that shuts down while checkpoints of the memory-optimized tables fail (a full disk; here it may not write there), and no slot keeps the WAL:
-# PostgreSQL's last checkpoint would remove WAL that has the only copy of committed rows. The shutdown waits, and says what to do.
+# A server that shuts down while checkpoints of the memory-optimized tables fail (a full disk; here
+# it may not write there), and no slot keeps the WAL: PostgreSQL's last checkpoint would remove WAL
+# that has the only copy of committed rows. The shutdown waits, and says what to do.
 use strict;
 use warnings;
 
@@ -14,7 +15,8 @@ my $waits = qr/mot checkpoint at redo \S+ failed: .*HINT: [^\n]*The shutdown wai
 my $node = new_primary('primary', conf => "wal_level = minimal\nmax_wal_senders = 0\nwal_keep_size = 0\nmin_wal_size = '32MB'\n");
 my ($round, $seen) = (0, 0);
 
-# Rows that are in no checkpoint of ours, and more WAL behind them than PostgreSQL keeps for itself. Returns what there is then.
+# Rows that are in no checkpoint of ours, and more WAL behind them than PostgreSQL keeps for itself.
+# Returns what there is then.
 sub write_and_fill
 {
 	my ($at) = @_;
@@ -123,8 +125,9 @@ stops_by_itself($limited, 'with a limit for slots');
 $limited->start;
 holds_all($limited, $digest, 'with a limit for slots');
 
-# The same at the end of a recovery. The worker does not see that end: it is stopped itself while the server replays, when it holds the slot, and goes on when the
-# last checkpoint of the recovery waits for it and the server is told to shut down.
+# The same at the end of a recovery. The worker does not see that end: it is stopped itself while
+# the server replays, when it holds the slot, and goes on when the last checkpoint of the recovery
+# waits for it and the server is told to shut down.
 for my $id (7001 .. 7004)
 {
 	$limited->safe_psql('postgres', "INSERT INTO $_ VALUES ($id, 7, 0, 'committed')") for qw(twin_heap twin_mot);
@@ -152,8 +155,9 @@ holds_all($limited, $digest, 'with a limit for slots, after a recovery that was 
 no_crash($node, $limited);
 done_testing();
 
-# Stops the checkpoint worker of a server that starts (SIGSTOP) as soon as it has come so far, `$has`, and sleeps between two turns: the end of the replay waits for the
-# turn in which it takes its slot. Returns its process id.
+# Stops the checkpoint worker of a server that starts (SIGSTOP) as soon as it has come so far,
+# `$has`, and sleeps between two turns: the end of the replay waits for the turn in which it takes
+# its slot. Returns its process id.
 sub stop_worker
 {
 	my ($at, $has) = @_;

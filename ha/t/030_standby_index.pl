@@ -1,5 +1,5 @@
-# An index made on a primary that knows nothing of a standby's snapshots (no hot_standby_feedback): rows that have no key in it, and that only those
-# snapshots see, are found by them all the same.
+# An index made on a primary that knows nothing of a standby's snapshots (no hot_standby_feedback):
+# rows that have no key in it, and that only those snapshots see, are found by them all the same.
 use strict;
 use warnings;
 
@@ -8,7 +8,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# Removal of dead catalog rows would hold up replay: no vacuum, and all definitions behind the snapshots in one transaction.
+# Removal of dead catalog rows would hold up replay: no vacuum, and all definitions behind the
+# snapshots in one transaction.
 my $primary = new_primary('primary', conf => "autovacuum = off\n");
 $primary->backup('base');
 my $standby = new_standby('standby', $primary, 'base');
@@ -31,7 +32,8 @@ my %question = (
 	changed => 'SELECT count(*), sum(coalesce(b, 7)) FROM renamed WHERE a BETWEEN 1 AND 10');
 my %before = (keyless => '10|40', one => '1', by_id => '1|7', longs => '10|50000', changed => '10|40');
 my %after = (keyless => '10|5', one => '0', by_id => '1|0', longs => '0|', changed => '10|5');
-# From 17 on the planner takes IS NULL of a column that is NOT NULL now for false, whatever the snapshot, of heap tables as well: a constant that it does not see.
+# From 17 on the planner takes IS NULL of a column that is NOT NULL now for false, whatever the
+# snapshot, of heap tables as well: a constant that it does not see.
 $question{one} =~ s/FROM NULL$/FROM nullif(pg_backend_pid(), pg_backend_pid())/ if $primary->pg_version >= 17;
 # Planned anew for each execution, and once for all.
 sub asks
@@ -82,7 +84,8 @@ asks($new, \%after, 'a new snapshot');
 for my $which (sort keys %question)
 {
 	like($new->query_safe("EXPLAIN EXECUTE $which"), qr/Index(: | Scan using )"?(keyless_pkey|longs_v|renamed_ab)/, "a new snapshot uses the index: $which");
-	# Keys of tables of the access method may be NULL, whatever the column: the index has the older rows, too.
+	# Keys of tables of the access method may be NULL, whatever the column: the index has the older
+	# rows, too.
 	next if $which ne 'longs';
 	unlike($old[0]->query_safe("EXPLAIN EXECUTE $which"), qr/Index(: | Scan using )"?(keyless_pkey|longs_v|renamed_ab)/, "an old one does not: $which");
 }

@@ -1,5 +1,6 @@
-# A server that got a new system identifier, as pg_createsubscriber gives one to a standby that it has promoted and stopped: its tables are not loaded until
-# an administrator says that the checkpoint is this server's.
+# A server that got a new system identifier, as pg_createsubscriber gives one to a standby that it
+# has promoted and stopped: its tables are not loaded until an administrator says that the
+# checkpoint is this server's.
 use strict;
 use warnings;
 
@@ -22,7 +23,8 @@ sub crc32c
 	return $crc ^ 0xFFFFFFFF;
 }
 
-# What pg_createsubscriber does last: another identifier in the control file, and new WAL that bears it. Gives the old one.
+# What pg_createsubscriber does last: another identifier in the control file, and new WAL that bears
+# it. Gives the old one.
 sub new_identity
 {
 	my ($node) = @_;
@@ -70,7 +72,8 @@ sub refused
 refused('nobody says whose the checkpoint is');
 $server->append_conf('postgresql.conf', "mot.adopt_system_identifier = '4711'\n");
 refused('it is another one than the administrator says');
-# The server of a start that was refused is lost: the recovery that follows says what to do, and does as the administrator says.
+# The server of a start that was refused is lost: the recovery that follows says what to do, and
+# does as the administrator says.
 $server->start;
 $server->safe_psql('postgres', 'UPDATE twin_heap SET k = k; CHECKPOINT; UPDATE twin_heap SET k = k');
 $server->stop('immediate');
@@ -98,7 +101,8 @@ $server->backup('own');
 my $copy = new_standby('copy', $server, 'own');
 same_rows($server, $copy, 'from its backup');
 
-# A checkpoint that is not the last one is not taken over: what was logged behind it bears the old identifier, too.
+# A checkpoint that is not the last one is not taken over: what was logged behind it bears the old
+# identifier, too.
 $server->stop('immediate');
 $server->append_conf('postgresql.conf', "mot.adopt_system_identifier = '" . ($old + 1) . "'\n");
 is(new_identity($server), $old + 1, 'a server that was lost got a new identifier');

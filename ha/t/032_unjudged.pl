@@ -1,6 +1,8 @@
-# VACUUM cuts the commit log off, but not what rows of memory-optimized tables may still have to ask it for: those of prepared transactions, which
-# nobody stamps when they end, as long as the reclaimer has not come by (here it is stopped), after every kind of start, and those of a commit that
-# is under way. A file of the commit log has a million transactions; these clusters begin shortly before the end of the first.
+# VACUUM cuts the commit log off, but not what rows of memory-optimized tables may still have to ask
+# it for: those of prepared transactions, which nobody stamps when they end, as long as the
+# reclaimer has not come by (here it is stopped), after every kind of start, and those of a commit
+# that is under way. A file of the commit log has a million transactions; these clusters begin
+# shortly before the end of the first.
 use strict;
 use warnings;
 
@@ -20,7 +22,8 @@ sub new_server
 	return new_primary($name, next_xid => $file_end - 300, conf => "autovacuum = off\nhot_standby_feedback = on\nwal_receiver_status_interval = 1\n");
 }
 
-# Two transactions with everything whose outcome has to be asked for: new rows, changed ones, savepoints, locks.
+# Two transactions with everything whose outcome has to be asked for: new rows, changed ones,
+# savepoints, locks.
 sub prepare
 {
 	my ($node) = @_;

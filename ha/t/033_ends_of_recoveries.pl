@@ -1,5 +1,5 @@
-# Recoveries that end in unusual ways: told to stop while the worker holds the restartpoints' gate, without any worker, and behind a checkpoint that
-# is older than one that the slot knows of.
+# Recoveries that end in unusual ways: told to stop while the worker holds the restartpoints' gate,
+# without any worker, and behind a checkpoint that is older than one that the slot knows of.
 use strict;
 use warnings;
 
@@ -25,8 +25,9 @@ sub write_rows
 	return digest($at);
 }
 
-# A slot with a limit is given up by a worker that is told to end while PostgreSQL's last checkpoint of the recovery is under way: not with its lock,
-# for which that checkpoint would wait for ever. The worker is kept in the checkpoint before (it may not write) until the stop is ordered.
+# A slot with a limit is given up by a worker that is told to end while PostgreSQL's last checkpoint
+# of the recovery is under way: not with its lock, for which that checkpoint would wait for ever.
+# The worker is kept in the checkpoint before (it may not write) until the stop is ordered.
 my $limited = new_primary('limited', conf => "wal_keep_size = 0\nmin_wal_size = '32MB'\nmax_wal_size = '4GB'\n");
 $limited->safe_psql('postgres', 'CHECKPOINT');
 my $digest = write_rows($limited, 2);
@@ -54,8 +55,8 @@ $limited->stop(-e $pid_file ? 'immediate' : 'fast', fail_ok => 1);
 $limited->start;
 holds_all($limited, $digest, 'after a stop at the end of a recovery with a limit for slots');
 
-# Files of before are put in place of the checkpoint. Their last one says that nothing was logged after it, which was true once; the WAL that would
-# tell is gone. The slot knows of a newer one.
+# Files of before are put in place of the checkpoint. Their last one says that nothing was logged
+# after it, which was true once; the WAL that would tell is gone. The slot knows of a newer one.
 $limited->append_conf('postgresql.conf', "max_slot_wal_keep_size = -1\n");
 $limited->restart;
 $limited->stop('fast');
@@ -78,7 +79,8 @@ rename $now, $kept or die;
 $limited->start;
 holds_all($limited, $digest, 'with its own files back');
 
-# Recovery to a point in time without a worker: what single-user mode writes at its end lies on the timeline that ends there.
+# Recovery to a point in time without a worker: what single-user mode writes at its end lies on the
+# timeline that ends there.
 my $primary = new_primary('primary', archiving => 1);
 $primary->backup('backup');
 $digest = write_rows($primary, 2);

@@ -1,7 +1,9 @@
-# An index that was logged, and whose making failed behind that, gives its place in the table back: a table with all other places taken gets its next
-# index on a standby beside an older snapshot, too, in crash recovery, and at a start that reads the log between the tables' checkpoint and PostgreSQL's.
-# So do changes that were prepared and rolled back give back their memory. At a start, where the rollback lies before the position from which is replayed; and an index that came
-# and went before the checkpoint looked needs no place.
+# An index that was logged, and whose making failed behind that, gives its place in the table back:
+# a table with all other places taken gets its next index on a standby beside an older snapshot,
+# too, in crash recovery, and at a start that reads the log between the tables' checkpoint and
+# PostgreSQL's. So do changes that were prepared and rolled back give back their memory. At a start,
+# where the rollback lies before the position from which is replayed; and an index that came and
+# went before the checkpoint looked needs no place.
 use strict;
 use warnings;
 

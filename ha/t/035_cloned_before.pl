@@ -1,5 +1,6 @@
-# Standbys that were cloned before their primary had the library: they have no checkpoint of memory-optimized tables. Everything comes by replay, and must
-# be there at the next start, although PostgreSQL's redo position is behind it by then and no checkpoint of ours has been written since.
+# Standbys that were cloned before their primary had the library: they have no checkpoint of
+# memory-optimized tables. Everything comes by replay, and must be there at the next start, although
+# PostgreSQL's redo position is behind it by then and no checkpoint of ours has been written since.
 use strict;
 use warnings;
 
@@ -13,7 +14,8 @@ my $small = "wal_keep_size = 0\nmin_wal_size = '32MB'\n";
 my $unread = new_standby('unread', $primary, 'before', is_plain => 1, conf => "hot_standby = off\n$small");
 my $read = new_standby('read', $primary, 'before', is_plain => 1, conf => $small);
 
-# The primary makes a checkpoint, and ends files of its WAL that a standby may remove; the standbys follow.
+# The primary makes a checkpoint, and ends files of its WAL that a standby may remove; the standbys
+# follow.
 sub go_on
 {
 	$primary->safe_psql('postgres', 'CHECKPOINT; SELECT pg_switch_wal()') for 1 .. 3;
@@ -35,7 +37,8 @@ for my $standby ($unread, $read)
 my $log_before = -s $unread->logfile;
 $_->start for $unread, $read;
 
-# A new table raises the number from which on tables are unknown; the old ones are changed behind it.
+# A new table raises the number from which on tables are unknown; the old ones are changed behind
+# it.
 $primary->safe_psql('postgres', q(
 CREATE TABLE later (id int PRIMARY KEY) USING mot;
 INSERT INTO later SELECT generate_series(1, 100);
@@ -63,7 +66,8 @@ for my $standby ($unread, $read)
 	holds_all($standby, $digest, 'promoted and lost');
 }
 
-# A recovery in two steps, the first of which stops behind the first rows. It replays what the primary has, copied, as from an archive.
+# A recovery in two steps, the first of which stops behind the first rows. It replays what the
+# primary has, copied, as from an archive.
 my $stepwise = PostgreSQL::Test::Cluster->new('stepwise');
 $stepwise->init_from_backup($primary, 'before');
 my $wal = $primary->data_dir . '/pg_wal';

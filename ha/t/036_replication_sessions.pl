@@ -1,5 +1,6 @@
-# Connections with replication=database that run SQL: a fast shutdown ends them only after the workers, of which one waits for whoever may still log rows.
-# It ends those that have an open transaction, lets in no more, waits for nobody else, and streams on to standbys.
+# Connections with replication=database that run SQL: a fast shutdown ends them only after the
+# workers, of which one waits for whoever may still log rows. It ends those that have an open
+# transaction, lets in no more, waits for nobody else, and streams on to standbys.
 use strict;
 use warnings;
 
@@ -38,7 +39,8 @@ sub insert
 	return;
 }
 
-# Who has read, is idle; who has written, too; who has read in an open transaction, and who has written in one; who has prepared one.
+# Who has read, is idle; who has written, too; who has read in an open transaction, and who has
+# written in one; who has prepared one.
 sub open_sessions
 {
 	my ($node) = @_;

@@ -1,5 +1,6 @@
-# A recovery has ended, and taken out what had not committed there; before it chooses its timeline it is lost, and told to go on. What was taken out commits behind that point: no
-# checkpoint may be without it.
+# A recovery has ended, and taken out what had not committed there; before it chooses its timeline
+# it is lost, and told to go on. What was taken out commits behind that point: no checkpoint may be
+# without it.
 use strict;
 use warnings;
 
@@ -11,7 +12,8 @@ use Time::HiRes qw(usleep);
 
 my $primary = new_primary('primary', archiving => 1);
 $primary->backup('base');
-# Its checkpoint is behind PostgreSQL's redo position when it is started again: a checkpoint is due as soon as one may be written.
+# Its checkpoint is behind PostgreSQL's redo position when it is started again: a checkpoint is due
+# as soon as one may be written.
 my $node = new_standby('node', $primary, 'base', conf => "hot_standby = off\n");
 my $first = redo_of($node);
 $primary->safe_psql('postgres', 'UPDATE twin_heap SET k = k + 1; UPDATE twin_mot SET k = k + 1; CHECKPOINT');
@@ -19,7 +21,8 @@ $primary->wait_for_catchup($node, 'replay', $primary->safe_psql('postgres', 'SEL
 $node->stop('fast');
 isnt(redo_of($node), $first, 'the redo position has moved on');
 
-# Its records, the last of which is that of its commit, behind which the recovery does not go at first.
+# Its records, the last of which is that of its commit, behind which the recovery does not go at
+# first.
 my $xid = $primary->safe_psql('postgres', q(
 BEGIN;
 CREATE TABLE late (id int PRIMARY KEY) USING mot;

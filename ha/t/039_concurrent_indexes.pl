@@ -1,4 +1,5 @@
-# Indexes that are built, rebuilt and dropped beside writers: a crash in each step, and a standby beside them.
+# Indexes that are built, rebuilt and dropped beside writers: a crash in each step, and a standby
+# beside them.
 use strict;
 use warnings;
 
@@ -86,7 +87,8 @@ for my $point (sort keys %left)
 	}
 }
 
-# What a valid index has is there after a crash and a restart, with writers that began before it was made.
+# What a valid index has is there after a crash and a restart, with writers that began before it was
+# made.
 my $writer = $primary->background_psql('postgres');
 $writer->query_safe('BEGIN; UPDATE t SET b = b + 30000 WHERE a % 3 = 0');
 my $maker = $primary->background_psql('postgres');

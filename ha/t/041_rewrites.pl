@@ -1,5 +1,6 @@
-# CLUSTER, VACUUM FULL and SET TABLESPACE of tables of the access method: over crashes, beside checkpoints, and on a standby whose snapshots are older. Such
-# a snapshot sees what it saw, or is told of a conflict; it never sees an empty table.
+# CLUSTER, VACUUM FULL and SET TABLESPACE of tables of the access method: over crashes, beside
+# checkpoints, and on a standby whose snapshots are older. Such a snapshot sees what it saw, or is
+# told of a conflict; it never sees an empty table.
 use strict;
 use warnings;
 
@@ -37,7 +38,8 @@ my @rewrites = (
 	'ALTER TABLE r SET TABLESPACE aside; ALTER TABLE h SET TABLESPACE aside',
 	'ALTER TABLE r SET TABLESPACE pg_default; ALTER TABLE h SET TABLESPACE pg_default');
 
-# Lost right behind it, in its middle, and behind a checkpoint in between; the next changes are differences to what was logged.
+# Lost right behind it, in its middle, and behind a checkpoint in between; the next changes are
+# differences to what was logged.
 my $round = 0;
 for my $rewrite (@rewrites)
 {

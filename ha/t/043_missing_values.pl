@@ -1,5 +1,6 @@
-# Indexes on columns that older rows lack (ADD COLUMN ... DEFAULT) across recoveries: the value is in the catalog, which replay and loading do not ask.
-# After each, index and rows agree, on the primary, on a standby and on a server made of a base backup.
+# Indexes on columns that older rows lack (ADD COLUMN ... DEFAULT) across recoveries: the value is
+# in the catalog, which replay and loading do not ask. After each, index and rows agree, on the
+# primary, on a standby and on a server made of a base backup.
 use strict;
 use warnings;
 

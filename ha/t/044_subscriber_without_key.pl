@@ -1,5 +1,6 @@
-# Logical replication into a memory-optimized table without a key: the subscriber looks for each row by all its columns, and waits for whoever
-# changes it. A heap table that gets the same changes is the oracle.
+# Logical replication into a memory-optimized table without a key: the subscriber looks for each row
+# by all its columns, and waits for whoever changes it. A heap table that gets the same changes is
+# the oracle.
 use strict;
 use warnings;
 

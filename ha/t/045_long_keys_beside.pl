@@ -1,4 +1,5 @@
-# A key too long for an index that is built beside writers: replaced before the index is valid, and seen by a snapshot of a standby.
+# A key too long for an index that is built beside writers: replaced before the index is valid, and
+# seen by a snapshot of a standby.
 use strict;
 use warnings;
 

@@ -1,5 +1,6 @@
-# CREATE INDEX CONCURRENTLY that ends with its server, beside a prepared transaction that was not asked for uniqueness, nor for the length of a key:
-# over a crash and over a promotion, committed and rolled back there. And with a definition that was logged, and whose transaction was not.
+# CREATE INDEX CONCURRENTLY that ends with its server, beside a prepared transaction that was not
+# asked for uniqueness, nor for the length of a key: over a crash and over a promotion, committed
+# and rolled back there. And with a definition that was logged, and whose transaction was not.
 use strict;
 use warnings;
 

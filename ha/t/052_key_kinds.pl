@@ -1,4 +1,5 @@
-# Keys of types that hold others, and of extensions, across recoveries: replay and loading make them of the rows alone, without a catalog. After each, index and rows agree.
+# Keys of types that hold others, and of extensions, across recoveries: replay and loading make them
+# of the rows alone, without a catalog. After each, index and rows agree.
 use strict;
 use warnings;
 

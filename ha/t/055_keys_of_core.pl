@@ -1,5 +1,6 @@
-# Keys that core checks (deferrable ones, exclusion constraints) and included columns across recoveries: a crash, a clean restart, a promotion, each
-# with a transaction that was prepared before. The engine's definition of such an index says nothing of the constraint.
+# Keys that core checks (deferrable ones, exclusion constraints) and included columns across
+# recoveries: a crash, a clean restart, a promotion, each with a transaction that was prepared
+# before. The engine's definition of such an index says nothing of the constraint.
 use strict;
 use warnings;
 
@@ -31,7 +32,8 @@ sub refused
 
 my $shift = 0;
 
-# Rows are where the changes have left them, the constraints hold, and row locks take a deferrable key for one.
+# Rows are where the changes have left them, the constraints hold, and row locks take a deferrable
+# key for one.
 sub holds
 {
 	my ($node, $what) = @_;

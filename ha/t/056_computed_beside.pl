@@ -1,5 +1,6 @@
-# Indexes on expressions, and partial ones, that are built and rebuilt beside writers on tables with rows: a crash in each step, prepared
-# transactions, checkpoints, restarts, and a standby with a snapshot from before.
+# Indexes on expressions, and partial ones, that are built and rebuilt beside writers on tables with
+# rows: a crash in each step, prepared transactions, checkpoints, restarts, and a standby with a
+# snapshot from before.
 use strict;
 use warnings;
 
@@ -32,7 +33,8 @@ sub stop_at
 	return ($pauser, $session);
 }
 
-# Writers beside it: keys that move, are taken back, come and go; rows that come into the index and leave it.
+# Writers beside it: keys that move, are taken back, come and go; rows that come into the index and
+# leave it.
 sub writes
 {
 	$primary->safe_psql('postgres', q(
@@ -61,7 +63,8 @@ for my $point (sort keys %left)
 	for my $checkpoint (0, 1)
 	{
 		my ($pauser, $session) = stop_at($point, $create);
-		# A record that is not marked yet is waited for by checkpoints, and at this one nobody has changed anything.
+		# A record that is not marked yet is waited for by checkpoints, and at this one nobody has changed
+		# anything.
 		my $may_write = $point ne 'commit-before-marks';
 		my $may_checkpoint = $may_write && $point ne 'keys-before-rows';
 		writes() if $may_write;
@@ -118,7 +121,8 @@ crash($primary);
 is($primary->safe_psql('postgres', $question), $answer, 'and a crash');
 $primary->safe_psql('postgres', 'DROP INDEX t_b');
 
-# Prepared transactions: one with a row of before, on which it waits; one that comes when writers are asked.
+# Prepared transactions: one with a row of before, on which it waits; one that comes when writers
+# are asked.
 $primary->safe_psql('postgres', "BEGIN; UPDATE t SET b = 'Row 2' WHERE a = 1; DELETE FROM t WHERE a = 2; SELECT a FROM t WHERE a = 3 FOR UPDATE; PREPARE TRANSACTION 'before'");
 my $maker = $primary->background_psql('postgres', on_error_stop => 0);
 $maker->query_until(qr/begun/, "\\echo begun\n$create;\n");

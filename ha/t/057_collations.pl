@@ -1,5 +1,6 @@
-# Keys in the order of collations across recoveries, on a standby, and where the machine's locales are changed. The order is always that of the library as it
-# is. While the server runs, a process whose library orders otherwise than the index does is refused.
+# Keys in the order of collations across recoveries, on a standby, and where the machine's locales
+# are changed. The order is always that of the library as it is. While the server runs, a process
+# whose library orders otherwise than the index does is refused.
 use strict;
 use warnings;
 

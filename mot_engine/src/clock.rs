@@ -1,7 +1,7 @@
 //! Who judges transactions: PostgreSQL in the server, a scripted model in tests.
 //!
-//! Implementations may call PostgreSQL and may unwind with a PostgreSQL error. The engine therefore never calls them while it
-//! holds a latch; being pinned is fine, a pin is released by unwinding.
+//! Implementations may call PostgreSQL and may unwind with a PostgreSQL error. The engine therefore
+//! never calls them while it holds a latch; being pinned is fine, a pin is released by unwinding.
 
 use crate::errors::EngineError;
 use crate::ids::{CommandId, Xid};
@@ -14,8 +14,8 @@ pub trait Clock {
     fn is_in_progress(&self, xid: Xid) -> bool;
     /// The commit log's verdict about a transaction that is not in progress.
     fn did_commit(&self, xid: Xid) -> bool;
-    /// The user wants the running statement ended. Asked between the steps of long work, with no latch held; the work is then given up
-    /// with [`EngineError::Cancelled`].
+    /// The user wants the running statement ended. Asked between the steps of long work, with no
+    /// latch held; the work is then given up with [`EngineError::Cancelled`].
     fn is_cancelled(&self) -> bool {
         false
     }
@@ -30,12 +30,14 @@ pub(crate) fn check_cancelled(clock: &impl Clock) -> Result<(), EngineError> {
     }
 }
 
-/// What a statement sees. The rule, as HeapTupleSatisfiesMVCC: a version below `xmin` is judged by its outcome alone; an own one is
-/// visible if an earlier command made it; one by a transaction running at snapshot time is invisible; else its outcome decides.
+/// What a statement sees. The rule, as HeapTupleSatisfiesMVCC: a version below `xmin` is judged by
+/// its outcome alone; an own one is visible if an earlier command made it; one by a transaction
+/// running at snapshot time is invisible; else its outcome decides.
 pub trait Snapshot {
     /// Every transaction below this is finished.
     fn xmin(&self) -> Xid;
-    /// For a version of the current transaction: whether it was made before the snapshot's command. `None`: not mine.
+    /// For a version of the current transaction: whether it was made before the snapshot's command.
+    /// `None`: not mine.
     fn own(&self, xid: Xid, cid: CommandId) -> Option<bool>;
     /// Was running (or not begun) when the snapshot was taken.
     fn running(&self, xid: Xid) -> bool;
@@ -45,17 +47,20 @@ pub trait Snapshot {
     fn sees_younger(&self) -> bool {
         false
     }
-    /// Whether it may judge rows before they are asked for, as one may that is registered and tells the same whenever it is asked.
+    /// Whether it may judge rows before they are asked for, as one may that is registered and tells
+    /// the same whenever it is asked.
     fn may_judge_ahead(&self) -> bool {
         true
     }
-    /// A scan has found nothing to see for a while, in a table that was emptied or a queue whose head nobody swept yet, and goes on. Called unpinned and
-    /// with no latch held, so that memory can be reclaimed meanwhile; may unwind, which ends the scan where it is.
+    /// A scan has found nothing to see for a while, in a table that was emptied or a queue whose
+    /// head nobody swept yet, and goes on. Called unpinned and with no latch held, so that memory
+    /// can be reclaimed meanwhile; may unwind, which ends the scan where it is.
     #[inline]
     fn between_groups(&self) {}
 }
 
-/// What is committed, or one's own, whenever it is looked at. Nothing is kept for it: what it shows is to be judged again before it is used.
+/// What is committed, or one's own, whenever it is looked at. Nothing is kept for it: what it shows
+/// is to be judged again before it is used.
 pub struct Now<'a, C>(pub &'a C);
 
 impl<C: Clock> Snapshot for Now<'_, C> {

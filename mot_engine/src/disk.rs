@@ -3,8 +3,8 @@
 //! Contract:
 //! - All files lie in one directory and are named without slashes. A file is written once, from
 //!   start to end, by one writer, and never changed after.
-//! - Nothing is promised to survive a crash but: a file's bytes after its `sync`, and the creations,
-//!   renames and removals before a `sync_directory` (of files that exist).
+//! - Nothing is promised to survive a crash but: a file's bytes after its `sync`, and the
+//!   creations, renames and removals before a `sync_directory` (of files that exist).
 //! - Every error is an `io::Error`; the callers add the file's name. Nothing is retried: after a
 //!   failed sync the kernel may have dropped the pages, so the file must be given up.
 
@@ -57,9 +57,10 @@ pub struct DirectoryDisk {
 }
 
 impl DirectoryDisk {
-    /// Uses `path`, creating the directory (readable by the owner only) if it is missing; its parent
-    /// must exist and is synced when the directory is new. A symbolic link is refused, wherever it leads:
-    /// who copies what lies around the directory may pass over links without a word, and loses the files.
+    /// Uses `path`, creating the directory (readable by the owner only) if it is missing; its
+    /// parent must exist and is synced when the directory is new. A symbolic link is refused,
+    /// wherever it leads: who copies what lies around the directory may pass over links without a
+    /// word, and loses the files.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         use std::os::unix::fs::DirBuilderExt;
         let path = path.into();
@@ -134,8 +135,9 @@ impl Disk for DirectoryDisk {
     }
 }
 
-/// After so many bytes the kernel is told to begin writing them: else a sync of everything at once keeps the device from others, who wait
-/// for the write-ahead log there. As PostgreSQL's checkpoint_flush_after.
+/// After so many bytes the kernel is told to begin writing them: else a sync of everything at once
+/// keeps the device from others, who wait for the write-ahead log there. As PostgreSQL's
+/// checkpoint_flush_after.
 const WRITE_BACK_BYTES: u64 = 256 << 10;
 
 /// A file being written.

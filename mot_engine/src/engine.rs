@@ -1,7 +1,7 @@
 //! The engine's shared root, and the handle on it.
 //!
-//! The root is the first thing in the arena: the catalog, the state of loading, the horizon, one line per session. Everything in it is
-//! atomics or latched; all-zero is its first state.
+//! The root is the first thing in the arena: the catalog, the state of loading, the horizon, one
+//! line per session. Everything in it is atomics or latched; all-zero is its first state.
 
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Xid};
@@ -20,7 +20,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Which of the arena's fixed words holds the root's address.
 const ROOT_WORD: usize = 0;
 
-/// How long a checkpoint waits for a replay that waits for memory before it gives up; it is tried again.
+/// How long a checkpoint waits for a replay that waits for memory before it gives up; it is tried
+/// again.
 const STALL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Memory is short with less than this part of the arena free.
@@ -58,7 +59,8 @@ pub struct Progress {
     /// Entries that the indexes to build should get, and those built so far.
     pub index_entries_total: AtomicU64,
     pub index_entries_built: AtomicU64,
-    /// Not 0: whoever waits for the load has no use for it any more. It ends with `Cancelled` at its next unit of work.
+    /// Not 0: whoever waits for the load has no use for it any more. It ends with `Cancelled` at
+    /// its next unit of work.
     pub load_is_unwanted: AtomicU32,
     /// Row changes replayed, and the LSN replayed up to, or handed over to those who do it.
     pub changes_replayed: AtomicU64,
@@ -76,8 +78,8 @@ pub struct TransactionCounters {
     pub conflicts: ConflictCounters,
 }
 
-/// How often transactions met each other. Counted by those who wait, at the moment they have to: on a cache line of their own, so that
-/// waiters do not slow down those who commit.
+/// How often transactions met each other. Counted by those who wait, at the moment they have to: on
+/// a cache line of their own, so that waiters do not slow down those who commit.
 #[repr(C, align(64))]
 #[derive(Default)]
 pub struct ConflictCounters {
@@ -85,7 +87,8 @@ pub struct ConflictCounters {
     pub row_waits: AtomicU64,
     /// Waits for another transaction at a unique key.
     pub key_waits: AtomicU64,
-    /// Rows that were changed or deleted since the snapshot of the statement that wanted to change or lock them.
+    /// Rows that were changed or deleted since the snapshot of the statement that wanted to change
+    /// or lock them.
     pub rows_changed_meanwhile: AtomicU64,
     /// Unique keys met twice, where that is an error.
     pub unique_violations: AtomicU64,
@@ -137,21 +140,24 @@ impl TransactionCounters {
 pub(crate) struct SessionLine {
     /// 0 free, 1 taken.
     pub(crate) taken: sync::AtomicU32,
-    /// Odd while the session is between appending a log record and marking its rows. Rises by one at each change.
+    /// Odd while the session is between appending a log record and marking its rows. Rises by one
+    /// at each change.
     pub(crate) logging: sync::AtomicU64,
-    /// The session's transaction, from its first write until the session has seen to all its rows; 0 if there is none (`reclaim/unjudged.rs`).
+    /// The session's transaction, from its first write until the session has seen to all its rows;
+    /// 0 if there is none (`reclaim/unjudged.rs`).
     pub(crate) unjudged: sync::AtomicU64,
     /// What temporary tables of the session take (`session/temporary.rs`).
     pub(crate) temporary_bytes: AtomicI64,
 }
 
-/// Which checkpoint this memory continues, for the next one: see checkpoint/README.md, "What is not written again". Committers read the
-/// round, so no word that is written often may share its line.
+/// Which checkpoint this memory continues, for the next one: see checkpoint/README.md, "What is not
+/// written again". Committers read the round, so no word that is written often may share its line.
 #[repr(C, align(64))]
 struct Rounds {
     /// Raised at the start of each attempt to write a checkpoint.
     round: sync::AtomicU64,
-    /// The generation whose content the memory continues, 0 if none, and the round at which it was begun or loaded.
+    /// The generation whose content the memory continues, 0 if none, and the round at which it was
+    /// begun or loaded.
     base_generation: sync::AtomicU64,
     base_round: sync::AtomicU64,
 }
@@ -228,7 +234,8 @@ impl Engine {
     }
 
     pub(crate) fn root<'a>(self) -> &'a Root {
-        // SAFETY: the root lives as long as the arena, which outlives every handle (Memory::format's contract).
+        // SAFETY: the root lives as long as the arena, which outlives every handle
+        // (Memory::format's contract).
         unsafe { &*self.root.as_ptr() }
     }
 
@@ -242,13 +249,15 @@ impl Engine {
         Session::join(self, 0)
     }
 
-    /// Joins a process that serves a client. The last places are not for such ([`SESSIONS_NOT_OF_CLIENTS`]).
+    /// Joins a process that serves a client. The last places are not for such
+    /// ([`SESSIONS_NOT_OF_CLIENTS`]).
     pub fn join_for_client(self) -> Result<Session, EngineError> {
         Session::join(self, SESSIONS_NOT_OF_CLIENTS)
     }
 
-    /// Joins a process or thread that brings back what was there before: the arena's reserve is open to it. What fit the primary, or this
-    /// server before it stopped, must not fail for rows that came in another order.
+    /// Joins a process or thread that brings back what was there before: the arena's reserve is
+    /// open to it. What fit the primary, or this server before it stopped, must not fail for rows
+    /// that came in another order.
     pub fn join_for_recovery(self) -> Result<Session, EngineError> {
         let session = Session::join(self, 0)?;
         session.local.use_reserve();
@@ -307,12 +316,14 @@ impl Engine {
         memory.arena_bytes_free() < memory.arena_bytes_limit() / SHORT_OF_MEMORY
     }
 
-    /// Whether dropped tables' memory cannot be freed yet because somebody walks them: a checkpoint that is to write them, or a sweep.
+    /// Whether dropped tables' memory cannot be freed yet because somebody walks them: a checkpoint
+    /// that is to write them, or a sweep.
     pub fn dropped_tables_are_held(self) -> bool {
         self.root().catalog.holds_doomed()
     }
 
-    /// The definitions that were loaded are those of a moment behind this position (`Manifest::defined`).
+    /// The definitions that were loaded are those of a moment behind this position
+    /// (`Manifest::defined`).
     pub(crate) fn defined(self) -> Lsn {
         Lsn(self.root().defined.load(Ordering::Acquire))
     }
@@ -327,7 +338,8 @@ impl Engine {
         Lsn(self.root().last_lsn.load(Ordering::Acquire))
     }
 
-    /// The round that changes made now belong to. Asked by a session that is logging: sequentially consistent with its mark.
+    /// The round that changes made now belong to. Asked by a session that is logging: sequentially
+    /// consistent with its mark.
     pub(crate) fn round(self) -> u64 {
         self.root().rounds.round.load(Ordering::SeqCst)
     }
@@ -337,7 +349,8 @@ impl Engine {
         self.root().rounds.round.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// The generation whose content the memory continues and the round since which changes count; None before there is one.
+    /// The generation whose content the memory continues and the round since which changes count;
+    /// None before there is one.
     pub(crate) fn base(self) -> Option<(u64, u64)> {
         let rounds = &self.root().rounds;
         let generation = rounds.base_generation.load(Ordering::Acquire);
@@ -345,17 +358,19 @@ impl Engine {
         (generation != 0).then_some((generation, round))
     }
 
-    /// The memory continues this generation, with what was changed since this round began. By the one process that loads or writes.
+    /// The memory continues this generation, with what was changed since this round began. By the
+    /// one process that loads or writes.
     pub(crate) fn set_base(self, generation: u64, round: u64) {
         let rounds = &self.root().rounds;
         rounds.base_round.store(round, Ordering::Release);
         rounds.base_generation.store(generation, Ordering::Release);
     }
 
-    /// Waits until every session that was between appending a log record and marking its rows has marked them, and until every record
-    /// that replay has handed over is applied. After it, every row whose record lies before a log position read earlier says so. `pause`
-    /// is called between looks. Fails if replay was given up (then it will never be), or waits for memory for long: whoever waits for this
-    /// process, too, must not hang with it.
+    /// Waits until every session that was between appending a log record and marking its rows has
+    /// marked them, and until every record that replay has handed over is applied. After it, every
+    /// row whose record lies before a log position read earlier says so. `pause` is called between
+    /// looks. Fails if replay was given up (then it will never be), or waits for memory for long:
+    /// whoever waits for this process, too, must not hang with it.
     pub fn wait_for_logging_sessions(self, mut pause: impl FnMut()) -> Result<(), EngineError> {
         let handed = self.replay_handed();
         let mut stalled_since: Option<Instant> = None;

@@ -1,7 +1,7 @@
 //! Every limit, with its unit and its reason.
 
-/// Slots that can be named. A tuple id has a 32-bit block number and 1024 slots a block. A table's directory ends before
-/// (`DIRECTORY_SLOTS_MAX`): there more rows are refused.
+/// Slots that can be named. A tuple id has a 32-bit block number and 1024 slots a block. A table's
+/// directory ends before (`DIRECTORY_SLOTS_MAX`): there more rows are refused.
 pub const SLOTS_MAX: u64 = (u32::MAX as u64 - 1) * 1024;
 
 /// Bits of a slot where it shares a word with something else.
@@ -9,11 +9,12 @@ pub(crate) const SLOT_BITS: u32 = 42;
 
 const _: () = assert!(SLOTS_MAX <= 1 << SLOT_BITS);
 
-/// The highest transaction id: a version's stamp has 48 bits for it. At a million transactions a second that is nine years, and an id more
-/// than 65,535 epochs old comes of `pg_resetwal` alone.
+/// The highest transaction id: a version's stamp has 48 bits for it. At a million transactions a
+/// second that is nine years, and an id more than 65,535 epochs old comes of `pg_resetwal` alone.
 pub const XID_MAX: crate::ids::Xid = crate::ids::Xid((1 << 48) - 1);
 
-/// Bytes of one row, which has to fit into a log record of its own. Refused by the statement: COMMIT could not log it any more.
+/// Bytes of one row, which has to fit into a log record of its own. Refused by the statement:
+/// COMMIT could not log it any more.
 pub const ROW_BYTES_MAX: usize = LOG_RECORD_BYTES_OF_LONG_ROW_MAX - 64;
 
 /// Bytes of one encoded key, as PostgreSQL's btree (BTMaxItemSize on 8 KiB pages).
@@ -26,16 +27,18 @@ pub const COLLATED_KEY_BYTES_MAX: usize = 15 * 1024;
 /// Indexes of one table. A fixed array in the table keeps the writers' walk free of pointers.
 pub const INDEXES_PER_TABLE_MAX: usize = 64;
 
-/// Bytes of one log record. A record's insertion holds a WAL insertion lock, and PostgreSQL 15 accepts records its recovery
-/// cannot read; small records also let the flush of others go on.
+/// Bytes of one log record. A record's insertion holds a WAL insertion lock, and PostgreSQL 15
+/// accepts records its recovery cannot read; small records also let the flush of others go on.
 pub const LOG_RECORD_BYTES_MAX: usize = 4 << 20;
 
-/// Bytes of the log record of one very long row. PostgreSQL 15 writes a record of 1 GiB that its own recovery then cannot allocate.
+/// Bytes of the log record of one very long row. PostgreSQL 15 writes a record of 1 GiB that its
+/// own recovery then cannot allocate.
 pub const LOG_RECORD_BYTES_OF_LONG_ROW_MAX: usize = 512 << 20;
 
 /// Sessions (processes and threads) joined to the engine at once.
 pub const SESSIONS_MAX: usize = if cfg!(feature = "model") { 8 } else { 2048 };
 
-/// Of these, how many are left to recovery, workers and a checkpoint's threads (256 at most), however many clients there are: a checkpoint
-/// that could not join would fail, and so would the next, while the log piles up.
+/// Of these, how many are left to recovery, workers and a checkpoint's threads (256 at most),
+/// however many clients there are: a checkpoint that could not join would fail, and so would the
+/// next, while the log piles up.
 pub const SESSIONS_NOT_OF_CLIENTS: usize = if cfg!(feature = "model") { 0 } else { 320 };

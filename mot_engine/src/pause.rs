@@ -1,16 +1,20 @@
 //! Pause points: named steps at which a test stops a process, to try a race at its worst moment.
 //!
-//! They exist only with debug assertions (the profiles `dev` and `checked`); elsewhere [`reach`] is an empty inline function and neither
-//! names nor hook are compiled. The list below is the only one: the engine's steps and those of the server's side.
+//! They exist only with debug assertions (the profiles `dev` and `checked`); elsewhere [`reach`] is
+//! an empty inline function and neither names nor hook are compiled. The list below is the only
+//! one: the engine's steps and those of the server's side.
 //!
 //! Protocol:
-//! - A thread that wants to be stopped sets its hook ([`set_hook`]); it is called at every point the thread comes to. The hook belongs to the
-//!   thread: helper threads, which must call nothing of PostgreSQL's, have none.
+//! - A thread that wants to be stopped sets its hook ([`set_hook`]); it is called at every point
+//!   the thread comes to. The hook belongs to the thread: helper threads, which must call nothing
+//!   of PostgreSQL's, have none.
 //! - No latch is held at a point: the hook may wait, and may call PostgreSQL. Being pinned is fine.
-//! - At a point that is [`Raise::Allowed`] the hook may unwind with an error, as a `Clock` or a `Log` may; what is half done there is what an
-//!   error leaves behind. At one that is [`Raise::Forbidden`] PostgreSQL has decided already: the hook must return.
-//! - At one that is [`Raise::AsResult`] nobody stops: there the disk can be made to refuse an operation ([`allowed`]), as a real one does,
-//!   and the caller gets the error as its result. Nothing was done then.
+//! - At a point that is [`Raise::Allowed`] the hook may unwind with an error, as a `Clock` or a
+//!   `Log` may; what is half done there is what an error leaves behind. At one that is
+//!   [`Raise::Forbidden`] PostgreSQL has decided already: the hook must return.
+//! - At one that is [`Raise::AsResult`] nobody stops: there the disk can be made to refuse an
+//!   operation ([`allowed`]), as a real one does, and the caller gets the error as its result.
+//!   Nothing was done then.
 
 #[cfg(debug_assertions)]
 use std::cell::Cell;
@@ -115,7 +119,8 @@ points! {
     ReclaimAfterHorizon = "reclaim-after-horizon", Forbidden;
     /// The reclaimer has judged a row; it has not pruned it. Pinned.
     ReclaimBeforePrune = "reclaim-before-prune", Forbidden;
-    /// The reclaimer found a row at rest; it has not looked again whether its keys may settle. Pinned.
+    /// The reclaimer found a row at rest; it has not looked again whether its keys may settle.
+    /// Pinned.
     ReclaimBeforeKeys = "reclaim-before-keys", Forbidden;
     /// The reclaimer is about to free dropped tables and indexes.
     ReclaimBeforeDoomed = "reclaim-before-doomed", Forbidden;
@@ -131,7 +136,8 @@ points! {
     CheckpointSyncManifest = "checkpoint-sync-manifest", AsResult;
     /// The manifest has its name; that is to be made durable.
     CheckpointSyncManifestDirectory = "checkpoint-sync-manifest-directory", AsResult;
-    /// The rows are written, some of transactions that may be open; the commit log is to be asked what has become of these.
+    /// The rows are written, some of transactions that may be open; the commit log is to be asked
+    /// what has become of these.
     CheckpointBeforeOutcomes = "checkpoint-before-outcomes", Forbidden;
 }
 

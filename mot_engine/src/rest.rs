@@ -1,12 +1,16 @@
 //! Taking over an engine whose server has ended, and whether that may be done.
 //!
-//! Contract: an engine is at rest when every session has left properly and its tables were ready for statements. Then the
-//! arena holds exactly what a server holds between two statements, and what it says of transactions is only what is true
-//! for ever (hint flags); all else is asked of the clock of the next server. Horizon, ids and LSNs go on rising.
+//! Contract: an engine is at rest when every session has left properly and its tables were ready
+//! for statements. Then the arena holds exactly what a server holds between two statements, and
+//! what it says of transactions is only what is true for ever (hint flags); all else is asked of
+//! the clock of the next server. Horizon, ids and LSNs go on rising.
 //!
-//! - `unrest` only reads. It follows pointers into the arena, each checked to lie in it, and ends after a bounded number.
-//! - `take_over` leaves the state `Empty`: nothing is done with the tables until the glue has seen to the files.
-//! - Figures that speak of "since the start of the server" begin anew; those that describe the contents stay.
+//! - `unrest` only reads. It follows pointers into the arena, each checked to lie in it, and ends
+//!   after a bounded number.
+//! - `take_over` leaves the state `Empty`: nothing is done with the tables until the glue has seen
+//!   to the files.
+//! - Figures that speak of "since the start of the server" begin anew; those that describe the
+//!   contents stay.
 
 use crate::engine::{Engine, State};
 use crate::errors::EngineError;
@@ -51,7 +55,8 @@ fn has_other_order(index: IndexRef) -> bool {
 }
 
 impl Engine {
-    /// What keeps the engine from being taken over later; nothing if it is at rest. Nobody else uses it.
+    /// What keeps the engine from being taken over later; nothing if it is at rest. Nobody else
+    /// uses it.
     pub fn unrest(self) -> Option<Unrest> {
         if self.state() != State::Ready {
             return Some(Unrest::State(self.state()));

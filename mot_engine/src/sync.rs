@@ -1,7 +1,8 @@
 //! The atomics of words that processes share by a protocol, and waiting for others.
 //!
-//! The feature `model` puts those of `mot_model` in their place, which let a scheduler choose at each access who goes on: see
-//! `interleavings/`. Words that only a latch protects, and counters for views, stay as they are.
+//! The feature `model` puts those of `mot_model` in their place, which let a scheduler choose at
+//! each access who goes on: see `interleavings/`. Words that only a latch protects, and counters
+//! for views, stay as they are.
 
 #[cfg(feature = "model")]
 pub(crate) use mot_model::{AtomicU32, AtomicU64, fence, is_broken};

@@ -1,4 +1,5 @@
-//! A scan that judges rows before they are asked for gives those that it would give one by one, whatever happens meanwhile.
+//! A scan that judges rows before they are asked for gives those that it would give one by one,
+//! whatever happens meanwhile.
 
 mod common;
 
@@ -10,7 +11,8 @@ use mot_engine::{
 use std::cell::Cell;
 
 const ROWS: i32 = 120;
-/// Command of the snapshots: what their transaction did before is seen, what it does during a scan is not.
+/// Command of the snapshots: what their transaction did before is seen, what it does during a scan
+/// is not.
 const COMMAND: u32 = 5;
 
 /// A snapshot that judges no row ahead, and counts what it is asked that it must not see.
@@ -103,7 +105,8 @@ impl Place {
         }
     }
 
-    /// Gives a row another `b`, and with it another key, or takes it away; nothing if another transaction has it.
+    /// Gives a row another `b`, and with it another key, or takes it away; nothing if another
+    /// transaction has it.
     fn change(&self, work: &mut Transaction, me: &Me, slot: Slot, b: Option<i32>, command: u32) {
         let (session, table) = (&self.session, self.table);
         let Some(seen) = session.visible(table, slot, &me.snapshot(COMMAND + 10)) else {
@@ -128,7 +131,8 @@ impl Place {
         }
     }
 
-    /// Something that others, or the reader's own transaction in a later command, do to some row; or the sweeper comes by.
+    /// Something that others, or the reader's own transaction in a later command, do to some row;
+    /// or the sweeper comes by.
     fn meanwhile(&mut self, random: &mut Random, own: &mut Transaction, me: &Me) {
         let slot = self.slots[random.below(self.slots.len())];
         let b = (random.below(4) > 0).then(|| random.below(1000) as i32);
@@ -208,7 +212,8 @@ fn rows_judged_ahead_are_those_judged_one_by_one() {
     }
 }
 
-/// A snapshot that keeps account of what it passes over is not told of rows that nobody asked for; any other looks at a few.
+/// A snapshot that keeps account of what it passes over is not told of rows that nobody asked for;
+/// any other looks at a few.
 #[test]
 fn who_keeps_account_judges_no_row_ahead() {
     let (_region, engine) = common::engine(32 << 20);

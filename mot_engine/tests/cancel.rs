@@ -1,4 +1,5 @@
-//! Long work given up at every point where it asks: it says so, gives everything back, and what was there is as sound as before.
+//! Long work given up at every point where it asks: it says so, gives everything back, and what was
+//! there is as sound as before.
 
 mod common;
 
@@ -155,7 +156,8 @@ fn checks_end_when_asked_to() {
     assert!(bytes.unwrap() > 0 && questions.get() > 1);
 }
 
-/// A snapshot whose user loses patience after so many questions, as PostgreSQL's does: by unwinding.
+/// A snapshot whose user loses patience after so many questions, as PostgreSQL's does: by
+/// unwinding.
 struct Unwinding<'a, S> {
     snapshot: &'a S,
     session: &'a Session,

@@ -262,7 +262,8 @@ fn definitions_follow_their_transaction_and_savepoints() {
     assert!(work.drop_index(session, &me, table, 101, xid).unwrap());
     assert!(session.find_index(table, 101, &me).is_none());
     assert!(session.find_index(table, 101, &everyone).is_some());
-    // A dropped index no longer keeps keys unique, but gets its entries: the drop may be rolled back.
+    // A dropped index no longer keeps keys unique, but gets its entries: the drop may be rolled
+    // back.
     let (slot, version) = work
         .insert(
             session,
@@ -466,7 +467,8 @@ fn memory_returns_to_its_level_after_churn_and_drop() {
     assert_eq!(used(session), empty);
 }
 
-/// Each truncate makes each index anew, under an id of its own. What a session has decoded stays until it ends.
+/// Each truncate makes each index anew, under an id of its own. What a session has decoded stays
+/// until it ends.
 #[test]
 fn a_session_decodes_no_more_definitions_than_there_are_different_keys() {
     let (_region, engine) = common::engine(32 << 20);
@@ -673,7 +675,8 @@ fn statements_that_find_no_room_take_nothing_with_them() {
     }
     let rows_before = check(session, table, &common::reader(&world)).rows;
     assert_eq!(rows_before, a as u64);
-    // At the brim: statements in savepoints fail at every possible place, now that every few deletes make a little room.
+    // At the brim: statements in savepoints fail at every possible place, now that every few
+    // deletes make a little room.
     let (mut failed, mut done) = (0, 0);
     for round in 0..400i32 {
         let me = world.begin();

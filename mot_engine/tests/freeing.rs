@@ -1,4 +1,5 @@
-//! Dropped tables are freed in stretches: who frees them may be told to end between any two, and another goes on.
+//! Dropped tables are freed in stretches: who frees them may be told to end between any two, and
+//! another goes on.
 
 mod common;
 
@@ -30,7 +31,8 @@ fn used(engine: &Engine) -> Vec<i64> {
     Purpose::ALL.iter().map(bytes).collect()
 }
 
-/// A table with rows of several versions, keys that several rows share, and indexes of both kinds; dropped, or only one of the indexes.
+/// A table with rows of several versions, keys that several rows share, and indexes of both kinds;
+/// dropped, or only one of the indexes.
 fn make_and_drop(session: &Session, world: &World, index_alone: bool) {
     let definitions = [(101, true, 1), (102, false, 2), (103, true, 3)]
         .map(|(oid, unique, column)| common::definition(oid, unique, &[(column, false)]));
@@ -78,7 +80,8 @@ fn make_and_drop(session: &Session, world: &World, index_alone: bool) {
     }
 }
 
-/// Frees until the `stretches`th question, and unwinds there as a worker does that is told to end. True: it came to its end.
+/// Frees until the `stretches`th question, and unwinds there as a worker does that is told to end.
+/// True: it came to its end.
 fn free_for(session: &Session, stretches: usize, log: Option<&mut Told>) -> bool {
     struct Ends;
     let mut left = stretches;

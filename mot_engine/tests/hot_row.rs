@@ -1,4 +1,5 @@
-//! A row that always has a waiter: each locks its newest state as soon as the one before has ended, before that one has tidied up, and changes it.
+//! A row that always has a waiter: each locks its newest state as soon as the one before has ended,
+//! before that one has tidied up, and changes it.
 
 mod common;
 
@@ -99,7 +100,8 @@ impl Hot {
         last.unwrap().commit(&self.session);
     }
 
-    /// Entries of the chain down to the first state that says that no locks follow; all if none does.
+    /// Entries of the chain down to the first state that says that no locks follow; all if none
+    /// does.
     fn looked_through_for_locks(&self) -> usize {
         let mut at = Some(self.newest(&reader(&self.world)));
         let mut count = 0;

@@ -1,4 +1,5 @@
-//! Checkpoints that write only what was changed, on the engine itself: what is written again, what is not, and why.
+//! Checkpoints that write only what was changed, on the engine itself: what is written again, what
+//! is not, and why.
 
 mod common;
 
@@ -13,7 +14,8 @@ use mot_engine::{
 };
 use std::cell::Cell;
 
-/// Rows of the table: five ranges of 16,384 slots, so that two of them can be changed without the rest of their file being written anew.
+/// Rows of the table: five ranges of 16,384 slots, so that two of them can be changed without the
+/// rest of their file being written anew.
 const ROWS: i32 = 80_000;
 const RANGES: u64 = 5;
 

@@ -1,5 +1,6 @@
-//! One transaction that changes the same row thousands of times: each statement, COMMIT, ROLLBACK and ROLLBACK TO take steps for what they
-//! change, not for what the transaction did before. Steps are counted ([`steps_taken`]), so it shows on any machine.
+//! One transaction that changes the same row thousands of times: each statement, COMMIT, ROLLBACK
+//! and ROLLBACK TO take steps for what they change, not for what the transaction did before. Steps
+//! are counted ([`steps_taken`]), so it shows on any machine.
 #![cfg(debug_assertions)]
 
 mod common;
@@ -13,7 +14,8 @@ use mot_engine::{
 
 /// Changes of one row.
 const CHANGES: i32 = 1000;
-/// Steps that are few for one change, whatever came before: along chains and slots of keys, in three indexes.
+/// Steps that are few for one change, whatever came before: along chains and slots of keys, in
+/// three indexes.
 const FEW: u64 = 60;
 
 /// One session, and a transaction that goes on.
@@ -399,7 +401,8 @@ fn a_row_that_its_transaction_has_locked() {
     }
 }
 
-/// Foreign keys of others refer to the row all the while: their locks come between the states, and stay.
+/// Foreign keys of others refer to the row all the while: their locks come between the states, and
+/// stay.
 #[test]
 fn locks_of_others_between_the_states_stay() {
     let place = Place::new();
@@ -472,7 +475,8 @@ fn a_row_of_which_an_old_snapshot_needs_many_states() {
     place.has([often(START[0], CHANGES, next_b), START[1]]);
 }
 
-/// A key that is deleted and inserted again and again has so many slots; each is looked at once by each insert.
+/// A key that is deleted and inserted again and again has so many slots; each is looked at once by
+/// each insert.
 #[test]
 fn a_key_deleted_and_inserted_again() {
     const TIMES: i32 = 200;

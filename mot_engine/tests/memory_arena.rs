@@ -278,7 +278,8 @@ fn large_runs_are_contiguous_and_waste_no_chunk() {
     let at = local
         .allocate(900 * MIB, Purpose::Anchors, Urgency::Ordinary)
         .unwrap();
-    // SAFETY: allocated just now; the middle of it lies in pages that were given back, which read as zero.
+    // SAFETY: allocated just now; the middle of it lies in pages that were given back, which read
+    // as zero.
     unsafe {
         assert_eq!(at.add(200 * MIB).read(), 0);
         local.free(at, 900 * MIB, Purpose::Anchors);
@@ -293,7 +294,8 @@ fn chunks_change_their_class() {
     } = arena(64 * MIB);
     let before = memory.report();
     let local = memory.join().unwrap();
-    // Each class in turn takes almost the whole arena: possible only if the one before gave everything back.
+    // Each class in turn takes almost the whole arena: possible only if the one before gave
+    // everything back.
     for bytes in [16, 208, 1000, 3000, 32768, 65536, 3 * MIB, 64, 2048] {
         let mut blocks = Vec::new();
         while let Ok(at) = local.allocate(bytes, Purpose::Rows, Urgency::Ordinary) {

@@ -203,8 +203,8 @@ fn the_table_of_participants_is_finite_and_reusable() {
     assert_eq!(memory.report().epochs.participants, 1);
 }
 
-/// Slots hold blocks of 8 equal words. Writers replace them and retire the old ones; readers, pinned, must never see
-/// a block that is reused (mixed or poisoned words).
+/// Slots hold blocks of 8 equal words. Writers replace them and retire the old ones; readers,
+/// pinned, must never see a block that is reused (mixed or poisoned words).
 #[test]
 fn threads_replace_and_read() {
     const SLOTS: usize = 64;

@@ -1,4 +1,5 @@
-//! Placement on machines that are not there: what is bound where, and that freeing moves no memory between nodes.
+//! Placement on machines that are not there: what is bound where, and that freeing moves no memory
+//! between nodes.
 
 use mot_engine::memory::*;
 use std::cell::{Cell, RefCell};
@@ -213,7 +214,8 @@ fn a_full_node_borrows_and_free_chunks_change_node() {
             .iter()
             .filter(|&&at| machine.bound_to(at) == Some(Bound::Preferred(node)));
         assert!(at_home.count() * 100 > blocks.len() * 90);
-        // The other node finds no chunk free, but what the reserve allows, and frees for the first one.
+        // The other node finds no chunk free, but what the reserve allows, and frees for the first
+        // one.
         machine.0.node.set(1 - node);
         let urgent = local
             .allocate(1000, Purpose::Rows, Urgency::Reserve)
@@ -359,7 +361,8 @@ fn a_refused_huge_page_is_not_asked_for_with_each_chunk() {
     }
 }
 
-/// Nobody waits for a huge page under an index's latches, and the index's chunks are huge nevertheless.
+/// Nobody waits for a huge page under an index's latches, and the index's chunks are huge
+/// nevertheless.
 #[test]
 fn an_index_finds_chunks_that_are_huge_already() {
     let (_region, memory, machine) = arena_with(256 * MIB, &[0], HugePages::Try);
@@ -382,7 +385,8 @@ fn an_index_finds_chunks_that_are_huge_already() {
     assert!(ordinary.count() <= 2);
 }
 
-/// EINVAL is what a kernel says that does not know the request, and what the others say where there is no room at the moment.
+/// EINVAL is what a kernel says that does not know the request, and what the others say where there
+/// is no room at the moment.
 #[test]
 fn huge_pages_refused_for_a_while_come_later() {
     for error in [libc::ENOMEM, libc::EINVAL, libc::EBUSY] {

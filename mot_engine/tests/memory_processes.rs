@@ -1,4 +1,5 @@
-//! Forked processes share one arena, as backends do. One test function: forking wants no other threads about.
+//! Forked processes share one arena, as backends do. One test function: forking wants no other
+//! threads about.
 
 use mot_engine::memory::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -170,7 +171,8 @@ fn children_share_one_arena(memory: Memory, local: &LocalMemory, seed: u64) {
     assert_eq!(memory.purpose_bytes(Purpose::Rows), live as i64);
 }
 
-/// A child pins, notes what it sees, and looks again after the parent has replaced everything and used the memory.
+/// A child pins, notes what it sees, and looks again after the parent has replaced everything and
+/// used the memory.
 fn a_pinned_child_keeps_what_it_sees(memory: Memory, local: &LocalMemory) {
     let stage = memory.root(1);
     stage.store(0, Ordering::Release);

@@ -1,4 +1,5 @@
-//! Random use against a model: blocks never overlap, keep their contents, are counted, and all memory comes back.
+//! Random use against a model: blocks never overlap, keep their contents, are counted, and all
+//! memory comes back.
 
 use mot_engine::memory::*;
 use proptest::prelude::*;

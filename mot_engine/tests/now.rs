@@ -47,8 +47,9 @@ fn insert(
     (slot, version)
 }
 
-/// The key leads to a row that is gone and to one of a transaction that rolls back after the entries were read: its slot is free at once, and the next
-/// row in it, of another key, is committed. INSERT ... ON CONFLICT would change that one.
+/// The key leads to a row that is gone and to one of a transaction that rolls back after the
+/// entries were read: its slot is free at once, and the next row in it, of another key, is
+/// committed. INSERT ... ON CONFLICT would change that one.
 #[test]
 fn a_row_in_a_slot_that_an_abort_gave_back_is_not_the_key_s() {
     let (_region, engine) = common::engine(32 << 20);

@@ -1,5 +1,6 @@
 //! Old snapshots keep what they see, and not what comes between that and everybody else's states.
-//! (Random interleavings with every snapshot compared: `model.rs`, whose sweeps are told of old snapshots, too.)
+//! (Random interleavings with every snapshot compared: `model.rs`, whose sweeps are told of old
+//! snapshots, too.)
 
 mod common;
 
@@ -140,12 +141,14 @@ fn a_snapshot_that_is_not_told_keeps_all_since() {
     for b in 11..=20 {
         place.set(1, b);
     }
-    // Of the first ten only the last, of the others all, and the state that the first snapshot sees.
+    // Of the first ten only the last, of the others all, and the state that the first snapshot
+    // sees.
     assert_eq!(place.sweep(&[&untold]), 1 + 1 + 10);
     assert_eq!((place.sees(&told), place.sees(&untold)), (0, 10));
 }
 
-/// A transaction that began before the old snapshot and commits after it: the snapshot's bounds do not tell that its state is not seen.
+/// A transaction that began before the old snapshot and commits after it: the snapshot's bounds do
+/// not tell that its state is not seen.
 #[test]
 fn what_ran_while_a_snapshot_was_taken_stays() {
     let (_region, engine) = common::engine(32 << 20);
@@ -183,7 +186,8 @@ fn what_ran_while_a_snapshot_was_taken_stays() {
     assert_eq!(place.sees(&old), 0);
 }
 
-/// A KEY SHARE locker that comes from an old state passes over changes that left the keys alone. It must still meet one that did not.
+/// A KEY SHARE locker that comes from an old state passes over changes that left the keys alone. It
+/// must still meet one that did not.
 #[test]
 fn a_change_of_a_unique_key_stays_for_key_share_lockers() {
     let (_region, engine) = common::engine(32 << 20);

@@ -9,7 +9,8 @@ use mot_engine::pause::{Point, set_hook};
 use mot_engine::{CommandId, LockStrength, Session, Slot, TableRef, Transaction, VersionRef, Xid};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// More than enough for a leak to show: memory is counted as processes take it, many blocks at a time.
+/// More than enough for a leak to show: memory is counted as processes take it, many blocks at a
+/// time.
 const FAILURES: i64 = 20_000;
 
 struct Place {

@@ -1,5 +1,6 @@
-//! Prepared transactions: nobody's work any more, judged by the clock, cleaned up by whoever meets it. Counters stay exact, rows stay
-//! reachable, what was rolled back goes, here, on a standby and after a restart.
+//! Prepared transactions: nobody's work any more, judged by the clock, cleaned up by whoever meets
+//! it. Counters stay exact, rows stay reachable, what was rolled back goes, here, on a standby and
+//! after a restart.
 
 mod common;
 
@@ -153,7 +154,8 @@ fn a_row(a: i32, b: i32) -> Row {
     Row { a, b, c: None }
 }
 
-/// What a standby has that replays everything, is promoted, and sweeps. `open_from`: what may be prepared then.
+/// What a standby has that replays everything, is promoted, and sweeps. `open_from`: what may be
+/// prepared then.
 fn promoted(
     wal: &Wal,
     world: &World,
@@ -454,7 +456,8 @@ fn locks_of(server: &Server<'_>, t: &mut Transaction, me: &Me) -> Vec<RowLock> {
     locks.collect::<Result<_, _>>().unwrap()
 }
 
-/// Of a transaction whose id the server does not know any more only rows are left (a subtransaction's, in a checkpoint). The id is given out again.
+/// Of a transaction whose id the server does not know any more only rows are left (a
+/// subtransaction's, in a checkpoint). The id is given out again.
 #[test]
 fn what_bears_a_lost_id_is_not_the_next_owners() {
     let (_region, engine) = engine(16 << 20);

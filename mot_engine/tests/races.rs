@@ -1,4 +1,5 @@
-//! Races replayed step by step: a clock that lets another session act at the very moment it is asked.
+//! Races replayed step by step: a clock that lets another session act at the very moment it is
+//! asked.
 
 mod common;
 
@@ -52,8 +53,9 @@ impl Clock for MeanwhileAsked<'_> {
     }
 }
 
-/// A row leaves key 1 and its transaction has committed, though its session has not stamped it yet. While an inserter of key 1 judges that row,
-/// somebody else moves it back to key 1: the verdict "free" must not survive.
+/// A row leaves key 1 and its transaction has committed, though its session has not stamped it yet.
+/// While an inserter of key 1 judges that row, somebody else moves it back to key 1: the verdict
+/// "free" must not survive.
 #[test]
 fn a_key_taken_back_while_it_is_judged_is_not_free() {
     let (_region, engine) = common::engine(32 << 20);
@@ -151,8 +153,9 @@ fn a_key_taken_back_while_it_is_judged_is_not_free() {
     assert_eq!((report.rows, report.entries, slot), (1, 1, Slot(0)));
 }
 
-/// A transaction had a key for a while, and none when it committed. Who asked while it had it, and is told of its end before he knows what became of
-/// the row, must not find the key taken: no committed state ever had it.
+/// A transaction had a key for a while, and none when it committed. Who asked while it had it, and
+/// is told of its end before he knows what became of the row, must not find the key taken: no
+/// committed state ever had it.
 #[test]
 fn a_key_that_was_held_for_a_while_is_free() {
     for is_deleted in [true, false] {

@@ -1,4 +1,5 @@
-//! Rows that are taken back while row locks lie between or above their states: what is left of them is nothing, and their slots are used again.
+//! Rows that are taken back while row locks lie between or above their states: what is left of them
+//! is nothing, and their slots are used again.
 
 mod common;
 

@@ -1,5 +1,6 @@
-//! Random transactions with many savepoints on few rows, against a map: several indexes, unique ones among them, few keys, so that many slots share
-//! one; locks of others in between; old snapshots; ends of all kinds, some without process memory. `MOT_TEST_SEED=n` repeats one.
+//! Random transactions with many savepoints on few rows, against a map: several indexes, unique
+//! ones among them, few keys, so that many slots share one; locks of others in between; old
+//! snapshots; ends of all kinds, some without process memory. `MOT_TEST_SEED=n` repeats one.
 #![cfg(debug_assertions)]
 
 mod common;
@@ -187,7 +188,8 @@ impl<'a> Place<'a> {
         self.sees(t);
     }
 
-    /// What a statement that fails does: the innermost savepoint goes, or a level that its like would have made.
+    /// What a statement that fails does: the innermost savepoint goes, or a level that its like
+    /// would have made.
     fn insert(&mut self, t: &mut Work, new: Row) {
         t.cid += 1;
         let is_duplicate = Self::is_duplicate(&t.now, None, new);
@@ -578,7 +580,8 @@ fn one(seed: u64) {
     drop(session);
     // The session's slots are given back: none is lost.
     let report = common::check(&engine.join().unwrap(), table, &reader(&world));
-    // What was taken of a segment that nobody needed yet is not there to be given back: they end at powers of two.
+    // What was taken of a segment that nobody needed yet is not there to be given back: they end at
+    // powers of two.
     let slots = table.slots_end().0;
     let kept = report.slots_free + rows;
     assert!(

@@ -103,7 +103,8 @@ fn each_row_is_seen_by_one() {
         all.sort_unstable();
         assert_eq!(all, expected);
         if round == 1 {
-            // A scan that ended early, in the middle of a part; and rows that the snapshot does not see.
+            // A scan that ended early, in the middle of a part; and rows that the snapshot does not
+            // see.
             let mut scan = shared.take(table);
             assert!(scan.is_none());
             shared.begin(table);

@@ -126,7 +126,8 @@ mod no_memory {
     }
 }
 
-/// A sweep notes which rows have nothing to do, and passes them over. What is put on them later is swept all the same.
+/// A sweep notes which rows have nothing to do, and passes them over. What is put on them later is
+/// swept all the same.
 #[test]
 fn rows_found_at_rest_are_swept_again_after_a_change() {
     const ROWS: i32 = 100;
@@ -170,7 +171,8 @@ fn rows_found_at_rest_are_swept_again_after_a_change() {
     assert_eq!(place.versions(), 1);
 }
 
-/// The sweep takes the bits of a whole word of groups at once, and the table may have grown into that word since the sweep began.
+/// The sweep takes the bits of a whole word of groups at once, and the table may have grown into
+/// that word since the sweep began.
 #[test]
 fn rows_added_and_changed_while_a_sweep_is_under_way_are_swept() {
     /// Slots that share a word of dirty bits.
@@ -241,8 +243,8 @@ fn refuse_keys(point: Point) {
     }
 }
 
-/// Else another row would be found by a key that is not its own. Only the tombstone is left in the chain when the entry stays, or another
-/// row's whole chain is.
+/// Else another row would be found by a key that is not its own. Only the tombstone is left in the
+/// chain when the entry stays, or another row's whole chain is.
 #[cfg(debug_assertions)]
 #[test]
 fn a_slot_is_never_given_away_while_an_entry_leads_to_it() {
@@ -268,7 +270,8 @@ fn a_slot_is_never_given_away_while_an_entry_leads_to_it() {
     );
 }
 
-/// Else the reclaimer, which sweeps a few times after the horizon has come to stand, would take them for done.
+/// Else the reclaimer, which sweeps a few times after the horizon has come to stand, would take
+/// them for done.
 #[test]
 fn a_sweep_says_what_it_was_kept_out_of() {
     let (_region, engine) = common::engine(32 << 20);

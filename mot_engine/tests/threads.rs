@@ -1,4 +1,5 @@
-//! Threads against each other: transfers that keep a sum, fights for keys, one hot row, aborts and savepoints, and a sweeper in between.
+//! Threads against each other: transfers that keep a sum, fights for keys, one hot row, aborts and
+//! savepoints, and a sweeper in between.
 
 mod common;
 

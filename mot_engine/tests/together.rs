@@ -119,8 +119,8 @@ fn keys_looked_up_together_find_what_they_find_alone() {
     let (_region, engine) = common::engine(64 << 20);
     let mut place = Place::new(engine, ROWS);
     let before = common::reader(&place.world).snapshot(0);
-    // Keys that move to rows beside them, come back, or go: entries whose rows have other keys for one of the snapshots, and
-    // keys of several rows.
+    // Keys that move to rows beside them, come back, or go: entries whose rows have other keys for
+    // one of the snapshots, and keys of several rows.
     for at in (0..ROWS).step_by(3) {
         let slot = place.slots[at as usize];
         place.set(slot, at * 2 + 1, 0);
@@ -150,7 +150,8 @@ fn keys_looked_up_together_find_what_they_find_alone() {
     common::check(&place.session, place.table, &clock);
 }
 
-/// Versions of one row, each with keys of its own, are taken out in as many steps as there are: with the square of it this would not end.
+/// Versions of one row, each with keys of its own, are taken out in as many steps as there are:
+/// with the square of it this would not end.
 #[test]
 fn a_row_that_changed_its_keys_very_often_is_swept() {
     const CHANGES: i32 = 100_000;

@@ -46,7 +46,8 @@ impl Place {
     /// A marked file that holds one byte of ours.
     fn marked(&self) {
         let (region, _) = self.open();
-        // SAFETY: inside the mapping, which only this test uses; the page is there or the test machine is full.
+        // SAFETY: inside the mapping, which only this test uses; the page is there or the test
+        // machine is full.
         unsafe { region.base().add(5 << 20).write(7) };
         region.mark(&PROOF).unwrap();
     }

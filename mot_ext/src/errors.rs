@@ -1,12 +1,14 @@
-//! Every error of the extension: SQLSTATE, message, detail and hint in one place, in PostgreSQL's style (message without a
-//! capital or a full stop, detail and hint as sentences).
+//! Every error of the extension: SQLSTATE, message, detail and hint in one place, in PostgreSQL's
+//! style (message without a capital or a full stop, detail and hint as sentences).
 //!
-//! Here are those that a statement meets by what it asks for. Beside them: what the engine's errors are in SQL (`engine`), where a start or replay
-//! fails (`start`), and what is told in the server log by those who go on (`told`).
+//! Here are those that a statement meets by what it asks for. Beside them: what the engine's errors
+//! are in SQL (`engine`), where a start or replay fails (`start`), and what is told in the server
+//! log by those who go on (`told`).
 use crate::pg::{report, text};
 use pgrx::prelude::*;
 
-/// Raises what the report says; the report's level must be ERROR or higher. Names of the user's are in those of level ERROR only.
+/// Raises what the report says; the report's level must be ERROR or higher. Names of the user's are
+/// in those of level ERROR only.
 macro_rules! raise_report {
     ($level:expr, $code:ident, $message:expr, $detail:expr, $hint:expr) => {{
         let message: String = $message.into();
@@ -45,8 +47,9 @@ pub use engine::{or_raise, raise};
 pub use start::*;
 pub use told::*;
 
-/// An SQL error passes through Rust as a panic, of which pgrx would put a backtrace into the DETAIL when RUST_BACKTRACE is set
-/// in the server's environment. Who wants that says so with RUST_LIB_BACKTRACE.
+/// An SQL error passes through Rust as a panic, of which pgrx would put a backtrace into the DETAIL
+/// when RUST_BACKTRACE is set in the server's environment. Who wants that says so with
+/// RUST_LIB_BACKTRACE.
 pub fn init() {
     const VARIABLE: &str = "RUST_LIB_BACKTRACE";
     if std::env::var_os(VARIABLE).is_none() {
@@ -110,7 +113,8 @@ pub fn row_not_available(relation: &str) -> ! {
     )
 }
 
-/// Raises 42804, in core's words: a plan would run that assigns to a column which is gone, or of another type, since.
+/// Raises 42804, in core's words: a plan would run that assigns to a column which is gone, or of
+/// another type, since.
 pub fn plan_of_other_columns(
     number: i16,
     attribute: &pg_sys::FormData_pg_attribute,
@@ -147,8 +151,9 @@ pub fn statement_open() -> ! {
     )
 }
 
-/// Raises 42703 or 42804, as core does (`CheckVarSlotCompatibility` of execExprInterp.c): a column of a table with row type `of` is gone, or has another
-/// type, since a statement was planned that expects `expected`.
+/// Raises 42703 or 42804, as core does (`CheckVarSlotCompatibility` of execExprInterp.c): a column
+/// of a table with row type `of` is gone, or has another type, since a statement was planned that
+/// expects `expected`.
 pub fn planned_column_changed(
     attribute: &pg_sys::FormData_pg_attribute,
     of: pg_sys::Oid,
@@ -199,7 +204,8 @@ pub fn not_preloaded() -> ! {
     )
 }
 
-/// Raises 0A000: the guarantee of SERIALIZABLE rests on something of this server's that is not as it should be.
+/// Raises 0A000: the guarantee of SERIALIZABLE rests on something of this server's that is not as
+/// it should be.
 pub fn unknown_server_layout() -> ! {
     raise_report!(
         PgLogLevel::ERROR,
@@ -225,7 +231,8 @@ pub fn definition_not_preloaded() -> ! {
 }
 
 fn preload_hint() -> String {
-    // SAFETY: a setting's current value: NULL or a C string that lives until it is changed, which needs this thread.
+    // SAFETY: a setting's current value: NULL or a C string that lives until it is changed, which
+    // needs this thread.
     let current = unsafe { text::from_c(pg_sys::shared_preload_libraries_string) };
     let list = if current.trim().is_empty() {
         "mot".into()
@@ -413,7 +420,8 @@ pub fn single_user() -> ! {
     )
 }
 
-/// Raises 25000: a function that changes or locks rows runs in a parallel worker, which its leader would not learn.
+/// Raises 25000: a function that changes or locks rows runs in a parallel worker, which its leader
+/// would not learn.
 pub fn parallel_worker() -> ! {
     raise_report!(
         PgLogLevel::ERROR,

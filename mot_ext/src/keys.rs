@@ -1,10 +1,10 @@
 //! Index keys on PostgreSQL's side: which types can be keys, and from a Datum to a key value.
 //!
-//! A key column's kind comes from its operator class's input type, so binary-coercible types and domains need no case of
-//! their own: varchar is text, a domain is its base type, regclass is oid.
+//! A key column's kind comes from its operator class's input type, so binary-coercible types and
+//! domains need no case of their own: varchar is text, a domain is its base type, regclass is oid.
 //!
-//! `value` copies nothing: it points into the datum. Only a compressed or out-of-line varlena is expanded, in the current
-//! memory context; index bounds from constants and parameters rarely are.
+//! `value` copies nothing: it points into the datum. Only a compressed or out-of-line varlena is
+//! expanded, in the current memory context; index bounds from constants and parameters rarely are.
 mod answer;
 mod column;
 mod enum_order;
@@ -95,7 +95,8 @@ const _: () = assert!(
 
 /// A datum of the kind's own type as a key value.
 ///
-/// The value points into the datum, or into an expanded copy in the current memory context: it must not outlive them.
+/// The value points into the datum, or into an expanded copy in the current memory context: it must
+/// not outlive them.
 #[inline]
 pub unsafe fn value<'a>(kind: KeyKind, datum: pg_sys::Datum, is_null: bool) -> KeyValue<'a> {
     if is_null {
@@ -156,10 +157,13 @@ const fn is_integer(kind: KeyKind) -> bool {
     matches!(kind, KeyKind::Int2 | KeyKind::Int4 | KeyKind::Int8)
 }
 
-/// Whether values of a type can stand for values of a key column's type where btree's family compares the two: [`converted`] says how.
+/// Whether values of a type can stand for values of a key column's type where btree's family
+/// compares the two: [`converted`] says how.
 ///
-/// Only of core's own types: what another's operators take them for, nobody knows. Not those where an order of the column's values is not the order that the operator sees: as one of time with zone, two values of `timestamp` may be one and
-/// the same, or the later one earlier, and so may two dates. [`lies_near`] is for these.
+/// Only of core's own types: what another's operators take them for, nobody knows. Not those where
+/// an order of the column's values is not the order that the operator sees: as one of time with
+/// zone, two values of `timestamp` may be one and the same, or the later one earlier, and so may
+/// two dates. [`lies_near`] is for these.
 pub fn converts(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
     use KeyKind::{Date, Float4, Float8, Timestamp, TimestampTz};
     if !(is_core(column) && is_core(argument)) {
@@ -179,9 +183,11 @@ pub fn converts(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
     }
 }
 
-/// Whether a range of values of a key column holds all that stand in an order to a value of this type, and not many others: [`earlier`] and [`later`] give its ends.
+/// Whether a range of values of a key column holds all that stand in an order to a value of this
+/// type, and not many others: [`earlier`] and [`later`] give its ends.
 ///
-/// A time without zone is compared as the instant that it is in the session's time zone, and that lies no more than the zone's offset from it.
+/// A time without zone is compared as the instant that it is in the session's time zone, and that
+/// lies no more than the zone's offset from it.
 pub fn lies_near(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
     match (kind(column), kind(argument)) {
         (Some(of), Some(value)) if is_core(column) && is_core(argument) => {
@@ -197,7 +203,8 @@ pub fn kind_lies_near(column: KeyKind, argument: KeyKind) -> bool {
     matches!((column, argument), (Timestamp | Date, TimestampTz))
 }
 
-/// More than the offset of any time zone: POSIX allows 167 hours and the rest of one, and summer time another.
+/// More than the offset of any time zone: POSIX allows 167 hours and the rest of one, and summer
+/// time another.
 const ZONE_OFFSET_MAX: i64 = 8 * MICROSECONDS_PER_DAY;
 
 /// A time without zone before all those that are this instant, or a later one, in whatever zone.
@@ -218,8 +225,8 @@ fn moved(instant: pg_sys::Datum, by: i64) -> pg_sys::Datum {
     pg_sys::Datum::from(moved)
 }
 
-/// Converts the argument of a comparison with a column of another kind; [`converts`] said that it can be. It depends on the session's time zone, as
-/// the comparison itself does.
+/// Converts the argument of a comparison with a column of another kind; [`converts`] said that it
+/// can be. It depends on the session's time zone, as the comparison itself does.
 pub unsafe fn converted(column: KeyKind, argument: KeyKind, datum: pg_sys::Datum) -> Converted {
     use KeyKind::{Date, Float4, Float8, Timestamp, TimestampTz};
     let bits = datum.value() as u64;
@@ -228,7 +235,8 @@ pub unsafe fn converted(column: KeyKind, argument: KeyKind, datum: pg_sys::Datum
         (Float4, Float8) => float4(f64::from_bits(bits)),
         (Float8, Float4) => Converted::Same(f64::from(f32::from_bits(bits as u32)).to_bits()),
         (Date, Timestamp) => date(bits as i64),
-        // SAFETY: pure functions of a date, or of a time, and the session's time zone; what overflows they say instead of raising.
+        // SAFETY: pure functions of a date, or of a time, and the session's time zone; what
+        // overflows they say instead of raising.
         (Timestamp, Date) => unsafe {
             let converted = pg_sys::date2timestamp_opt_overflow(bits as i32, &raw mut overflow);
             instant(converted, overflow)
@@ -283,7 +291,8 @@ fn float4(value: f64) -> Converted {
     }
 }
 
-/// The infinite dates and times, which btree orders before and behind all others: the extreme integers.
+/// The infinite dates and times, which btree orders before and behind all others: the extreme
+/// integers.
 const DATE_FIRST: i32 = i32::MIN;
 const DATE_LAST: i32 = i32::MAX;
 const TIME_FIRST: i64 = i64::MIN;

@@ -1,12 +1,13 @@
 //! `mot`: memory-optimized tables inside an unmodified PostgreSQL.
 //!
-//! This crate is the glue: everything that names PostgreSQL lives here, everything that knows how rows and indexes lie in
-//! memory lives in `mot_engine`. `_PG_init` below is the table of contents; each line is one mechanism with its own room.
-//! A room uses only those below it: `core_suite/tests/rooms` has the order, ARCHITECTURE.md says
-//! what is in each.
+//! This crate is the glue: everything that names PostgreSQL lives here, everything that knows how
+//! rows and indexes lie in memory lives in `mot_engine`. `_PG_init` below is the table of contents;
+//! each line is one mechanism with its own room. A room uses only those below it:
+//! `core_suite/tests/rooms` has the order, ARCHITECTURE.md says what is in each.
 //!
-//! The library answers without `shared_preload_libraries` too (the access-method and wrapper handlers are called by `\d`,
-//! `DROP` and `pg_dump`), but then nothing is mapped and touching a table raises 55000.
+//! The library answers without `shared_preload_libraries` too (the access-method and wrapper
+//! handlers are called by `\d`, `DROP` and `pg_dump`), but then nothing is mapped and touching a
+//! table raises 55000.
 #![deny(ffi_unwind_calls)]
 #![allow(clippy::missing_safety_doc)]
 

@@ -9,15 +9,16 @@
 //! 64..   room, then suffixes, each put before the one put last
 //! ```
 //!
-//! The leaf's cell names the bag: its address in the low 48 bits, and above them how many units of room are left. Room ends
-//! where the suffixes begin, so who puts one in knows from the leaf alone whether it fits and where it goes: an insert
-//! stores to the bag and loads nothing from it, and need not wait for a miss.
+//! The leaf's cell names the bag: its address in the low 48 bits, and above them how many units of
+//! room are left. Room ends where the suffixes begin, so who puts one in knows from the leaf alone
+//! whether it fits and where it goes: an insert stores to the bag and loads nothing from it, and
+//! need not wait for a miss.
 //!
-//! Contract: only the owner of the leaf's latch puts suffixes in, and stores the cell with what room is left then. Bytes of a
-//! suffix never change once its
-//! slot's word is stored, and words always lie within the block, so a reader in an epoch in which
-//! the bag was reachable may read whatever a word says; whether it belongs to the entry the reader
-//! means is for the leaf's version to tell. What is given up stays until the bag is rebuilt.
+//! Contract: only the owner of the leaf's latch puts suffixes in, and stores the cell with what
+//! room is left then. Bytes of a suffix never change once its slot's word is stored, and words
+//! always lie within the block, so a reader in an epoch in which the bag was reachable may read
+//! whatever a word says; whether it belongs to the entry the reader means is for the leaf's version
+//! to tell. What is given up stays until the bag is rebuilt.
 
 use crate::memory::{Memory, OutOfMemory};
 use crate::node::Node;
@@ -105,7 +106,8 @@ impl Bag {
         }
     }
 
-    /// Brings what an insert of a suffix stores to nearer, or, if it does not fit, what is then copied.
+    /// Brings what an insert of a suffix stores to nearer, or, if it does not fit, what is then
+    /// copied.
     #[inline]
     pub(crate) fn prefetch_to_put(cell: u64, suffix_bytes: usize) {
         let room = (cell >> ADDRESS_BITS) as usize * UNIT_BYTES;
@@ -126,7 +128,8 @@ impl Bag {
         unsafe { self.block.cast::<Header>().as_ref() }
     }
 
-    /// A new bag with room for `suffix_bytes` bytes of suffixes (each rounded by [`Bag::stored_bytes`]).
+    /// A new bag with room for `suffix_bytes` bytes of suffixes (each rounded by
+    /// [`Bag::stored_bytes`]).
     pub(crate) fn create<M: Memory>(memory: &M, suffix_bytes: usize) -> Result<Bag, OutOfMemory> {
         let bytes = (HEADER_BYTES + suffix_bytes)
             .next_multiple_of(GRAIN_BYTES)
@@ -195,8 +198,9 @@ impl Bag {
         }
     }
 
-    /// From where the suffix begins that a word of this bag names, how many bytes are in the block and never stored to again: those of the suffix, and of
-    /// what was put in before it. A word that was never stored names no bytes, and what follows means nothing.
+    /// From where the suffix begins that a word of this bag names, how many bytes are in the block
+    /// and never stored to again: those of the suffix, and of what was put in before it. A word
+    /// that was never stored names no bytes, and what follows means nothing.
     #[inline]
     pub(crate) fn readable(self, word: u32) -> usize {
         self.bytes() - word_begin(word)
@@ -222,8 +226,8 @@ impl Bag {
         Bag::stored_bytes(suffix_bytes) <= usize::from(self.room_units) * UNIT_BYTES
     }
 
-    /// Makes `suffix` the suffix of a slot. Only for the owner of the leaf, who asked `has_room` and stores
-    /// the cell anew.
+    /// Makes `suffix` the suffix of a slot. Only for the owner of the leaf, who asked `has_room`
+    /// and stores the cell anew.
     pub(crate) fn put(&mut self, slot: usize, suffix: &[u8]) {
         assert!(
             self.has_room(suffix.len()),
@@ -240,14 +244,15 @@ impl Bag {
         self.header().slots[slot].store(word, Ordering::Release);
     }
 
-    /// Takes over the suffixes of all slots of another bag in one piece. Only for whoever made this bag, which is empty and has the room,
-    /// and owns the other one's leaf.
+    /// Takes over the suffixes of all slots of another bag in one piece. Only for whoever made this
+    /// bag, which is empty and has the room, and owns the other one's leaf.
     fn put_all_of(&mut self, other: Bag) {
         let (begin, other_bytes) = (other.begin(), other.bytes());
         let used = other_bytes - begin;
         assert!(self.has_room(used), "a bag was not made large enough");
         self.room_units -= (used / UNIT_BYTES) as u16;
-        // SAFETY: the used part of one block, which nobody changes, and as much room in another, as asserted above.
+        // SAFETY: the used part of one block, which nobody changes, and as much room in another, as
+        // asserted above.
         unsafe {
             let from = other.block.as_ptr().add(begin);
             let to = self.block.as_ptr().add(self.begin());
@@ -325,7 +330,8 @@ pub(crate) fn suffix_bytes(
         .sum()
 }
 
-/// Copies the suffixes at some positions of an owned leaf to the same slots of a bag of the caller's.
+/// Copies the suffixes at some positions of an owned leaf to the same slots of a bag of the
+/// caller's.
 pub(crate) fn copy_suffixes(
     leaf: &Node,
     permutation: Permutation,
@@ -337,8 +343,9 @@ pub(crate) fn copy_suffixes(
     }
 }
 
-/// What to allocate for the suffixes of so many entries of a leaf, `bytes` bytes, when more will come: enough for twice as many
-/// entries like them, or for a full leaf, within [`RESERVE_BYTES_MAX`]. A bag of short suffixes is rebuilt once or twice until then.
+/// What to allocate for the suffixes of so many entries of a leaf, `bytes` bytes, when more will
+/// come: enough for twice as many entries like them, or for a full leaf, within
+/// [`RESERVE_BYTES_MAX`]. A bag of short suffixes is rebuilt once or twice until then.
 pub(crate) fn with_reserve(bytes: usize, entries: usize) -> usize {
     let wanted = (2 * entries).clamp(LEAST_ENTRIES, LEAF_ENTRIES);
     let more = bytes * wanted.saturating_sub(entries) / entries.max(1);
@@ -353,8 +360,8 @@ pub(crate) fn copy_suffix_to(leaf: &Node, from: usize, bag: &mut Bag, to: usize)
     bag.put(to, owned_suffix(leaf, from));
 }
 
-/// A bag for the suffixes of `coming` more entries in an owned leaf, if its bag has no room: a copy of what the current
-/// bag holds for the leaf's entries, with room for `more` bytes.
+/// A bag for the suffixes of `coming` more entries in an owned leaf, if its bag has no room: a copy
+/// of what the current bag holds for the leaf's entries, with room for `more` bytes.
 pub(crate) fn enlarge<M: Memory>(
     memory: &M,
     leaf: &Node,

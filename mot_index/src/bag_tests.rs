@@ -5,7 +5,8 @@ use crate::node::NODE_LAYOUT;
 use crate::tree::{Tree, TreeRoot};
 use std::cell::Cell;
 
-/// A memory that counts bags and gives nothing back before the process ends: every epoch is pinned for ever.
+/// A memory that counts bags and gives nothing back before the process ends: every epoch is pinned
+/// for ever.
 #[derive(Default)]
 struct Counting {
     bags: Cell<usize>,

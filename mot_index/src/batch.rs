@@ -71,7 +71,8 @@ impl Batch {
         self.entries.len() == 0
     }
 
-    /// Whether the scan met the end: nothing lies behind the last entry, or nothing before the key the scan was to end at.
+    /// Whether the scan met the end: nothing lies behind the last entry, or nothing before the key
+    /// the scan was to end at.
     pub fn is_exhausted(&self) -> bool {
         self.exhausted
     }

@@ -1,15 +1,16 @@
 //! Building a tree from sorted keys, bottom up.
 //!
-//! A key belongs in the deepest layer that it shares with more neighbours than may stay in a leaf together
-//! ([`SUFFIXES_OF_A_SLICE`]). So keys are held back until as many behind them are known (`held.rs`). Each layer being built (`bulk/layer.rs`) has
-//! a leaf being filled and the right spine of its inner nodes; at any moment it is a proper tree below its
-//! top, so that after a failure all of it can be freed like any tree. Nothing is visible to others
-//! before the last step.
+//! A key belongs in the deepest layer that it shares with more neighbours than may stay in a leaf
+//! together ([`SUFFIXES_OF_A_SLICE`]). So keys are held back until as many behind them are known
+//! (`held.rs`). Each layer being built (`bulk/layer.rs`) has a leaf being filled and the right
+//! spine of its inner nodes; at any moment it is a proper tree below its top, so that after a
+//! failure all of it can be freed like any tree. Nothing is visible to others before the last step.
 //!
 //! Several threads build one tree in parts: each takes a stretch of the keys and is told the keys
 //! next to it, which say how many layers the part shares with its neighbours. Of a layer that goes
-//! on in a neighbour a part only makes the leaves; `join.rs` puts inner nodes above them. How many keys the neighbour has in it a part
-//! does not know, so what two keys share between which the tree is cut always is a layer, be it of two keys.
+//! on in a neighbour a part only makes the leaves; `join.rs` puts inner nodes above them. How many
+//! keys the neighbour has in it a part does not know, so what two keys share between which the tree
+//! is cut always is a layer, be it of two keys.
 
 mod layer;
 
@@ -35,7 +36,8 @@ pub enum BulkError {
     OutOfOrder(u64),
     /// The key at this position is longer than [`MAX_KEY_BYTES`].
     KeyTooLong(u64),
-    /// No part of a tree may begin (or, at the end of the part, end) at this position: see [`may_part`].
+    /// No part of a tree may begin (or, at the end of the part, end) at this position: see
+    /// [`may_part`].
     Inseparable(u64),
     /// The tree already has entries.
     NotEmpty,
@@ -188,8 +190,8 @@ pub struct TreePart {
     pub(crate) shared_after: usize,
     /// The leaves of layers that began before the part and end in it, the deepest first.
     pub(crate) closed: Vec<Vec<EdgeLeaf>>,
-    /// The leaves of layers that go on behind the part, by depth. Where a layer begins in the part, the
-    /// last entry of the layer above is for it, and its value is still to be set.
+    /// The leaves of layers that go on behind the part, by depth. Where a layer begins in the part,
+    /// the last entry of the layer above is for it, and its value is still to be set.
     pub(crate) open: Vec<Vec<EdgeLeaf>>,
 }
 
@@ -232,7 +234,8 @@ impl<M: Memory> Drop for Loader<'_, '_, M> {
 }
 
 impl<M: Memory> Loader<'_, '_, M> {
-    /// Puts a key into its layer, opening the layers down to it, and completes those that end with it.
+    /// Puts a key into its layer, opening the layers down to it, and completes those that end with
+    /// it.
     fn place<K: AsRef<[u8]>>(&mut self, ready: &Ready<K>) -> Result<(), OutOfMemory> {
         let (key, value, depth) = (ready.key.as_ref(), ready.value, ready.depth);
         while self.layers.len() <= depth {

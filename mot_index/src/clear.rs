@@ -18,21 +18,25 @@ impl<M: Memory> Tree<'_, M> {
         while !unsafe { self.clear_some(usize::MAX, |_| ()) } {}
     }
 
-    /// Gives about so many nodes back, the last ones first, and tells `value` the values in them, each once. True: the tree is empty now. Until then
-    /// it can only be cleared further: its nodes say themselves what is left of them. That is so, too, when `value` or the memory unwinds: the value or the
-    /// nodes it was about may be lost then, but none is told or given back twice.
+    /// Gives about so many nodes back, the last ones first, and tells `value` the values in them,
+    /// each once. True: the tree is empty now. Until then it can only be cleared further: its nodes
+    /// say themselves what is left of them. That is so, too, when `value` or the memory unwinds:
+    /// the value or the nodes it was about may be lost then, but none is told or given back twice.
     ///
     /// # Safety
-    /// Nobody else uses the tree from the first of these calls to the last one, and nobody who used it before is still pinned.
+    /// Nobody else uses the tree from the first of these calls to the last one, and nobody who used
+    /// it before is still pinned.
     pub unsafe fn clear_some(&self, nodes: usize, mut value: impl FnMut(u64)) -> bool {
-        // From the root to the node that is the last: layers in leaves' last entries, children in inner nodes' last places.
+        // From the root to the node that is the last: layers in leaves' last entries, children in
+        // inner nodes' last places.
         let mut path: Vec<u64> = self.first_layer().map(Node::address).into_iter().collect();
         let mut left = nodes;
         while let Some(&address) = path.last() {
             if left == 0 {
                 return false;
             }
-            // SAFETY: addresses of nodes of this tree, none of them freed: whoever frees one takes it out of the node that names it.
+            // SAFETY: addresses of nodes of this tree, none of them freed: whoever frees one takes
+            // it out of the node that names it.
             let node = unsafe { Node::at(address) }.expect("children and layers have addresses");
             if is_inner(node.version.stable()) {
                 path.push(node.child(node.count()));
@@ -43,7 +47,8 @@ impl<M: Memory> Tree<'_, M> {
                 continue;
             }
             left -= 1;
-            // What named it forgets it before it is freed; an inner node that names nothing more goes with it.
+            // What named it forgets it before it is freed; an inner node that names nothing more
+            // goes with it.
             let mut kept = path.len() - 1;
             loop {
                 let Some(above) = kept.checked_sub(1).map(|at| path[at]) else {
@@ -64,7 +69,8 @@ impl<M: Memory> Tree<'_, M> {
                 kept -= 1;
             }
             for forgotten in path.drain(kept..).rev() {
-                // SAFETY: as above; what named it has forgotten it, so that it is freed here and nowhere else.
+                // SAFETY: as above; what named it has forgotten it, so that it is freed here and
+                // nowhere else.
                 let forgotten = unsafe { Node::at(forgotten) }.expect("a node of the path");
                 self.free_forgotten(forgotten);
             }

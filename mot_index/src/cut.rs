@@ -2,8 +2,9 @@
 //!
 //! That follows how the leaf is being filled. It remembers the slot filled last; an insert right
 //! behind it (or right before it) and far from the key beyond continues a run, and the leaf is cut
-//! there: what is complete stays full and the run goes on at the edge of a leaf. Otherwise the leaf, unless a neighbour takes some (`give.rs`),
-//! is halved. Entries that share a slice always stay together, for inner nodes know slices only.
+//! there: what is complete stays full and the run goes on at the edge of a leaf. Otherwise the
+//! leaf, unless a neighbour takes some (`give.rs`), is halved. Entries that share a slice always
+//! stay together, for inner nodes know slices only.
 
 use crate::node::Node;
 use crate::permutation::LEAF_ENTRIES;
@@ -12,7 +13,8 @@ use crate::slice::{SLICE_BYTES, SUFFIXES_OF_A_SLICE};
 /// How many times farther than to the key before it in a run a key is to the next foreign one.
 const RUN_GAP: u64 = 8;
 
-// A slice has entries of every length that ends in it, and suffixes: less than a leaf, with one to come.
+// A slice has entries of every length that ends in it, and suffixes: less than a leaf, with one to
+// come.
 const _: () = assert!(SLICE_BYTES + 1 + SUFFIXES_OF_A_SLICE < LEAF_ENTRIES);
 
 /// Where a full leaf is cut.
@@ -66,7 +68,8 @@ pub(crate) fn choose_cut(leaf: &Node, position: usize, slice: u64) -> Cut {
             return run(position, slice, Run::Down);
         }
     }
-    // Both halves get eight with the new entry, if slices allow; there are at least two slices (below).
+    // Both halves get eight with the new entry, if slices allow; there are at least two slices
+    // (below).
     let middle: usize = if position < LEAF_ENTRIES.div_ceil(2) {
         7
     } else {

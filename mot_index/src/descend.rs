@@ -33,8 +33,8 @@ impl Goal {
     }
 }
 
-/// What a descent does with the parent of the leaf it ends in, before it goes there: the parent, the version under which it was the
-/// parent, and the child's index.
+/// What a descent does with the parent of the leaf it ends in, before it goes there: the parent,
+/// the version under which it was the parent, and the child's index.
 pub(crate) trait AtParent {
     fn visit(&mut self, parent: &Node, seen: Seen, index: usize);
 }
@@ -47,15 +47,17 @@ impl AtParent for PassBy {
     fn visit(&mut self, _: &Node, _: Seen, _: usize) {}
 }
 
-/// Asks for the leaves beside the one a scan begins with, so that their misses overlap: by their own links they would come one by one.
+/// Asks for the leaves beside the one a scan begins with, so that their misses overlap: by their
+/// own links they would come one by one.
 pub(crate) struct AskBeside {
     pub(crate) direction: Direction,
     /// How many are asked for at most, and then how many were.
     pub(crate) leaves: usize,
     /// The slice in which the scan ends in this layer, if it does.
     pub(crate) end: Option<u64>,
-    /// Whether no leaf behind the one reached covers what lies before the end. That holds as long as the leaf is not split and gives nothing, both of which are
-    /// counted: a range grows otherwise.
+    /// Whether no leaf behind the one reached covers what lies before the end. That holds as long
+    /// as the leaf is not split and gives nothing, both of which are counted: a range grows
+    /// otherwise.
     pub(crate) covers_end: bool,
 }
 
@@ -82,9 +84,9 @@ impl AtParent for AskBeside {
             Direction::Forward => last.saturating_sub(index),
             Direction::Backward => index.saturating_sub(last),
         };
-        // At the parent's edge the end may lie in another parent's leaves. Else a separator lies between it and the next leaf, if the
-        // separators read here are those the leaf was chosen by: the parent's version was validated behind the leaf's, so it must be
-        // that one still.
+        // At the parent's edge the end may lie in another parent's leaves. Else a separator lies
+        // between it and the next leaf, if the separators read here are those the leaf was chosen
+        // by: the parent's version was validated behind the leaf's, so it must be that one still.
         self.covers_end = last != edge
             && there == 0
             && (parent.is_still(seen) || is_broken("index: validating where a range ends"));
@@ -186,8 +188,8 @@ pub(crate) fn look_up<'a>(leaf: &'a Node, seen: &mut Seen, rest: &[u8]) -> Optio
 /// The leaf changed while it was looked at.
 pub(crate) struct Changed;
 
-/// The root of the layer of what goes on behind a slice, if the leaf has one. For who latches the leaf if there is none: nothing says that there still
-/// is none.
+/// The root of the layer of what goes on behind a slice, if the leaf has one. For who latches the
+/// leaf if there is none: nothing says that there still is none.
 #[inline(always)]
 pub(crate) fn look_for_layer(
     leaf: &Node,
@@ -211,9 +213,10 @@ pub(crate) fn look_for_layer(
 
 /// Looks for what goes on behind a slice; `None` when the leaf changed.
 ///
-/// Which slots have such entries is read first and validated before the bag is followed; from there on these slots are the entries they were for
-/// as long as the version stands. It is looked at once more behind all comparisons: a slot may have been given to another key between two of
-/// them, or all may have moved to a layer, and what was compared with then counts for nothing.
+/// Which slots have such entries is read first and validated before the bag is followed; from there
+/// on these slots are the entries they were for as long as the version stands. It is looked at once
+/// more behind all comparisons: a slot may have been given to another key between two of them, or
+/// all may have moved to a layer, and what was compared with then counts for nothing.
 #[inline]
 fn look_up_longer<'a>(leaf: &'a Node, seen: Seen, slice: u64, suffix: &[u8]) -> Option<Found<'a>> {
     let permutation = leaf.permutation();

@@ -1,24 +1,28 @@
 //! One layer of a scan: the leaf being read, and how far.
 //!
-//! A frame holds no copy of its leaf. It holds the leaf's permutation, its links and a version under which both were read; entries go
-//! from the leaf straight to the batch, and count only if the version is still that one behind them. As long as it is, nothing was taken out
-//! and nothing moved, so every slot the permutation names has the entry it had: what is read before a lower layer is entered and what is read
-//! after it belong together as if the leaf had been copied at once. What is put in meanwhile goes to slots the permutation
-//! does not name.
+//! A frame holds no copy of its leaf. It holds the leaf's permutation, its links and a version
+//! under which both were read; entries go from the leaf straight to the batch, and count only if
+//! the version is still that one behind them. As long as it is, nothing was taken out and nothing
+//! moved, so every slot the permutation names has the entry it had: what is read before a lower
+//! layer is entered and what is read after it belong together as if the leaf had been copied at
+//! once. What is put in meanwhile goes to slots the permutation does not name.
 //!
-//! If the version has moved, what came in since the last look at it is taken out of the batch again, and the leaf is read anew behind the
-//! last entry that counted; if it was split or deleted, the scan goes down again.
+//! If the version has moved, what came in since the last look at it is taken out of the batch
+//! again, and the leaf is read anew behind the last entry that counted; if it was split or deleted,
+//! the scan goes down again.
 //!
-//! Where a scan is to end (`until`), a frame looks for that place in the leaf as it opens it, under the same version, and reads no entry
-//! behind it. The end is in one layer and those above it, so a frame has what is left of it in its layer, or nothing if the scan does not
-//! end there. Behind the place no leaf need be visited; nor if the parent's separators said that the leaf covers the end. Both are true of
-//! one moment of the scan, as its end without such a place is.
+//! Where a scan is to end (`until`), a frame looks for that place in the leaf as it opens it, under
+//! the same version, and reads no entry behind it. The end is in one layer and those above it, so a
+//! frame has what is left of it in its layer, or nothing if the scan does not end there. Behind the
+//! place no leaf need be visited; nor if the parent's separators said that the leaf covers the end.
+//! Both are true of one moment of the scan, as its end without such a place is.
 //!
-//! Most layers are one leaf with nothing below. Such a one is read to its end without a frame (`frame/small.rs`), under one version like any leaf,
-//! behind the validation of the leaf above it; if it changes meanwhile, its entries are taken out and it is entered like the others.
+//! Most layers are one leaf with nothing below. Such a one is read to its end without a frame
+//! (`frame/small.rs`), under one version like any leaf, behind the validation of the leaf above it;
+//! if it changes meanwhile, its entries are taken out and it is entered like the others.
 //!
-//! Contract: whatever moves the scan on (entries read, entries skipped, an address followed) is validated before it counts. Asking for memory
-//! ahead is not: a prefetch follows nothing.
+//! Contract: whatever moves the scan on (entries read, entries skipped, an address followed) is
+//! validated before it counts. Asking for memory ahead is not: a prefetch follows nothing.
 
 mod ahead;
 mod reading;
@@ -71,9 +75,11 @@ pub(crate) struct Frame<'a> {
 struct Passed<'a> {
     slice: u64,
     class: u64,
-    /// What is behind the slice of a key that goes on there. `None`: all that goes on behind the slice has been passed, with the layer it is in.
+    /// What is behind the slice of a key that goes on there. `None`: all that goes on behind the
+    /// slice has been passed, with the layer it is in.
     ///
-    /// It may lie in a bag, even one that the leaf has given up since: its bytes never change, and the pinned epoch keeps them.
+    /// It may lie in a bag, even one that the leaf has given up since: its bytes never change, and
+    /// the pinned epoch keeps them.
     suffix: Option<&'a [u8]>,
 }
 
@@ -88,8 +94,8 @@ pub(crate) enum AtEdge<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// A frame that stands before the first entry of the leaf that a descent reached; `None` if the leaf's range is no more what it was at
-    /// `seen`.
+    /// A frame that stands before the first entry of the leaf that a descent reached; `None` if the
+    /// leaf's range is no more what it was at `seen`.
     #[inline]
     pub(crate) fn create(
         root: &'a Node,
@@ -116,7 +122,8 @@ impl<'a> Frame<'a> {
         frame.open(leaf, seen, beside.direction).then_some(frame)
     }
 
-    /// Stands before the first entry of a leaf whose range is that of `seen`; `false` if it has changed.
+    /// Stands before the first entry of a leaf whose range is that of `seen`; `false` if it has
+    /// changed.
     #[inline]
     fn open(&mut self, leaf: &'a Node, mut seen: Seen, direction: Direction) -> bool {
         loop {
@@ -184,7 +191,8 @@ impl<'a> Frame<'a> {
         };
         match self.skip_to(last, direction) {
             None => Ok(false),
-            // The suffixes among which the scan stands have moved to a layer, and that is to be read from their middle on.
+            // The suffixes among which the scan stands have moved to a layer, and that is to be
+            // read from their middle on.
             Some(Some((_, LAYER)))
                 if last.suffix.is_some()
                     && !is_broken("index: going down again where suffixes moved to a layer") =>
@@ -195,7 +203,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Skips what does not lie behind a place, and the entry there itself, whose slot and kind are returned; `None` if the leaf has changed.
+    /// Skips what does not lie behind a place, and the entry there itself, whose slot and kind are
+    /// returned; `None` if the leaf has changed.
     #[inline]
     fn skip_to(
         &mut self,
@@ -240,7 +249,8 @@ impl<'a> Frame<'a> {
         self.covers_end
     }
 
-    /// What is left of the scan's end in the layer that the last entry read leads to, if it lies in there.
+    /// What is left of the scan's end in the layer that the last entry read leads to, if it lies in
+    /// there.
     #[inline]
     pub(crate) fn end_below(&self) -> Option<&'a [u8]> {
         let (end, last) = (self.end?, self.last?);
@@ -258,8 +268,8 @@ impl<'a> Frame<'a> {
         slot_at(self.permutation, number, direction)
     }
 
-    /// Goes to the edge of a scan, of which `rest` is left in this layer, and looks at the entry there, which then counts as read; `None` if the
-    /// leaf has changed.
+    /// Goes to the edge of a scan, of which `rest` is left in this layer, and looks at the entry
+    /// there, which then counts as read; `None` if the leaf has changed.
     pub(crate) fn go_to_edge(
         &mut self,
         rest: &'a [u8],
@@ -295,7 +305,8 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Reads entries of the leaf until `entries` is full, the leaf is read, or one leads to a layer, whose root is returned.
+    /// Reads entries of the leaf until `entries` is full, the leaf is read, or one leads to a
+    /// layer, whose root is returned.
     pub(crate) fn read(
         &mut self,
         entries: &mut Entries,
@@ -358,7 +369,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Goes to the neighbouring leaf of the layer; `false` if there is none. `wanted` is how many leaves are still to be read.
+    /// Goes to the neighbouring leaf of the layer; `false` if there is none. `wanted` is how many
+    /// leaves are still to be read.
     pub(crate) fn advance(
         &mut self,
         direction: Direction,
@@ -381,7 +393,8 @@ impl<'a> Frame<'a> {
         {
             return Err(GoneDown);
         }
-        // Entries may have gone from the one to the other, past the scan. Behind the look at what the one holds: see `give.rs`.
+        // Entries may have gone from the one to the other, past the scan. Behind the look at what
+        // the one holds: see `give.rs`.
         if !same_range(from_seen, from.version.stable())
             && !is_broken("index: validating the leaf a scan comes from")
         {
@@ -416,8 +429,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// How many entries of a leaf lie before the end of a scan and at it, in the scan's direction, and whether the end is in the leaf: at an
-/// entry, or between two or behind it. To be validated.
+/// How many entries of a leaf lie before the end of a scan and at it, in the scan's direction, and
+/// whether the end is in the leaf: at an entry, or between two or behind it. To be validated.
 #[inline]
 fn entries_to(end: &[u8], reading: Reading<'_>, direction: Direction) -> (usize, bool) {
     let (leaf, permutation) = (reading.leaf, reading.permutation);
@@ -452,6 +465,7 @@ struct Reached<'a> {
 
 /// The root of a layer whose address was read under a validated version.
 fn layer_at<'a>(address: u64) -> &'a Node {
-    // SAFETY: our callers have validated the version they read the address under, in the epoch that is still pinned (`Tree::new`).
+    // SAFETY: our callers have validated the version they read the address under, in the epoch that
+    // is still pinned (`Tree::new`).
     unsafe { Node::at(address) }.expect("a layer has a root")
 }

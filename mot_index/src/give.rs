@@ -1,37 +1,51 @@
 //! Giving entries of a full leaf to a neighbour, instead of splitting it.
 //!
-//! A leaf that would be halved asks the leaves beside it below the same parent first, as in a B*-tree: if one of them has room, it takes
-//! as many of the entries next to it as make both about equally full, and the separator between the two moves along. Leaves that are filled
-//! in no order are so four fifths full instead of seven tenths. A run is cut where it is, as ever: what it leaves behind is full.
+//! A leaf that would be halved asks the leaves beside it below the same parent first, as in a
+//! B*-tree: if one of them has room, it takes as many of the entries next to it as make both about
+//! equally full, and the separator between the two moves along. Leaves that are filled in no order
+//! are so four fifths full instead of seven tenths. A run is cut where it is, as ever: what it
+//! leaves behind is full.
 //!
-//! The writer owns the full leaf and latches the parent, as for a split. While it does, no child of the parent can be unlinked, added or
-//! linked to others: all of that is done under the parent's latch. So the children beside the leaf are the leaves it is linked with, and they
-//! stay that. Both are only tried for, since one of them is the leaf's right neighbour and against the order; who fails, or finds no room,
-//! splits. What the taker's bag needs is allocated before anything is changed; the giver's stays, and is rebuilt when it has no room
-//! (if no suffix is left in it, it goes). Then parent, giver and taker are made dirty, *all three before the first store*, and what was moved
-//! is counted when they are made clean, in any order:
+//! The writer owns the full leaf and latches the parent, as for a split. While it does, no child of
+//! the parent can be unlinked, added or linked to others: all of that is done under the parent's
+//! latch. So the children beside the leaf are the leaves it is linked with, and they stay that.
+//! Both are only tried for, since one of them is the leaf's right neighbour and against the order;
+//! who fails, or finds no room, splits. What the taker's bag needs is allocated before anything is
+//! changed; the giver's stays, and is rebuilt when it has no room (if no suffix is left in it, it
+//! goes). Then parent, giver and taker are made dirty, *all three before the first store*, and what
+//! was moved is counted when they are made clean, in any order:
 //!
-//! - A descent takes the child's clean version before it validates the parent's. If the child's is one from behind the move, the parent
-//!   was dirty before it, and the validation fails. If the parent's is one from behind the move, the child was dirty before it, and its
-//!   version is waited for. So nobody comes by an old separator to a new leaf or the other way about. The parent counts a *change*: it
-//!   covers what it covered, but who read the old separator and comes to validate only later must notice.
-//! - The giver counts a *split*: its range has become smaller. Who held its version, a reader, a waiting writer or a spot, goes down again.
-//! - The taker counts a *split* as well. Look-ups would not need that: what it had it has, and what it took is in slots that were free, as
-//!   with an insert. But a scan that has read it, and goes on to the giver, would miss what went past it.
+//! - A descent takes the child's clean version before it validates the parent's. If the child's is
+//!   one from behind the move, the parent was dirty before it, and the validation fails. If the
+//!   parent's is one from behind the move, the child was dirty before it, and its version is waited
+//!   for. So nobody comes by an old separator to a new leaf or the other way about. The parent
+//!   counts a *change*: it covers what it covered, but who read the old separator and comes to
+//!   validate only later must notice.
+//! - The giver counts a *split*: its range has become smaller. Who held its version, a reader, a
+//!   waiting writer or a spot, goes down again.
+//! - The taker counts a *split* as well. Look-ups would not need that: what it had it has, and what
+//!   it took is in slots that were free, as with an insert. But a scan that has read it, and goes
+//!   on to the giver, would miss what went past it.
 //!
-//! That is why a scan, once it has opened the next leaf, validates the one it comes from (`Frame::advance`), in both directions. Say `k` is there
-//! all the time, and the scan goes forward from the leaf `a` it has read to `b`. `k` was not in `a`, so it was in what is right of it.
-//! If it is now in `b` or right of it, the scan will come to it. It came to the left of `b` only if `b` gave it to its left neighbour of that
-//! time. Either that was `a`, which was dirty then and counted; or `a` had another right neighbour, because it was split, and counted
-//! that; or `a` was unlinked, and is dirty from before its parent's latch was given back, without which nobody could give past it (`unlink.rs`).
-//! In each case `a` was dirty before `b` was clean again without `k`; the scan has read that, or what followed, with acquire, so it reads
-//! `a` dirty or counted or deleted, and goes down again behind the last entry it counted. Backward it is the same with sides exchanged, but for
-//! new leaves: they come between `b` and `a`, and then `b` does not name `a` as its next leaf, unless they are gone again.
-//! What they gave to `a` before, `a` has counted, and what they gave to `b`, `b` has.
+//! That is why a scan, once it has opened the next leaf, validates the one it comes from
+//! (`Frame::advance`), in both directions. Say `k` is there all the time, and the scan goes forward
+//! from the leaf `a` it has read to `b`. `k` was not in `a`, so it was in what is right of it. If
+//! it is now in `b` or right of it, the scan will come to it. It came to the left of `b` only if
+//! `b` gave it to its left neighbour of that time. Either that was `a`, which was dirty then and
+//! counted; or `a` had another right neighbour, because it was split, and counted that; or `a` was
+//! unlinked, and is dirty from before its parent's latch was given back, without which nobody could
+//! give past it (`unlink.rs`). In each case `a` was dirty before `b` was clean again without `k`;
+//! the scan has read that, or what followed, with acquire, so it reads `a` dirty or counted or
+//! deleted, and goes down again behind the last entry it counted. Backward it is the same with
+//! sides exchanged, but for new leaves: they come between `b` and `a`, and then `b` does not name
+//! `a` as its next leaf, unless they are gone again. What they gave to `a` before, `a` has counted,
+//! and what they gave to `b`, `b` has.
 //!
-//! Read twice is nothing: an entry comes behind the scan only to leaves that count it, and who is sent down goes on behind the last one.
+//! Read twice is nothing: an entry comes behind the scan only to leaves that count it, and who is
+//! sent down goes on behind the last one.
 //!
-//! Contract: nothing waits or fails from the first dirty node on. Entries of one slice stay together, so not every number can be given.
+//! Contract: nothing waits or fails from the first dirty node on. Entries of one slice stay
+//! together, so not every number can be given.
 
 use crate::bag::{copy_suffix_to, enlarge, has_suffixes, owned_bag, suffix_bytes};
 use crate::memory::Memory;
@@ -43,10 +57,11 @@ use crate::tree::Tree;
 use crate::version::{CHANGE, SPLIT};
 use core::ops::Range;
 
-/// Free slots from which on a neighbour is given entries: with fewer, leaves are fuller, but more often rearranged (two: 25.5 bytes an entry instead
-/// of 26.5, and inserts slower by a twelfth).
+/// Free slots from which on a neighbour is given entries: with fewer, leaves are fuller, but more
+/// often rearranged (two: 25.5 bytes an entry instead of 26.5, and inserts slower by a twelfth).
 const ROOM_WORTH_GIVING: usize = 4;
-/// The same for a leaf with suffixes, of which those that move are copied, and those that stay with the next one that comes.
+/// The same for a leaf with suffixes, of which those that move are copied, and those that stay with
+/// the next one that comes.
 const ROOM_WORTH_COPYING: usize = 5;
 
 /// On which side of the leaf the neighbour is that takes.
@@ -62,7 +77,8 @@ struct Gift<'a> {
     side: Side,
     /// The positions of the entries in the giver.
     moved: Range<usize>,
-    /// The least slice of the right one of the two behind the move, and which of the parent's separators says so.
+    /// The least slice of the right one of the two behind the move, and which of the parent's
+    /// separators says so.
     separator: u64,
     index: usize,
 }
@@ -86,8 +102,9 @@ impl Gift<'_> {
 }
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// Gives entries of a full leaf to a child beside it of its parent, both of which the caller owns. Returns the leaf that then covers the
-    /// slice, latched and with room, and gives the other latches back; `None`, and nothing has changed, if neither side has room to be had, or
+    /// Gives entries of a full leaf to a child beside it of its parent, both of which the caller
+    /// owns. Returns the leaf that then covers the slice, latched and with room, and gives the
+    /// other latches back; `None`, and nothing has changed, if neither side has room to be had, or
     /// is narrow and does not hold what it would get.
     pub(crate) fn give(&self, leaf: &'a Node, parent: &'a Node, slice: u64) -> Option<&'a Node> {
         let index = parent.route(slice);
@@ -125,7 +142,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         None
     }
 
-    /// Moves what is given; `None`, and nothing has changed, if memory is full. All three nodes are owned.
+    /// Moves what is given; `None`, and nothing has changed, if memory is full. All three nodes are
+    /// owned.
     fn move_over(
         &self,
         leaf: &'a Node,
@@ -227,8 +245,9 @@ fn unless(broken: bool, count: u64) -> u64 {
     if broken { 0 } else { count }
 }
 
-/// Chooses what a full leaf gives to a neighbour, both owned: about half of the room there, one slot of which is left for an entry to come, whosever that
-/// is. `None` if there is no room, or if entries of one slice, which stay together, are too many.
+/// Chooses what a full leaf gives to a neighbour, both owned: about half of the room there, one
+/// slot of which is left for an entry to come, whosever that is. `None` if there is no room, or if
+/// entries of one slice, which stay together, are too many.
 fn choose<'a>(leaf: &Node, taker: &'a Node, side: Side, index: usize) -> Option<Gift<'a>> {
     let room = room_of(taker);
     if room < room_worth_giving(leaf) {

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 
 const STEPS: usize = if cfg!(miri) { 700 } else { 20_000 };
 
-/// Keys of a program: numbers, slices with one to three suffixes, or both and keys that end in the slice.
+/// Keys of a program: numbers, slices with one to three suffixes, or both and keys that end in the
+/// slice.
 fn key(random: &mut StdRng, shape: usize) -> Vec<u8> {
     let number = random.random_range(0..if cfg!(miri) { 120u64 } else { 2_000 });
     let mut key = match shape {
@@ -80,7 +81,8 @@ fn programs_at_random_over_leaves_that_give() {
     assert!(now.right > before.right && now.left > before.left && now.suffixes > before.suffixes);
 }
 
-/// A leaf is rearranged no more than once for an insert, and hardly ever so often, whatever the order.
+/// A leaf is rearranged no more than once for an insert, and hardly ever so often, whatever the
+/// order.
 #[test]
 fn gifts_are_few_for_the_inserts() {
     const INSERTS: u64 = if cfg!(miri) { 500 } else { 40_000 };

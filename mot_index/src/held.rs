@@ -1,7 +1,8 @@
 //! Keys of a bulk load that wait for those behind them, which say how deep they belong.
 //!
-//! As many keys as make a layer ([`LAYER_KEYS`]), one behind the other, are looked at together: what all of them share is what the first and the last
-//! share, and so deep each of them belongs at least. A key is ready when all such runs with it have been looked at.
+//! As many keys as make a layer ([`LAYER_KEYS`]), one behind the other, are looked at together:
+//! what all of them share is what the first and the last share, and so deep each of them belongs at
+//! least. A key is ready when all such runs with it have been looked at.
 
 use crate::layer::LAYER_KEYS;
 use crate::slice::shared_layers;
@@ -47,7 +48,8 @@ impl<'k, K: AsRef<[u8]>> Held<'k, K> {
         self.keys.back().map(|last| last.key.as_ref())
     }
 
-    /// Holds the next key, which shares so many layers with the one before it (the first one: with the last key before the part), and lets one go.
+    /// Holds the next key, which shares so many layers with the one before it (the first one: with
+    /// the last key before the part), and lets one go.
     pub(crate) fn hold(&mut self, key: K, value: u64, shared: usize) -> Option<Ready<K>> {
         let with_before = self
             .keys
@@ -75,7 +77,8 @@ impl<'k, K: AsRef<[u8]>> Held<'k, K> {
         self.release(0)
     }
 
-    /// Lets the first key go that is held; if it is the last one, it shares so many layers with the key behind the part.
+    /// Lets the first key go that is held; if it is the last one, it shares so many layers with the
+    /// key behind the part.
     pub(crate) fn release(&mut self, shared_after: usize) -> Option<Ready<K>> {
         let first = self.keys.pop_front()?;
         let shared = self.keys.front().map_or(shared_after, |next| next.shared);

@@ -1,9 +1,9 @@
 //! Joining the parts of a tree that several threads have built: see `bulk.rs`.
 //!
 //! At a cut between two parts, the first layer and those below it that the keys on both sides share
-//! go on. Parts bring the leaves of such layers; here, one part after the other, they are chained and
-//! get their inner nodes, and a layer that ends becomes the value of its entry in the layer above.
-//! That is a fifteenth of the work and done by one thread.
+//! go on. Parts bring the leaves of such layers; here, one part after the other, they are chained
+//! and get their inner nodes, and a layer that ends becomes the value of its entry in the layer
+//! above. That is a fifteenth of the work and done by one thread.
 
 use crate::bulk::{BulkError, EdgeLeaf, LayerBuilder, TreePart};
 use crate::memory::{Memory, OutOfMemory};
@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 
 impl<M: Memory> Tree<'_, M> {
     /// Makes an empty tree of parts, which must be all parts of the same keys in their order, each
-    /// built with its neighbours' keys (empty parts are passed over). Returns how many entries there
-    /// are. On `Err` nothing was changed; the parts are freed in any case.
+    /// built with its neighbours' keys (empty parts are passed over). Returns how many entries
+    /// there are. On `Err` nothing was changed; the parts are freed in any case.
     ///
     /// # Panics
     /// If a part was built with other neighbours.

@@ -1,9 +1,10 @@
-//! Making a layer for keys that share a slice and all go on behind it, when they have become too many for the leaf,
-//! or as many as may stay and the leaf is full.
+//! Making a layer for keys that share a slice and all go on behind it, when they have become too
+//! many for the leaf, or as many as may stay and the leaf is full.
 //!
-//! If all of them share further slices, a chain of layers is made, each but the last a leaf with one
-//! entry. In the last they part, so no slice has more of them there than may stay in a leaf: one leaf holds
-//! them all. The chain is complete before it is published by one change of the leaf above.
+//! If all of them share further slices, a chain of layers is made, each but the last a leaf with
+//! one entry. In the last they part, so no slice has more of them there than may stay in a leaf:
+//! one leaf holds them all. The chain is complete before it is published by one change of the leaf
+//! above.
 
 use crate::bag::{Bag, has_suffixes, owned_suffix, with_reserve};
 use crate::memory::{Memory, OutOfMemory};
@@ -28,7 +29,8 @@ pub(crate) struct NewLayer<'a> {
 }
 
 impl<'a> NewLayer<'a> {
-    /// A layer of entries in strictly ascending order, of which the one numbered `new` is still to get its value.
+    /// A layer of entries in strictly ascending order, of which the one numbered `new` is still to
+    /// get its value.
     pub(crate) fn create<M: Memory>(
         tree: &Tree<'a, M>,
         entries: &[(&[u8], u64)],
@@ -62,8 +64,9 @@ impl<'a> NewLayer<'a> {
         self.leaf.set_value(self.slot, value);
     }
 
-    /// Takes the place of `count` suffixes of one slice, the first of them at a position of a leaf the caller owns, which is left dirty; the caller then
-    /// counts a change. Returns the cell of the bag the leaf no longer uses, or 0.
+    /// Takes the place of `count` suffixes of one slice, the first of them at a position of a leaf
+    /// the caller owns, which is left dirty; the caller then counts a change. Returns the cell of
+    /// the bag the leaf no longer uses, or 0.
     pub(crate) fn replace(&self, leaf: &Node, first: usize, count: usize) -> u64 {
         if !is_broken("index: dirty while suffixes move to a layer") {
             leaf.version.make_dirty();
@@ -74,7 +77,8 @@ impl<'a> NewLayer<'a> {
         leaf.set_kinds(leaf.kinds().with(slot, LAYER));
         let left = (1..count).fold(permutation, |left, _| left.remove(first + 1));
         leaf.set_permutation(left);
-        // What is given up of a bag goes when it is rebuilt, but one of which all is given up may never be.
+        // What is given up of a bag goes when it is rebuilt, but one of which all is given up may
+        // never be.
         if has_suffixes(leaf) {
             return 0;
         }
@@ -85,8 +89,10 @@ impl<'a> NewLayer<'a> {
 }
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// Makes room in a full leaf the caller owns by moving a slice's suffixes, as many as may stay, to a layer of their own; `false` if no slice has so
-    /// many. One more of them would do that anyway, and a leaf that is cut because of what soon goes stays nearly empty. On `Err` nothing was changed.
+    /// Makes room in a full leaf the caller owns by moving a slice's suffixes, as many as may stay,
+    /// to a layer of their own; `false` if no slice has so many. One more of them would do that
+    /// anyway, and a leaf that is cut because of what soon goes stays nearly empty. On `Err`
+    /// nothing was changed.
     pub(crate) fn move_some(&self, leaf: &Node) -> Result<bool, OutOfMemory> {
         const COUNT: usize = SUFFIXES_OF_A_SLICE;
         let (permutation, kinds) = (leaf.permutation(), leaf.kinds());
@@ -114,7 +120,8 @@ impl<'a, M: Memory> Tree<'a, M> {
     }
 }
 
-/// A leaf of entries, each in the slot of its number; their first `offset` bytes are in the layers above.
+/// A leaf of entries, each in the slot of its number; their first `offset` bytes are in the layers
+/// above.
 fn create_leaf<'a, M: Memory>(
     tree: &Tree<'a, M>,
     entries: &[(&[u8], u64)],

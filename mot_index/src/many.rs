@@ -1,8 +1,9 @@
 //! Looking many keys up at once, in one tree or in several, so that their misses overlap.
 //!
-//! Each key goes down as `Tree::get` does, hand over hand and with the same validations; but a child that was chosen is only asked for,
-//! and visited when the turn comes to the key again. What a key holds meanwhile, a node and its version or an address read under a
-//! validated version, stays good as long as the caller's epoch is pinned, however long the others take.
+//! Each key goes down as `Tree::get` does, hand over hand and with the same validations; but a
+//! child that was chosen is only asked for, and visited when the turn comes to the key again. What
+//! a key holds meanwhile, a node and its version or an address read under a validated version,
+//! stays good as long as the caller's epoch is pinned, however long the others take.
 
 use crate::descend::{Found, look_up};
 use crate::memory::Memory;
@@ -11,7 +12,8 @@ use crate::slice::{SLICE_BYTES, cut};
 use crate::tree::{Tree, TreeRoot};
 use crate::version::{Seen, is_deleted, is_inner, same_range};
 
-/// Keys on their way at once. A processor has ten to a dozen misses outstanding, and a node is five lines.
+/// Keys on their way at once. A processor has ten to a dozen misses outstanding, and a node is five
+/// lines.
 const KEYS_AT_ONCE: usize = 8;
 
 /// Where a key is.
@@ -61,7 +63,8 @@ impl<'a, 'k> Way<'a, 'k> {
         }
     }
 
-    /// Goes on until the next node is asked for; the end once it is reached, `None` in there for a tree that has become empty.
+    /// Goes on until the next node is asked for; the end once it is reached, `None` in there for a
+    /// tree that has become empty.
     #[inline]
     fn go_on(&mut self) -> Option<Option<End<'a, 'k>>> {
         loop {
@@ -89,7 +92,8 @@ impl<'a, 'k> Way<'a, 'k> {
                     self.look_again(node, seen);
                 }
                 Place::Above(node, seen, address) => {
-                    // SAFETY: read under a validated version in the epoch that is still pinned (`Tree::new`).
+                    // SAFETY: read under a validated version in the epoch that is still pinned
+                    // (`Tree::new`).
                     let child = unsafe { Node::at(address) }.expect("an inner node has children");
                     let child_seen = child.version.stable();
                     if !node.is_still(seen) {
@@ -178,8 +182,8 @@ pub(crate) fn lead<'a, 'k>(
 }
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// The values of `count` keys, in no order: `found` is given a key's number and its value as soon as it is known. Each
-    /// is what [`Tree::get`] would say at some moment of the call.
+    /// The values of `count` keys, in no order: `found` is given a key's number and its value as
+    /// soon as it is known. Each is what [`Tree::get`] would say at some moment of the call.
     pub fn get_many<'k>(
         &self,
         count: usize,

@@ -13,8 +13,8 @@ use crossbeam_epoch::Guard;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// So many blocks a thread retires before it asks the collector to free what it may. Left alone, that looks every 128 pins only, and frees
-/// less then than a busy writer has retired.
+/// So many blocks a thread retires before it asks the collector to free what it may. Left alone,
+/// that looks every 128 pins only, and frees less then than a busy writer has retired.
 const RETIRED_MAX: usize = 64;
 
 thread_local! {
@@ -47,7 +47,8 @@ impl Memory for CrossbeamMemory<'_> {
 
     unsafe fn free(&self, ptr: NonNull<u8>, layout: Layout) {
         self.bytes_used.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise: a block from `allocate`, given back once, reached by no one.
+        // SAFETY: the caller's promise: a block from `allocate`, given back once, reached by no
+        // one.
         unsafe { std::alloc::dealloc(ptr.as_ptr(), layout) }
     }
 

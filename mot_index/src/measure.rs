@@ -1,14 +1,18 @@
 //! How large a tree is, asked while others change it.
 //!
-//! A [`Measure`] goes from leaf to leaf and knows where it stands by slices, not by addresses: between two steps its caller need not be pinned,
-//! so that a walk through a large tree keeps nobody from reusing memory.
+//! A [`Measure`] goes from leaf to leaf and knows where it stands by slices, not by addresses:
+//! between two steps its caller need not be pinned, so that a walk through a large tree keeps
+//! nobody from reusing memory.
 //!
-//! - Each leaf is gone down to from its layer's root; where the next one begins is told by the separators on the way. The bytes of an inner node
-//!   are counted on the way to the first leaf below it.
-//! - The layers that a leaf leads to are gone into before the next leaf, depth first. One that is gone by then has no bytes.
-//! - What is read of a node counts, and is followed, only if the node's version stands; else it is read again. That ends: each time somebody
-//!   else got on.
-//! - Nodes that split, merge or move what they have meanwhile may be counted twice or not at all. In a tree that nobody changes each counts once.
+//! - Each leaf is gone down to from its layer's root; where the next one begins is told by the
+//!   separators on the way. The bytes of an inner node are counted on the way to the first leaf
+//!   below it.
+//! - The layers that a leaf leads to are gone into before the next leaf, depth first. One that is
+//!   gone by then has no bytes.
+//! - What is read of a node counts, and is followed, only if the node's version stands; else it is
+//!   read again. That ends: each time somebody else got on.
+//! - Nodes that split, merge or move what they have meanwhile may be counted twice or not at all.
+//!   In a tree that nobody changes each counts once.
 
 use crate::bag::Bag;
 use crate::descend::{Goal, look_for_layer, reach_leaf};
@@ -20,7 +24,8 @@ use crate::version::{Seen, is_deleted, is_inner, same_range};
 
 /// How far the walk has come in a layer.
 struct Stand {
-    /// The slice behind which the layer lies, in the layer above it. Of no meaning for the first layer.
+    /// The slice behind which the layer lies, in the layer above it. Of no meaning for the first
+    /// layer.
     slice: u64,
     /// Where the next leaf begins; `None` behind the last one.
     next: Option<u64>,
@@ -76,7 +81,8 @@ struct Reached<'a> {
 }
 
 impl<M: Memory> Tree<'_, M> {
-    /// Lets a walk go on for so many leaves; `false` if it has come to the end. The tree may be changed meanwhile, and between two calls.
+    /// Lets a walk go on for so many leaves; `false` if it has come to the end. The tree may be
+    /// changed meanwhile, and between two calls.
     pub fn measure(&self, measure: &mut Measure, leaves: usize) -> bool {
         let mut roots = Vec::new();
         for _ in 0..leaves {
@@ -87,7 +93,8 @@ impl<M: Memory> Tree<'_, M> {
         true
     }
 
-    /// Goes on for a leaf or to the next layer. `roots` are those of the first of the walk's layers, as far as they are known.
+    /// Goes on for a leaf or to the next layer. `roots` are those of the first of the walk's
+    /// layers, as far as they are known.
     fn measure_leaf<'t>(&'t self, measure: &mut Measure, roots: &mut Vec<&'t Node>) -> bool {
         let Measure { bytes, stands } = measure;
         if !self.find_roots(stands, roots) {
@@ -118,7 +125,8 @@ impl<M: Memory> Tree<'_, M> {
         true
     }
 
-    /// Finds the roots that are not known; `false` if a layer is gone: then the walk stands in the one above it.
+    /// Finds the roots that are not known; `false` if a layer is gone: then the walk stands in the
+    /// one above it.
     fn find_roots<'t>(&'t self, stands: &mut Vec<Stand>, roots: &mut Vec<&'t Node>) -> bool {
         while roots.len() < stands.len() {
             let root = match roots.last() {
@@ -147,7 +155,8 @@ fn layer_behind(above: &Node, slice: u64) -> Option<&Node> {
     }
 }
 
-/// The leaf that covers a slice; `None` when the layer is gone. As [`reach_leaf`], but it looks at the separators, too.
+/// The leaf that covers a slice; `None` when the layer is gone. As [`reach_leaf`], but it looks at
+/// the separators, too.
 fn reach_from(root: &Node, slice: u64) -> Option<Reached<'_>> {
     'layer: loop {
         let mut node = root;
@@ -192,7 +201,8 @@ fn reach_from(root: &Node, slice: u64) -> Option<Reached<'_>> {
     }
 }
 
-/// The bytes of a leaf and its bag, and, in `layers`, the slices behind which it leads to layers. `None` if it covers something else by now.
+/// The bytes of a leaf and its bag, and, in `layers`, the slices behind which it leads to layers.
+/// `None` if it covers something else by now.
 fn bytes_of_leaf(reached: &Reached<'_>, layers: &mut Vec<u64>) -> Option<u64> {
     let leaf = reached.leaf;
     let mut seen = reached.seen;

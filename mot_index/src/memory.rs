@@ -6,9 +6,11 @@ use core::ptr::NonNull;
 
 /// Where nodes live and how they are given back.
 ///
-/// A tree asks for three kinds of blocks: nodes ([`crate::NODE_BYTES`] bytes, aligned to 32), narrow leaves
-/// ([`crate::NARROW_LEAF_BYTES`] bytes, aligned to 16) and suffix bags (a multiple of 32 bytes, aligned to 16). Every block is given back with the layout
-/// it was asked with. A tree uses addresses of 48 bits only, for more is as if memory were full: that is all that systems hand out unasked.
+/// A tree asks for three kinds of blocks: nodes ([`crate::NODE_BYTES`] bytes, aligned to 32),
+/// narrow leaves ([`crate::NARROW_LEAF_BYTES`] bytes, aligned to 16) and suffix bags (a multiple of
+/// 32 bytes, aligned to 16). Every block is given back with the layout it was asked with. A tree
+/// uses addresses of 48 bits only, for more is as if memory were full: that is all that systems
+/// hand out unasked.
 pub trait Memory {
     /// A block for `layout`, its content undefined; `None` when memory is full.
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>>;

@@ -5,8 +5,9 @@
 //! size, the root of a layer never moves: when it splits, its content goes to a new node and it
 //! becomes the inner node above; when one child is left, the child's content comes back.
 //!
-//! A leaf that is no root may be a *narrow* one, smaller by a quarter, if its slices share half of their bits (`node/narrow.rs`). It begins like
-//! the others, up to its fourth cell. What a block is, narrow or not, it stays for as long as it lives.
+//! A leaf that is no root may be a *narrow* one, smaller by a quarter, if its slices share half of
+//! their bits (`node/narrow.rs`). It begins like the others, up to its fourth cell. What a block
+//! is, narrow or not, it stays for as long as it lives.
 //!
 //! Contract: cells are stored to only by the owner of the node's latch (or before the node is
 //! published), with one exception: a leaf's `previous` belongs to the owner of the *left
@@ -61,13 +62,15 @@ struct Whole {
     others: [AtomicU64; CELLS - LEAST_CELLS],
 }
 
-/// Set in the addresses that cells keep of narrow leaves, so that who asks for a node ahead knows how much of it there is. Blocks are aligned to more.
+/// Set in the addresses that cells keep of narrow leaves, so that who asks for a node ahead knows
+/// how much of it there is. Blocks are aligned to more.
 const NARROW_TAG: u64 = 1;
-/// By how much less the end of a narrow leaf is asked for: a power of two, so that the end is one of its own lines.
+/// By how much less the end of a narrow leaf is asked for: a power of two, so that the end is one
+/// of its own lines.
 const TAG_BYTES: u64 = 128;
 
-/// Bytes of a node that is no narrow leaf, which a [`crate::Memory`] should be able to hand out without waste: with the
-/// next larger power of two the tree would be nearly twice as large.
+/// Bytes of a node that is no narrow leaf, which a [`crate::Memory`] should be able to hand out
+/// without waste: with the next larger power of two the tree would be nearly twice as large.
 pub const NODE_BYTES: usize = 288;
 /// Bytes of a narrow leaf. The same goes for them.
 pub const NARROW_LEAF_BYTES: usize = 208;
@@ -101,10 +104,12 @@ impl Node {
         unsafe { ptr.as_ref() }
     }
 
-    /// Makes an empty leaf of raw memory: a narrow one, if there is a window. `flags` is the version to start with.
+    /// Makes an empty leaf of raw memory: a narrow one, if there is a window. `flags` is the
+    /// version to start with.
     ///
     /// # Safety
-    /// `block` is a block of [`NODE_LAYOUT`], or of [`NARROW_LAYOUT`] for a narrow leaf, that nobody else uses and that is not freed in `'p`.
+    /// `block` is a block of [`NODE_LAYOUT`], or of [`NARROW_LAYOUT`] for a narrow leaf, that
+    /// nobody else uses and that is not freed in `'p`.
     pub(crate) unsafe fn create<'p>(
         block: NonNull<u8>,
         window: Option<Window>,
@@ -170,7 +175,8 @@ impl Node {
     pub(crate) fn prefetch(address: u64) {
         // The tag is in the first line as well.
         prefetch(address, NARROW_LEAF_BYTES);
-        // The last line, for which there is no branch: a narrow leaf's is asked for already, like the others.
+        // The last line, for which there is no branch: a narrow leaf's is asked for already, like
+        // the others.
         let to_last = NODE_BYTES as u64 - 1 - (address & NARROW_TAG) * TAG_BYTES;
         prefetch(address.wrapping_add(to_last), 1);
     }
@@ -191,7 +197,8 @@ impl Node {
         );
     }
 
-    /// Brings the suffixes of what may be a leaf nearer, and what `prefetch_small_leaf` left out of one with more entries.
+    /// Brings the suffixes of what may be a leaf nearer, and what `prefetch_small_leaf` left out of
+    /// one with more entries.
     #[inline]
     pub(crate) fn prefetch_content(&self) {
         // An inner node's separator, should this be one, does no harm.
@@ -208,7 +215,8 @@ impl Node {
             return None;
         }
         let ptr = core::ptr::from_ref(self).cast::<Narrow>();
-        // SAFETY: `create` made the block a narrow leaf, of the same size and begin, and it stays one for as long as the node lives.
+        // SAFETY: `create` made the block a narrow leaf, of the same size and begin, and it stays
+        // one for as long as the node lives.
         Some(unsafe { &*ptr })
     }
 
@@ -219,7 +227,8 @@ impl Node {
         debug_assert!(!self.version.is_narrow());
         let offset = core::mem::offset_of!(Node, cells) + cell * size_of::<AtomicU64>();
         let address = core::ptr::from_ref(self).addr() + offset;
-        // SAFETY: the block of such a node has all cells, and `create` has exposed it whole; it lives as long as the node.
+        // SAFETY: the block of such a node has all cells, and `create` has exposed it whole; it
+        // lives as long as the node.
         unsafe { &*core::ptr::with_exposed_provenance::<AtomicU64>(address) }
     }
 
@@ -248,8 +257,8 @@ impl Node {
         self.version.is_still(seen)
     }
 
-    /// Makes this node, whose owner has made it dirty or which nobody else has seen, and which is no narrow leaf, hold what
-    /// `other` holds, and take its role.
+    /// Makes this node, whose owner has made it dirty or which nobody else has seen, and which is
+    /// no narrow leaf, hold what `other` holds, and take its role.
     pub(crate) fn take_content(&self, other: &Node) {
         self.version
             .set_inner(version::is_inner(other.version.owned()));

@@ -61,7 +61,8 @@ impl Permutation {
     /// The position of a slot's entry; `None` if the slot is free.
     #[inline]
     pub(crate) fn position(self, slot: usize) -> Option<usize> {
-        // The field that names the slot becomes the lowest that is zero: exact for the lowest, as nothing borrows from below it.
+        // The field that names the slot becomes the lowest that is zero: exact for the lowest, as
+        // nothing borrows from below it.
         let fields = (self.0 >> FIELD_BITS) ^ (slot as u64 * EACH_FIELD)
             | FIELD << (FIELD_BITS * LEAF_ENTRIES);
         let zero = fields.wrapping_sub(EACH_FIELD) & !fields & (EACH_FIELD << (FIELD_BITS - 1));
@@ -69,8 +70,9 @@ impl Permutation {
         (position < self.count()).then_some(position)
     }
 
-    /// The position of the first entry whose slot is not in a bit set, if those in the set are before all others; `count()` if it has all. Of a set that was read
-    /// while entries changed, any position.
+    /// The position of the first entry whose slot is not in a bit set, if those in the set are
+    /// before all others; `count()` if it has all. Of a set that was read while entries changed,
+    /// any position.
     #[inline(always)]
     pub(crate) fn first_not_in(self, slots: u32) -> usize {
         debug_assert!(slots < 1 << LEAF_ENTRIES);

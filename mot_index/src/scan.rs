@@ -1,22 +1,25 @@
 //! Reading entries in order, a leaf at a time.
 //!
-//! A leaf is read under one version (`frame.rs`), so its entries belong to one moment. The next leaf is found
-//! by the link read under that version, and is right for this reason: keys move to new leaves, to the right, or to a neighbour that has room
-//! (`give.rs`), and all leaves whose ranges that changes say so in their versions; a leaf's range grows otherwise only by that of an emptied
-//! neighbour.
+//! A leaf is read under one version (`frame.rs`), so its entries belong to one moment. The next
+//! leaf is found by the link read under that version, and is right for this reason: keys move to
+//! new leaves, to the right, or to a neighbour that has room (`give.rs`), and all leaves whose
+//! ranges that changes say so in their versions; a leaf's range grows otherwise only by that of an
+//! emptied neighbour.
 //!
-//! - Once the next leaf was opened, the one the scan comes from is validated: if its range has changed, entries may have gone past the
-//!   scan from one to the other, and it goes down again.
+//! - Once the next leaf was opened, the one the scan comes from is validated: if its range has
+//!   changed, entries may have gone past the scan from one to the other, and it goes down again.
 //! - Forward: what was right of the leaf when the link was read is then still in the next leaf or
 //!   right of it. If that was deleted, its content has gone elsewhere: the scan goes down again.
-//! - Backward: the previous leaf may have been split since, so it is taken only if it says, under the version it is then read under,
-//!   that its next leaf is the one the scan comes from; else the scan goes down again.
+//! - Backward: the previous leaf may have been split since, so it is taken only if it says, under
+//!   the version it is then read under, that its next leaf is the one the scan comes from; else the
+//!   scan goes down again.
 //! - Going down again resumes behind the last entry read (or at the bound), so no entry that stays
-//!   is missed or read twice. A leaf's range may grow to the side the scan comes from, so where a leaf is read anew
-//!   entries that do not lie behind the last one read are skipped.
+//!   is missed or read twice. A leaf's range may grow to the side the scan comes from, so where a
+//!   leaf is read anew entries that do not lie behind the last one read are skipped.
 //!
-//! Layers are read depth first: the scan enters a layer when it comes to its entry, and then reads on in the leaf above. If
-//! the layer is gone when it is entered, or the leaf above was split meanwhile, the scan goes down again as well.
+//! Layers are read depth first: the scan enters a layer when it comes to its entry, and then reads
+//! on in the leaf above. If the layer is gone when it is entered, or the leaf above was split
+//! meanwhile, the scan goes down again as well.
 
 use crate::batch::{Batch, Bound, Direction, Entries};
 use crate::descend::{AskBeside, Goal, reach_leaf_by};
@@ -45,7 +48,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         self.scan_batch_until(bound, None, direction, batch);
     }
 
-    /// The same, but no further than `until`, which is an end, too. Of entries beyond it one may be in the batch, as the last.
+    /// The same, but no further than `until`, which is an end, too. Of entries beyond it one may be
+    /// in the batch, as the last.
     pub fn scan_batch_until(
         &self,
         bound: Bound<'_>,
@@ -89,7 +93,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         }
     }
 
-    /// Goes down to the edge once, with the frames of the batch: they know the edge, and are given back before it goes.
+    /// Goes down to the edge once, with the frames of the batch: they know the edge, and are given
+    /// back before it goes.
     fn scan_from(
         &self,
         edge: Option<Edge<'_>>,
@@ -153,7 +158,8 @@ impl<'a, M: Memory> Tree<'a, M> {
     }
 }
 
-/// Begins a layer, and those below it that the edge leads into; `end` is what is left of the scan's end there.
+/// Begins a layer, and those below it that the edge leads into; `end` is what is left of the scan's
+/// end there.
 fn enter<'a>(
     mut root: &'a Node,
     mut edge: Option<Edge<'a>>,

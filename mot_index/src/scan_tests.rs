@@ -147,7 +147,8 @@ fn a_split_of_the_left_neighbour_sends_a_backward_scan_down_again() {
     );
 }
 
-/// A leaf with an entry that leads to a layer between others; a scan that has come to the layer; and then `change`.
+/// A leaf with an entry that leads to a layer between others; a scan that has come to the layer;
+/// and then `change`.
 fn at_a_layer(
     direction: Direction,
     change: impl FnOnce(&Tree<'_, Keeping>),
@@ -219,7 +220,8 @@ fn a_leaf_is_read_on_behind_a_layer() {
 
 #[test]
 fn a_slot_used_again_behind_a_layer_is_not_read_as_what_it_was() {
-    // Each removed key's slot goes to one on the side that the scan has left behind, or to one ahead.
+    // Each removed key's slot goes to one on the side that the scan has left behind, or to one
+    // ahead.
     for direction in [Direction::Forward, Direction::Backward] {
         let seen = at_a_layer(direction, |tree| {
             for (old, new) in [(KEYS[4], b"c"), (KEYS[0], b"z"), (KEYS[1], b"0")] {

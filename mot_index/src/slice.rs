@@ -2,8 +2,8 @@
 //!
 //! Within a layer an entry is ordered by its slice, read as a big-endian number with zero bytes
 //! after the key's end, and then by its class: how many bytes of the slice the key has, or
-//! [`LONGER`] when it goes on behind the slice, and among those by what is behind. That is the order
-//! `memcmp` gives whole keys, a prefix sorting before its extensions.
+//! [`LONGER`] when it goes on behind the slice, and among those by what is behind. That is the
+//! order `memcmp` gives whole keys, a prefix sorting before its extensions.
 
 use core::cmp::Ordering;
 
@@ -14,16 +14,19 @@ pub(crate) const SLICE_BYTES: usize = 8;
 /// are 16 bits wide and count units of four bytes.
 pub const MAX_KEY_BYTES: usize = 16 * 1024;
 
-/// The class of a key that goes on behind its slice. Entries of this class that share a slice are either one that leads to a layer, or
-/// some with suffixes, [`SUFFIXES_OF_A_SLICE`] at most, ordered by them.
+/// The class of a key that goes on behind its slice. Entries of this class that share a slice are
+/// either one that leads to a layer, or some with suffixes, [`SUFFIXES_OF_A_SLICE`] at most,
+/// ordered by them.
 pub(crate) const LONGER: u64 = 9;
 
-/// How many keys that go on behind one slice stay in its leaf; with one more all of them move to a layer of their own. That is a node and a bag
-/// for keys of which most slices have two or three. With those that end in the slice (nine lengths) they leave room in a leaf for another slice,
-/// so that a full leaf can be cut.
+/// How many keys that go on behind one slice stay in its leaf; with one more all of them move to a
+/// layer of their own. That is a node and a bag for keys of which most slices have two or three.
+/// With those that end in the slice (nine lengths) they leave room in a leaf for another slice, so
+/// that a full leaf can be cut.
 pub(crate) const SUFFIXES_OF_A_SLICE: usize = 4;
 
-/// Kinds 0 to 8 are classes. `SUFFIX`: the rest of the key is in the leaf's bag. A slice that has such entries leads to no layer.
+/// Kinds 0 to 8 are classes. `SUFFIX`: the rest of the key is in the leaf's bag. A slice that has
+/// such entries leads to no layer.
 pub(crate) const SUFFIX: u64 = 9;
 /// The entry's value is the address of the root of a layer for all longer keys of the slice.
 pub(crate) const LAYER: u64 = 10;
@@ -63,7 +66,8 @@ pub(crate) fn shared_layers(a: &[u8], b: &[u8]) -> usize {
         .count()
 }
 
-/// The order of two keys, as `memcmp` has it, and how many whole layers they share, found in one walk.
+/// The order of two keys, as `memcmp` has it, and how many whole layers they share, found in one
+/// walk.
 #[inline]
 pub(crate) fn compare(a: &[u8], b: &[u8]) -> (Ordering, usize) {
     let mut shared = 0;

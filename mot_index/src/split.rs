@@ -1,6 +1,7 @@
 //! Making room in a full leaf.
 //!
-//! Before a leaf is split it gives a layer what one slice has too much of (`layer.rs`), or, where it would be halved, entries to a neighbour (`give.rs`).
+//! Before a leaf is split it gives a layer what one slice has too much of (`layer.rs`), or, where
+//! it would be halved, entries to a neighbour (`give.rs`).
 //!
 //! The writer owns the full leaf. It latches ancestors from below until one has room or is the root
 //! of the layer, allocates every node it will need, and only then makes them dirty and rearranges
@@ -68,8 +69,10 @@ struct Supplies<'a> {
 }
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// Makes a layer of some of its entries if the leaf is full, or gives some to a neighbour, or else splits it. Returns the leaf that then covers the
-    /// slice of `rest`, latched and with room (but perhaps narrow, and not one to hold the slice), and the position in it. On `Err` the latch has been given back.
+    /// Makes a layer of some of its entries if the leaf is full, or gives some to a neighbour, or
+    /// else splits it. Returns the leaf that then covers the slice of `rest`, latched and with room
+    /// (but perhaps narrow, and not one to hold the slice), and the position in it. On `Err` the
+    /// latch has been given back.
     #[inline]
     pub(crate) fn make_room(
         &self,
@@ -199,7 +202,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         let permutation = leaf.permutation();
         let (left, right) = (cut.left, permutation.count() - cut.left);
         let right_bytes = suffix_bytes(leaf, permutation, left..left + right);
-        // What a run leaves behind at the edge is complete. One in the middle puts the new entry into the half that it goes on in.
+        // What a run leaves behind at the edge is complete. One in the middle puts the new entry
+        // into the half that it goes on in.
         let reserve = |bytes: usize, entries: usize, run: Run| {
             if cut.run == run && cut.left == 0 {
                 bytes
@@ -320,8 +324,9 @@ fn is_full(node: &Node) -> bool {
     }
 }
 
-/// What the new leaf right of a cut shares, if it is to be narrow, where a key of a slice is to come. By all that the full leaf has, for what comes next is as likely like the
-/// one half as like the other.
+/// What the new leaf right of a cut shares, if it is to be narrow, where a key of a slice is to
+/// come. By all that the full leaf has, for what comes next is as likely like the one half as like
+/// the other.
 fn window_of_right(leaf: &Node, cut: &Cut, slice: u64) -> Option<Window> {
     let is_all_of_it = cut.left == 0 && slice < cut.separator;
     leaf.window_with(if is_all_of_it { leaf.key(0) } else { slice })

@@ -1,11 +1,14 @@
 //! Entering keys into several trees: the ways down are gone side by side first, and remembered.
 //!
-//! A row has an entry in each of its table's indexes. One after the other, each descent would wait for its misses alone. So all ways are led to
-//! their leaves together (`many.rs`), which overlaps the misses, and an update then begins at the [`Spot`] where its way ended: no second descent.
+//! A row has an entry in each of its table's indexes. One after the other, each descent would wait
+//! for its misses alone. So all ways are led to their leaves together (`many.rs`), which overlaps
+//! the misses, and an update then begins at the [`Spot`] where its way ended: no second descent.
 //!
-//! A spot is what a writer has before it latches: a leaf, and the version under which the leaf covered the key. Whatever happened since, the
-//! latch's owner sees by the version whether it still does, exactly as a writer does that comes down at once (`update.rs`), and goes down from the
-//! root if not. Only the time between the two is longer. A spot is an address, so it is good for as long as the epoch stays pinned, and no longer.
+//! A spot is what a writer has before it latches: a leaf, and the version under which the leaf
+//! covered the key. Whatever happened since, the latch's owner sees by the version whether it still
+//! does, exactly as a writer does that comes down at once (`update.rs`), and goes down from the
+//! root if not. Only the time between the two is longer. A spot is an address, so it is good for as
+//! long as the epoch stays pinned, and no longer.
 
 use crate::bag::Bag;
 use crate::many::{Way, lead};
@@ -26,8 +29,8 @@ pub struct Spot<'a> {
 }
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// Finds the spots of keys in trees, their misses overlapping, in no order: `found` is given a pair's number and the spot. An empty tree has
-    /// none.
+    /// Finds the spots of keys in trees, their misses overlapping, in no order: `found` is given a
+    /// pair's number and the spot. An empty tree has none.
     pub fn find_spots<'k>(
         pairs: impl Iterator<Item = (Tree<'a, M>, &'k [u8])>,
         mut found: impl FnMut(usize, Spot<'a>),
@@ -53,7 +56,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         });
     }
 
-    /// As [`Tree::update`], from a key's spot on; from the root, if the key belongs elsewhere by now.
+    /// As [`Tree::update`], from a key's spot on; from the root, if the key belongs elsewhere by
+    /// now.
     ///
     /// # Panics
     /// As [`Tree::update`].

@@ -1,7 +1,7 @@
 //! Everything the tree takes from the machine: atomics, fences, waiting, prefetching.
 //!
-//! No other module names `core::sync::atomic`, so that other atomics can be put in their place here:
-//! the features `jitter` and `model` do so, for tests.
+//! No other module names `core::sync::atomic`, so that other atomics can be put in their place
+//! here: the features `jitter` and `model` do so, for tests.
 
 pub(crate) use core::sync::atomic::Ordering;
 #[cfg(not(feature = "model"))]
@@ -20,7 +20,8 @@ pub(crate) const fn is_broken(_step: &'static str) -> bool {
     false
 }
 
-/// A load of bits that never change since others know of the word. For a model no step, so that it has more of them for the others.
+/// A load of bits that never change since others know of the word. For a model no step, so that it
+/// has more of them for the others.
 #[inline(always)]
 pub(crate) fn load_constant(word: &AtomicU64) -> u64 {
     #[cfg(feature = "model")]

@@ -80,7 +80,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         self.create_leaf(None, flags)
     }
 
-    /// A new empty leaf with these version flags: a narrow one, if there is a window, which must never be the root of a layer.
+    /// A new empty leaf with these version flags: a narrow one, if there is a window, which must
+    /// never be the root of a layer.
     pub(crate) fn create_leaf(
         &self,
         window: Option<Window>,
@@ -94,8 +95,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         let block = self.memory.allocate(layout).ok_or(OutOfMemory)?;
         debug_assert!(block.addr().get().is_multiple_of(layout.align()));
         if block.addr().get() as u64 > MAX_VALUE {
-            // Narrow leaves have no room for it, should it become the root of a layer; no system we know hands out such addresses unasked.
-            // SAFETY: the block is new and ours alone.
+            // Narrow leaves have no room for it, should it become the root of a layer; no system we
+            // know hands out such addresses unasked. SAFETY: the block is new and ours alone.
             unsafe { self.memory.free(block, layout) };
             return Err(OutOfMemory);
         }
@@ -128,8 +129,8 @@ impl<'a, M: Memory> Tree<'a, M> {
 
     /// Gives back the bag that the cell of no leaf names any more; 0 is no bag.
     pub(crate) fn retire_bag(&self, cell: u64) {
-        // SAFETY: our callers have just replaced the leaf's cell that named it under its latch (or have
-        // deleted the leaf), so nobody who pins from now on can reach the bag.
+        // SAFETY: our callers have just replaced the leaf's cell that named it under its latch (or
+        // have deleted the leaf), so nobody who pins from now on can reach the bag.
         unsafe {
             if let Some(bag) = Bag::at(cell) {
                 self.memory.retire(bag.block(), bag.layout());

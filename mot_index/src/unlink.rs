@@ -107,9 +107,11 @@ impl<'a, M: Memory> Tree<'a, M> {
             }
         }
         let top = chain.pop().expect("the chain has a parent");
-        // Before the links are handed over and the left neighbour's latch given back: from then on a neighbour below another parent may be unlinked and freed, which these links
-        // still name, and who pins later and comes to a clean leaf would follow them. And before the parent's latch is given back: from then on the leaves that were beside this one
-        // may give each other entries, and a scan that comes from this one must notice (`give.rs`).
+        // Before the links are handed over and the left neighbour's latch given back: from then on
+        // a neighbour below another parent may be unlinked and freed, which these links still name,
+        // and who pins later and comes to a clean leaf would follow them. And before the parent's
+        // latch is given back: from then on the leaves that were beside this one may give each
+        // other entries, and a scan that comes from this one must notice (`give.rs`).
         if !is_broken("index: dirty before others give past a leaf that goes") {
             chain.iter().for_each(|node| node.version.make_dirty());
         }
@@ -139,7 +141,8 @@ impl<'a, M: Memory> Tree<'a, M> {
             let count = if pulled.is_some() { SPLIT } else { CHANGE };
             top.version.unlatch(count);
         }
-        // All of them before the first is retired: that may take its time, and who has met one that is dirty waits.
+        // All of them before the first is retired: that may take its time, and who has met one that
+        // is dirty waits.
         for node in chain.iter() {
             node.version.unlatch_deleted();
         }
@@ -188,8 +191,9 @@ impl<'a, M: Memory> Tree<'a, M> {
     }
 }
 
-/// Takes the content of a dirty root's only child into the root, if it has only one and that is free. A latch is only tried for here, as it is
-/// against the order. Returns the child, marked as deleted and still to be retired.
+/// Takes the content of a dirty root's only child into the root, if it has only one and that is
+/// free. A latch is only tried for here, as it is against the order. Returns the child, marked as
+/// deleted and still to be retired.
 fn pull_up(root: &Node) -> Option<&Node> {
     if root.count() > 0 {
         return None;

@@ -58,7 +58,8 @@ fn nothing_is_retired_while_readers_wait() {
     assert_eq!(memory.dirty.get(), 0, "readers wait while others retire");
 }
 
-/// A neighbour below another parent may be unlinked and freed from then on: who comes to the leaf must not follow its links.
+/// A neighbour below another parent may be unlinked and freed from then on: who comes to the leaf
+/// must not follow its links.
 #[test]
 fn links_are_handed_over_by_a_dirty_leaf() {
     let (root, memory) = (TreeRoot::new(), Watching::default());

@@ -42,7 +42,8 @@ pub(crate) struct Site<'a> {
 enum Entry {
     /// The key's entry.
     Present { position: usize, slot: usize },
-    /// Nothing, and as many suffixes of its slice as may be: with the key's, at `position`, they go to a new layer.
+    /// Nothing, and as many suffixes of its slice as may be: with the key's, at `position`, they go
+    /// to a new layer.
     Clash { position: usize },
     /// Nothing; the entry would go to `position`.
     Absent { position: usize },
@@ -99,7 +100,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         self.decide_at(key, site, place, decide)
     }
 
-    /// The rest of an update, once the key's leaf is latched, and where its slice and class are is known.
+    /// The rest of an update, once the key's leaf is latched, and where its slice and class are is
+    /// known.
     #[inline(always)]
     pub(crate) fn decide_at<R>(
         &self,
@@ -151,8 +153,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         self.update_present(key, |old| (Change::Remove, old))
     }
 
-    /// Latches the leaf that covers the key in the deepest layer there is for it, and says where in the leaf its slice and class are;
-    /// `None` when the tree has no root.
+    /// Latches the leaf that covers the key in the deepest layer there is for it, and says where in
+    /// the leaf its slice and class are; `None` when the tree has no root.
     fn latch_leaf(&self, key: &[u8]) -> Option<(Site<'a>, Place)> {
         'tree: loop {
             let mut root = self.first_layer()?;
@@ -259,7 +261,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         }
     }
 
-    /// Moves the entries of the key's slice that have suffixes to a new layer, with the key at its `position` among them.
+    /// Moves the entries of the key's slice that have suffixes to a new layer, with the key at its
+    /// `position` among them.
     fn change_clash<R>(
         &self,
         key: &[u8],
@@ -397,8 +400,9 @@ pub(crate) fn assert_value(value: u64) {
     );
 }
 
-/// Latches the leaf that covered a slice under the version seen, and says where in it the rest of the key is; `None`, and no latch, if it may not
-/// cover it any more, or has a layer for what goes on behind the slice.
+/// Latches the leaf that covered a slice under the version seen, and says where in it the rest of
+/// the key is; `None`, and no latch, if it may not cover it any more, or has a layer for what goes
+/// on behind the slice.
 #[inline]
 pub(crate) fn latch_covering(leaf: &Node, seen: Seen, rest: &[u8]) -> Option<Place> {
     leaf.version.latch();

@@ -1,7 +1,8 @@
 //! Checking the structure of a tree nobody is changing.
 //!
-//! If somebody does change it, a check says that something is wrong, or not, but it follows no address that it has not validated: what was read
-//! of a node is believed, and followed, only if the node's version stands.
+//! If somebody does change it, a check says that something is wrong, or not, but it follows no
+//! address that it has not validated: what was read of a node is believed, and followed, only if
+//! the node's version stands.
 
 use crate::bag::Bag;
 use crate::memory::Memory;
@@ -18,7 +19,8 @@ pub struct TreeStats {
     pub entries: u64,
     /// Leaves of all layers.
     pub leaves: u64,
-    /// Narrow ones among them, which take [`crate::NARROW_LEAF_BYTES`] instead of [`crate::NODE_BYTES`].
+    /// Narrow ones among them, which take [`crate::NARROW_LEAF_BYTES`] instead of
+    /// [`crate::NODE_BYTES`].
     pub narrow_leaves: u64,
     /// Inner nodes of all layers.
     pub inner_nodes: u64,
@@ -129,7 +131,8 @@ fn check(condition: bool, node: u64, what: &'static str) -> Result<(), Corruptio
     }
 }
 
-/// Whether a node is as it was when what was read of it was begun to be read: before that nothing in it is an address.
+/// Whether a node is as it was when what was read of it was begun to be read: before that nothing
+/// in it is an address.
 fn check_still(node: &Node, seen: Seen) -> Result<(), Corruption> {
     check(
         node.version.is_still(seen),
@@ -140,7 +143,8 @@ fn check_still(node: &Node, seen: Seen) -> Result<(), Corruption> {
 
 /// The node at an address that was read under a validated version, or is the root's.
 fn node_at<'n>(address: u64, holder: u64) -> Result<&'n Node, Corruption> {
-    // SAFETY: addresses in nodes of a tree are those of nodes, and those that are retired meanwhile stay: whoever is to meet such is pinned.
+    // SAFETY: addresses in nodes of a tree are those of nodes, and those that are retired meanwhile
+    // stay: whoever is to meet such is pinned.
     let node = unsafe { Node::at(address) };
     node.ok_or(Corruption {
         node: holder,
@@ -242,7 +246,8 @@ impl Verifier<'_> {
         check(permutation.count() > 0, address, "is an empty leaf")?;
         let cell = leaf.bag();
         check_still(leaf, seen)?;
-        // SAFETY: read under a validated version, of a tree that nobody changes or in a pinned epoch.
+        // SAFETY: read under a validated version, of a tree that nobody changes or in a pinned
+        // epoch.
         let bag = unsafe { Bag::at(cell) };
         if let Some(bag) = bag {
             self.stats.bytes_used += bag.bytes() as u64;

@@ -15,10 +15,10 @@
 //! to the word; nobody waits for a latch, and nobody runs foreign code, while it owns a dirty node,
 //! so waiting for a clean version always ends.
 //!
-//! Not every change moves the counters. An insert into a free slot is published by the one store
-//! of the permutation and a wide leaf's value by its own store; neither can mislead a reader who holds the
-//! version, because every slot that is free now was freed under an earlier version. A narrow leaf's value is two
-//! stores, and counts a change.
+//! Not every change moves the counters. An insert into a free slot is published by the one store of
+//! the permutation and a wide leaf's value by its own store; neither can mislead a reader who holds
+//! the version, because every slot that is free now was freed under an earlier version. A narrow
+//! leaf's value is two stores, and counts a change.
 
 use crate::sync::{AtomicU64, Ordering, Wait, fence, is_broken, load_constant};
 

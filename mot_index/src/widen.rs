@@ -1,10 +1,13 @@
 //! Putting a wide leaf in the place of a narrow one that does not hold a key that comes.
 //!
-//! The writer owns the narrow leaf. It makes a wide one of the same entries in the same slots, latches the left neighbour and the parent, as for
-//! an unlinking (`unlink.rs`) and in the same order, and gives the new leaf the old one's links and its place in the parent. To all others the old
-//! leaf is one that was unlinked: whoever stands on it, reader, waiting writer or spot, sees that it is deleted and goes down again, to a leaf that covers
-//! just what this one did. The new leaf is latched from before it can be reached, and is the writer's in the place of the old one. So nothing changes in it, and no
-//! neighbour gives it anything or takes from it, before the old one is deleted: who reads that until then, beside the new one, reads what is true.
+//! The writer owns the narrow leaf. It makes a wide one of the same entries in the same slots,
+//! latches the left neighbour and the parent, as for an unlinking (`unlink.rs`) and in the same
+//! order, and gives the new leaf the old one's links and its place in the parent. To all others the
+//! old leaf is one that was unlinked: whoever stands on it, reader, waiting writer or spot, sees
+//! that it is deleted and goes down again, to a leaf that covers just what this one did. The new
+//! leaf is latched from before it can be reached, and is the writer's in the place of the old one.
+//! So nothing changes in it, and no neighbour gives it anything or takes from it, before the old
+//! one is deleted: who reads that until then, beside the new one, reads what is true.
 //!
 //! The bag moves along: the new leaf's cell names it before the old leaf is retired, without it.
 //!
@@ -18,7 +21,8 @@ use crate::update::Site;
 use crate::version::{CHANGE, DIRTY, LATCHED};
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// Puts a wide leaf in the place of an owned narrow one, which covers the key; returns it, latched. On `Err` nothing was changed, and the latch has been given back.
+    /// Puts a wide leaf in the place of an owned narrow one, which covers the key; returns it,
+    /// latched. On `Err` nothing was changed, and the latch has been given back.
     #[cold]
     #[inline(never)]
     pub(crate) fn widen(&self, key: &[u8], site: Site<'a>) -> Result<Site<'a>, OutOfMemory> {

@@ -1,4 +1,5 @@
-//! Programs at random over narrow leaves and keys that these do not hold: every call's answer against `BTreeMap`'s.
+//! Programs at random over narrow leaves and keys that these do not hold: every call's answer
+//! against `BTreeMap`'s.
 
 use super::noted::widened;
 use crate::batch::{Batch, Bound, Direction};
@@ -13,7 +14,8 @@ const STEPS: usize = if cfg!(miri) { 700 } else { 20_000 };
 /// Programs; of each shape of keys a third.
 const PROGRAMS: u64 = 12;
 
-/// Keys of a program: numbers of eight bytes from regions far from each other, those with suffixes, or numbers of four bytes and some with more behind.
+/// Keys of a program: numbers of eight bytes from regions far from each other, those with suffixes,
+/// or numbers of four bytes and some with more behind.
 fn key(random: &mut StdRng, shape: u64) -> Vec<u8> {
     let few = if cfg!(miri) { 40 } else { 300 };
     let region = random.random_range(0..8u32);
@@ -81,7 +83,8 @@ fn programs_at_random_over_narrow_leaves() {
     assert!(widened() - before > 10, "hardly any leaf was widened");
 }
 
-/// A narrow leaf is widened once at most, and only split ones are made: so wideners are no more than inserts in a dozen, whatever the order.
+/// A narrow leaf is widened once at most, and only split ones are made: so wideners are no more
+/// than inserts in a dozen, whatever the order.
 #[test]
 fn leaves_are_seldom_widened() {
     const INSERTS: u32 = if cfg!(miri) { 500 } else { 40_000 };

@@ -154,7 +154,8 @@ proptest! {
     }
 }
 
-/// Layers three deep that hold all keys or many, cut everywhere: parts that lie within one layer, end several, begin several.
+/// Layers three deep that hold all keys or many, cut everywhere: parts that lie within one layer,
+/// end several, begin several.
 #[test]
 fn parts_within_deep_layers() {
     let keys: Vec<Vec<u8>> = (0..3000u64)
@@ -327,7 +328,8 @@ fn entries_take_little_memory() {
     assert!(density(lines) < 55.0);
 }
 
-/// What is loaded at once has the shape of what was put in key by key: layers for more keys than stay in a leaf, and no others.
+/// What is loaded at once has the shape of what was put in key by key: layers for more keys than
+/// stay in a leaf, and no others.
 #[test]
 fn loaded_and_inserted_keys_have_the_same_layers() {
     for of_a_slice in 1..8 {
@@ -428,7 +430,8 @@ fn a_value_too_great_leaves_nothing_behind() {
     }
 }
 
-/// An insert whose decision is a value too great did not happen, be its leaf widened for it, split, or of its own.
+/// An insert whose decision is a value too great did not happen, be its leaf widened for it, split,
+/// or of its own.
 #[test]
 fn a_decision_too_great_changes_nothing() {
     let keys = regions();

@@ -98,7 +98,8 @@ enum Shape {
     Layers,
     /// Strings that are alone on their slices, or not.
     Text,
-    /// Numbers of regions far from each other: narrow leaves, and keys of the next region that these do not hold.
+    /// Numbers of regions far from each other: narrow leaves, and keys of the next region that
+    /// these do not hold.
     Regions,
     /// Numbers in the upper half of a slice, and some with a bit in the lower one.
     Halves,
@@ -275,7 +276,8 @@ fn values_are_read_whole() {
                             let number = random.random_range(0..RANGE);
                             let value = whole_value(random.random_range(0..1 << 16));
                             let key = shape.key(number);
-                            // What is not kept comes and goes, and with it leaves that are narrow or widened.
+                            // What is not kept comes and goes, and with it leaves that are narrow
+                            // or widened.
                             let insert = is_kept(number) || random.random();
                             if let Some(old) = shared.with(|tree| match insert {
                                 true => tree.insert(&key, value).expect("room"),

@@ -1,4 +1,5 @@
-//! Leaves that give beside scans and look-ups, on real threads: what nobody touches is always seen, once and in order.
+//! Leaves that give beside scans and look-ups, on real threads: what nobody touches is always seen,
+//! once and in order.
 
 use mot_index::{Batch, Bound, Direction, Memory, Tree, TreeRoot};
 use rand::rngs::StdRng;
@@ -66,7 +67,8 @@ fn key(shape: u64, at: u64) -> Vec<u8> {
             &b"xyz"[..1 + at as usize % 2],
         ]
         .concat(),
-        // Narrow leaves, with the window over the lower half or over the upper one, and keys that these do not hold.
+        // Narrow leaves, with the window over the lower half or over the upper one, and keys that
+        // these do not hold.
         5 => (((at / 60) << 32) | (at % 60)).to_be_bytes().to_vec(),
         6 => (at << 32 | u64::from(at % 41 == 5)).to_be_bytes().to_vec(),
         _ => [

@@ -1,4 +1,5 @@
-//! Full leaves that give entries to a neighbour: what moves, what does not, and what memory it takes.
+//! Full leaves that give entries to a neighbour: what moves, what does not, and what memory it
+//! takes.
 
 mod common;
 
@@ -32,7 +33,8 @@ fn check(tree: &Tree<'_, TestMemory>, keys: &BTreeSet<Vec<u8>>) -> u64 {
     stats.leaves
 }
 
-/// Three leaves of the numbers 0, 10, … 440, full but for `room` entries at the outer edge of the left or the right one.
+/// Three leaves of the numbers 0, 10, … 440, full but for `room` entries at the outer edge of the
+/// left or the right one.
 fn three_leaves(
     tree: &Tree<'_, TestMemory>,
     key: fn(u64) -> Vec<u8>,
@@ -91,7 +93,8 @@ fn a_full_leaf_gives_to_a_neighbour_on_either_side() {
     }
 }
 
-/// Suffixes go along, to the room there is in the taker's bag or to a new one; if memory for that is full, nothing has happened.
+/// Suffixes go along, to the room there is in the taker's bag or to a new one; if memory for that
+/// is full, nothing has happened.
 #[test]
 fn suffixes_go_along_or_nothing_does() {
     let (mut failed, mut came) = (0, 0);

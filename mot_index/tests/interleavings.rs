@@ -1,5 +1,6 @@
-//! The tree under the scheduler of `mot_model`: readers, writers and scans in many interleavings, with the memory orderings that the code
-//! asks for and no stronger ones. `cargo test -p mot_index --features model --test interleavings -- --nocapture` prints how many.
+//! The tree under the scheduler of `mot_model`: readers, writers and scans in many interleavings,
+//! with the memory orderings that the code asks for and no stronger ones. `cargo test -p mot_index
+//! --features model --test interleavings -- --nocapture` prints how many.
 
 use mot_index::{Batch, Bound, Change, Cursor, Direction, MAX_VALUE, Memory, Tree, TreeRoot};
 use mot_model::{Ordering, explore, fence, finds, threads};
@@ -51,7 +52,8 @@ impl Drop for Pins {
     }
 }
 
-/// The heap, with epochs that are exact: what is retired goes when those are gone who were pinned then.
+/// The heap, with epochs that are exact: what is retired goes when those are gone who were pinned
+/// then.
 #[derive(Default)]
 struct Heap(Mutex<Pins>);
 
@@ -112,7 +114,8 @@ impl Shared {
         self.with(|tree| tree.remove(key));
     }
 
-    /// Inserts keys that share their first slice, and makes it lead to a layer: as more keys do, which go again.
+    /// Inserts keys that share their first slice, and makes it lead to a layer: as more keys do,
+    /// which go again.
     fn insert_layer(&self, keys: &[&[u8]]) {
         let more: Vec<Vec<u8>> = (0..5).map(|at| [&keys[0][..8], &[at]].concat()).collect();
         keys.iter().for_each(|key| self.insert(key));
@@ -248,7 +251,8 @@ fn split() {
     shared.finish(&all);
 }
 
-/// The same of a leaf that is not the root, beside another full one: nothing but the count tells of it.
+/// The same of a leaf that is not the root, beside another full one: nothing but the count tells of
+/// it.
 fn split_below_root() {
     let shared = Arc::new(Shared::default());
     let mut keys: Vec<Vec<u8>> = (0..30).map(|at| number(at * 10)).collect();
@@ -424,7 +428,8 @@ fn unlink(direction: Direction) {
     shared.finish(&all);
 }
 
-/// The first leaf of four goes, and with it a separator, while a scan of a short range asks whether its leaf is the last it needs.
+/// The first leaf of four goes, and with it a separator, while a scan of a short range asks whether
+/// its leaf is the last it needs.
 fn unlink_beside_a_range() {
     let shared = Arc::new(Shared::default());
     let keys: Vec<Vec<u8>> = (0..47).map(|at| number(at * 10)).collect();
@@ -450,7 +455,8 @@ fn unlink_beside_a_range() {
     shared.finish(&keys[15..]);
 }
 
-/// Two leaves at the end go at the same time, each below a parent of its own, while a scan comes from the end.
+/// Two leaves at the end go at the same time, each below a parent of its own, while a scan comes
+/// from the end.
 fn unlink_below_two_parents() {
     let shared = Arc::new(Shared::default());
     // An inner node has 17 children; the last leaf is the only one of its parent.
@@ -525,7 +531,8 @@ fn layers() {
     shared.finish(&[first, other]);
 }
 
-/// A scan reads on in a leaf behind a layer, while the slots of entries on both sides of that are used again on the other side.
+/// A scan reads on in a leaf behind a layer, while the slots of entries on both sides of that are
+/// used again on the other side.
 fn reuse_beside_layer(direction: Direction) {
     let shared = Arc::new(Shared::default());
     let layer = [&b"in a layer, one"[..], b"in a layer, two"];

@@ -111,7 +111,8 @@ fn with<R>(root: &TreeRoot, work: impl FnOnce(&Tree<'_, Poisoning<'_>>) -> R) ->
     work(&unsafe { Tree::new(root, &memory) })
 }
 
-/// A key of one of four shapes: numbers, layers of few keys, suffixes that share a slice, one layer far down.
+/// A key of one of four shapes: numbers, layers of few keys, suffixes that share a slice, one layer
+/// far down.
 fn key(number: u64) -> Vec<u8> {
     match number % 4 {
         0 => number.to_be_bytes().to_vec(),
@@ -126,7 +127,8 @@ fn key(number: u64) -> Vec<u8> {
     }
 }
 
-/// Whoever measures or verifies follows nothing but addresses of nodes, and comes to an end; what he finds wrong is for him to judge.
+/// Whoever measures or verifies follows nothing but addresses of nodes, and comes to an end; what
+/// he finds wrong is for him to judge.
 #[test]
 fn a_tree_is_looked_at_while_threads_fill_and_empty_it() {
     const KEYS: u64 = if cfg!(miri) { 60 } else { 4_000 };

@@ -11,7 +11,8 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 
-/// Keys that make every kind of allocation: leaves, narrow ones and wide ones in their places, inner nodes, bags, layers, chains of layers; slices with about as many as make a layer.
+/// Keys that make every kind of allocation: leaves, narrow ones and wide ones in their places,
+/// inner nodes, bags, layers, chains of layers; slices with about as many as make a layer.
 fn keys(seed: u64) -> Vec<Vec<u8>> {
     println!("seed {seed:#x}");
     let mut random = StdRng::seed_from_u64(seed);

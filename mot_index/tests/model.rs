@@ -115,8 +115,8 @@ fn check_scan(
     assert_eq!(got, expected);
 }
 
-/// The same scan, to each of some ends: all before it and at it, and at most one entry more. `ends` beside those that are keys, and beside
-/// those that are next to keys.
+/// The same scan, to each of some ends: all before it and at it, and at most one entry more. `ends`
+/// beside those that are keys, and beside those that are next to keys.
 fn check_until(
     tree: &Tree<'_, TestMemory>,
     expected: &[(Vec<u8>, u64)],
@@ -372,7 +372,8 @@ fn queues_keep_little_memory() {
     }
 }
 
-/// Keys of all lengths, under layers of all depths: scans put them together from prefixes and suffixes that are copied in larger pieces than they have bytes.
+/// Keys of all lengths, under layers of all depths: scans put them together from prefixes and
+/// suffixes that are copied in larger pieces than they have bytes.
 #[test]
 fn scans_put_keys_of_all_lengths_together() {
     for depth in [0, 1, 3, 4, 5, 8, 9, 12] {
@@ -432,8 +433,9 @@ fn a_decision_that_panics_changes_nothing() {
     unsafe { tree.clear() };
 }
 
-/// Up to six keys behind one slice, beside other slices: every scan from every place near them, to every other one, in batches of all sizes; as they
-/// come, go and come again, with and without the layer that more of them have made.
+/// Up to six keys behind one slice, beside other slices: every scan from every place near them, to
+/// every other one, in batches of all sizes; as they come, go and come again, with and without the
+/// layer that more of them have made.
 #[test]
 fn every_range_among_keys_that_share_a_slice() {
     let slice = b"a slice!";
@@ -489,7 +491,8 @@ fn every_range_among_keys_that_share_a_slice() {
     }
 }
 
-/// A full leaf with as many suffixes of a slice as may stay gives them a layer and is not cut; with fewer it is cut.
+/// A full leaf with as many suffixes of a slice as may stay gives them a layer and is not cut; with
+/// fewer it is cut.
 #[test]
 fn a_full_leaf_moves_what_is_about_to_go() {
     for suffixes in [3, 4] {

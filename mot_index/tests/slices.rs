@@ -1,5 +1,6 @@
-//! Long random programs of every call against `BTreeMap`, over keys of very few slices: leaves where slices have about as many suffixes as may stay,
-//! beside keys of all lengths that end in them. `MOT_FUZZ_RUNS=n` runs n times as many programs, `MOT_FUZZ_SEED` others.
+//! Long random programs of every call against `BTreeMap`, over keys of very few slices: leaves
+//! where slices have about as many suffixes as may stay, beside keys of all lengths that end in
+//! them. `MOT_FUZZ_RUNS=n` runs n times as many programs, `MOT_FUZZ_SEED` others.
 
 mod common;
 
@@ -31,7 +32,8 @@ struct Shape {
     long: usize,
 }
 
-/// Slices of few regions: all are alike but for 32 bits in a row, or those of each region are. So leaves are narrow, and slices come that they do not hold.
+/// Slices of few regions: all are alike but for 32 bits in a row, or those of each region are. So
+/// leaves are narrow, and slices come that they do not hold.
 fn half_alike(random: &mut StdRng) -> Vec<Vec<u8>> {
     let shift = *[0, 0, 8, 16, 20, 24, 32, 32]
         .choose(random)

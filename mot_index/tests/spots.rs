@@ -1,4 +1,5 @@
-//! Entries made at spots are those that updates from the root make, whatever happened to the trees in between.
+//! Entries made at spots are those that updates from the root make, whatever happened to the trees
+//! in between.
 
 mod common;
 

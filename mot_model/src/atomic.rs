@@ -1,4 +1,5 @@
-//! Atomics with the bytes of the standard ones. In a run each access first lets the scheduler choose who goes on.
+//! Atomics with the bytes of the standard ones. In a run each access first lets the scheduler
+//! choose who goes on.
 
 use crate::memory;
 use crate::run::switch;
@@ -26,7 +27,8 @@ macro_rules! atomic {
                 self.0.load(Ordering::Relaxed) as u64
             }
 
-            /// What never changes since others know of it, which no order of theirs makes another: no step of the run.
+            /// What never changes since others know of it, which no order of theirs makes another:
+            /// no step of the run.
             pub fn load_constant(&self) -> $int {
                 self.0.load(Ordering::Relaxed)
             }

@@ -1,8 +1,10 @@
-//! What a load may return: the stores to each place in the order in which they happened, and what each thread knows of.
+//! What a load may return: the stores to each place in the order in which they happened, and what
+//! each thread knows of.
 //!
-//! Vector clocks, as race detectors and Miri's emulation of weak memory have them. A store remembers who made it and when, and what its
-//! maker had synchronized with, if it was a release. A load may return the newest store or an older one, down to the
-//! newest that the thread knows of: one that happened before the load, or that was read by something that did.
+//! Vector clocks, as race detectors and Miri's emulation of weak memory have them. A store
+//! remembers who made it and when, and what its maker had synchronized with, if it was a release. A
+//! load may return the newest store or an older one, down to the newest that the thread knows of:
+//! one that happened before the load, or that was read by something that did.
 
 use core::sync::atomic::Ordering;
 use std::cell::RefCell;
@@ -93,7 +95,8 @@ fn releases(order: Ordering) -> bool {
 }
 
 impl Memory {
-    /// The stores to a place whose bytes are `actual` now. What was written to it without the atomics counts as known to everybody.
+    /// The stores to a place whose bytes are `actual` now. What was written to it without the
+    /// atomics counts as known to everybody.
     fn place(&mut self, address: usize, actual: u64) -> &mut Vec<Store> {
         let inside = self.freed.range(..=address).next_back();
         if let Some((&begin, &bytes)) = inside
@@ -173,7 +176,8 @@ impl Memory {
 pub(crate) fn load(address: usize, actual: u64, order: Ordering) -> u64 {
     with(|memory, me| {
         if order == Ordering::SeqCst {
-            // It sees what is in the order of such accesses, and adds nothing to it: it is no fence for stores before it.
+            // It sees what is in the order of such accesses, and adds nothing to it: it is no fence
+            // for stores before it.
             let sequential = memory.sequential;
             join(&mut memory.threads[me].now, &sequential);
         }

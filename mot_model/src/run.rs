@@ -13,7 +13,8 @@ use std::time::Instant;
 const SEED: u64 = 1;
 /// Accesses of one run after which somebody waits for ever.
 const STEPS_MAX: usize = 200_000;
-/// The stack of a coroutine: the engine's own frames are small, those of a debug build's formatting are not.
+/// The stack of a coroutine: the engine's own frames are small, those of a debug build's formatting
+/// are not.
 const STACK_BYTES: usize = 1 << 19;
 /// Runs of one kind before some of the other.
 const TURN_RUNS: usize = 250;
@@ -29,7 +30,8 @@ pub fn is_broken(step: &'static str) -> bool {
     BROKEN.with(Cell::get) == step
 }
 
-/// Lets the scheduler choose who goes on; `false` outside a run, and while a failed one is taken down.
+/// Lets the scheduler choose who goes on; `false` outside a run, and while a failed one is taken
+/// down.
 pub(crate) fn switch() -> bool {
     if !memory::is_running() || std::thread::panicking() {
         return false;
@@ -111,8 +113,8 @@ fn run(runs: usize, begun: &Arc<AtomicUsize>, body: &Arc<impl Fn() + Send + Sync
     }
 }
 
-/// Runs `body` under many interleavings; it fails with the first that does. `MOT_MODEL_RUNS` multiplies how many, `MOT_MODEL_SEED` is where
-/// they begin.
+/// Runs `body` under many interleavings; it fails with the first that does. `MOT_MODEL_RUNS`
+/// multiplies how many, `MOT_MODEL_SEED` is where they begin.
 pub fn explore(name: &str, runs: usize, body: impl Fn() + Send + Sync + 'static) {
     let runs = runs * setting("MOT_MODEL_RUNS").unwrap_or(1) as usize;
     let begun = Arc::new(AtomicUsize::new(0));
@@ -129,8 +131,9 @@ pub fn explore(name: &str, runs: usize, body: impl Fn() + Send + Sync + 'static)
     println!("model {name}: {begun} interleavings in {seconds:.1} s");
 }
 
-/// Runs nothing, once, before there are children. What the scheduler makes for a process at its first run (a panic hook, under a lock) another thread may just be making
-/// as this one forks: the child would wait for that thread, which it does not have, for ever.
+/// Runs nothing, once, before there are children. What the scheduler makes for a process at its
+/// first run (a panic hook, under a lock) another thread may just be making as this one forks: the
+/// child would wait for that thread, which it does not have, for ever.
 fn make_ready() {
     static READY: Once = Once::new();
     READY.call_once(|| {
@@ -138,13 +141,14 @@ fn make_ready() {
     });
 }
 
-/// Fails unless `body` does when `step` is left out, within so many interleavings. In a process of its own: what is broken
-/// may follow any address, and dying of it counts as noticing.
+/// Fails unless `body` does when `step` is left out, within so many interleavings. In a process of
+/// its own: what is broken may follow any address, and dying of it counts as noticing.
 pub fn finds(step: &'static str, runs: usize, body: impl Fn() + Send + Sync + 'static) {
     let count = SharedCount::new();
     make_ready();
-    // SAFETY: the child runs `body` on its one thread and leaves by `_exit`; it prints nothing, and what the scheduler locks once was made, so it needs no
-    // lock that another thread may have held.
+    // SAFETY: the child runs `body` on its one thread and leaves by `_exit`; it prints nothing, and
+    // what the scheduler locks once was made, so it needs no lock that another thread may have
+    // held.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "no process for a model");
     if child == 0 {

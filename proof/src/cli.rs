@@ -31,9 +31,11 @@ enum Command {
     Differential(crate::differential::DifferentialOptions),
     /// Runs random queries on heap and MOT tables of the same rows and compares.
     Queries(crate::queries::QueriesOptions),
-    /// Runs each pair of what a statement comes to do to a row and what it does next, on heap and MOT tables, and compares.
+    /// Runs each pair of what a statement comes to do to a row and what it does next, on heap and
+    /// MOT tables, and compares.
     Pairs(crate::pairs::PairsOptions),
-    /// Runs every plan that forcing can find for queries on MOT tables, compares their answers, and times the chosen one against the best.
+    /// Runs every plan that forcing can find for queries on MOT tables, compares their answers, and
+    /// times the chosen one against the best.
     Plans(crate::plans::PlansOptions),
 }
 
@@ -87,7 +89,8 @@ struct HistoryOptions {
     /// Rounds over the levels and kinds.
     #[arg(long, default_value_t = 1)]
     rounds: u64,
-    /// Strikes the server (a private one) this many times in a run: kill -9, shutdowns, a killed backend.
+    /// Strikes the server (a private one) this many times in a run: kill -9, shutdowns, a killed
+    /// backend.
     #[arg(long, default_value_t = 0, default_missing_value = "3", num_args = 0..=1)]
     kill: u32,
     /// The server has a synchronous standby, which is promoted when it is killed.
@@ -99,7 +102,8 @@ struct HistoryOptions {
     /// A setting `name=value` for every session.
     #[arg(long = "set")]
     settings: Vec<String>,
-    /// Where histories are written; those with findings are written in any case, to the scratch directory.
+    /// Where histories are written; those with findings are written in any case, to the scratch
+    /// directory.
     #[arg(long)]
     out: Option<PathBuf>,
 }

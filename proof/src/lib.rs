@@ -1,5 +1,6 @@
-//! Proof that isolation levels keep their word: histories of random transactions, checked for anomalies, and heap and MOT tables in lock
-//! step, and random queries on both. The README says how, and after whom.
+//! Proof that isolation levels keep their word: histories of random transactions, checked for
+//! anomalies, and heap and MOT tables in lock step, and random queries on both. The README says
+//! how, and after whom.
 
 pub mod check;
 pub mod cli;

@@ -1,9 +1,11 @@
 //! A session that can be asked, left alone, and looked at again.
 //!
-//! The lock-step tester has to send a statement and then see whether it waits, which a blocking client has no call for; so this speaks
-//! the simple-query half of the protocol itself, in text, over Unix-domain sockets, to servers that trust their clients.
+//! The lock-step tester has to send a statement and then see whether it waits, which a blocking
+//! client has no call for; so this speaks the simple-query half of the protocol itself, in text,
+//! over Unix-domain sockets, to servers that trust their clients.
 //!
-//! Invariant: at most one question is on its way; [`Session::send`] comes after the answer to the one before.
+//! Invariant: at most one question is on its way; [`Session::send`] comes after the answer to the
+//! one before.
 
 use crate::failure::{Failure, Refusal, Result};
 use std::io::{ErrorKind, Read, Write};

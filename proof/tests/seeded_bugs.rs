@@ -1,5 +1,5 @@
-//! The checker and the lock-step tester see: a server with one step left out (`mot.test_switch`) is found out, each time within a minute.
-//! The server runs the `checked` extension.
+//! The checker and the lock-step tester see: a server with one step left out (`mot.test_switch`) is
+//! found out, each time within a minute. The server runs the `checked` extension.
 
 use proof::check::{Anomaly, check};
 use proof::history::record::{History, Kind, Level};
@@ -28,7 +28,8 @@ fn history(servers: &mut Servers, level: Level, kind: Kind, switch: &str, seed: 
     run(&plan, &mut Target::Private(servers)).unwrap()
 }
 
-/// Nothing may be found. What is found will not come again at will: the history is kept, for `proof check`.
+/// Nothing may be found. What is found will not come again at will: the history is kept, for `proof
+/// check`.
 fn expect_nothing(history: &History) {
     let report = check(history);
     if report.holds() {

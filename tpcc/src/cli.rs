@@ -117,7 +117,8 @@ pub struct RunArgs {
     /// Terminals stay at one warehouse (BenchmarkSQL's terminalWarehouseFixed).
     #[arg(long)]
     pub fixed_warehouse: bool,
-    /// Transactions per second that all terminals together begin at most [default: as many as they can].
+    /// Transactions per second that all terminals together begin at most [default: as many as they
+    /// can].
     #[arg(long, value_parser = positive)]
     pub rate: Option<f64>,
     /// Losing the server is not an error: for runs in which it is killed.
@@ -201,7 +202,8 @@ pub struct RtoArgs {
     /// Seconds of load before a crash, and of a run that is measured [default: 10; with --quick 5].
     #[arg(long)]
     pub seconds: Option<u64>,
-    /// Rounds of the runs with and without standby and checkpoints, at the first size [default: 3; with --quick 1].
+    /// Rounds of the runs with and without standby and checkpoints, at the first size [default: 3;
+    /// with --quick 1].
     #[arg(long)]
     pub rounds: Option<usize>,
     /// Number of terminals of the load.

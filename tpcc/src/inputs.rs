@@ -84,8 +84,8 @@ pub struct NewOrderInput {
 }
 
 impl NewOrderInput {
-    /// The lines, ordered by supplying warehouse and item: the order in which stock rows are locked,
-    /// the same for everyone, so that new orders cannot deadlock.
+    /// The lines, ordered by supplying warehouse and item: the order in which stock rows are
+    /// locked, the same for everyone, so that new orders cannot deadlock.
     pub fn lines(&self) -> &[Line] {
         &self.lines[..self.count]
     }

@@ -78,7 +78,8 @@ const LOOKS_MAX: usize = 50;
 /// of a postmaster have none of their own that live long, so two levels are the whole tree.
 pub fn tree_cpu_time(root: i32) -> Duration {
     let of = |pid| read_stat(pid).map_or((0, 0), |stat| (stat.own_ticks, stat.reaped_ticks));
-    // A child that is waited for between the look at the root and that at the children would be missing from both.
+    // A child that is waited for between the look at the root and that at the children would be
+    // missing from both.
     let mut ticks = 0;
     for _ in 0..LOOKS_MAX {
         let (own, reaped) = of(root);

@@ -1,6 +1,8 @@
-//! TPC-C's random data (clauses 2.1.6, 4.3.2): uniform and non-uniform numbers, strings, last names.
+//! TPC-C's random data (clauses 2.1.6, 4.3.2): uniform and non-uniform numbers, strings, last
+//! names.
 //!
-//! Everything comes from one seeded generator, so a seed names a whole load or a terminal's whole run.
+//! Everything comes from one seeded generator, so a seed names a whole load or a terminal's whole
+//! run.
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -95,8 +97,8 @@ impl TpccRng {
         }
     }
 
-    /// The constants for a run against a database loaded with `c_last_of_load`: clause 2.1.6.1 wants
-    /// the two constants for `C_LAST` neither too near nor too far from each other.
+    /// The constants for a run against a database loaded with `c_last_of_load`: clause 2.1.6.1
+    /// wants the two constants for `C_LAST` neither too near nor too far from each other.
     pub fn run_constants(&mut self, c_last_of_load: i32) -> NurandConstants {
         loop {
             let constants = self.load_constants();

@@ -1,7 +1,7 @@
 //! One result row, read column by column straight out of the receive buffer.
 //!
-//! Columns come in binary for the types of [`binary_result`] and as text for all others; the readers
-//! below must be called in column order. Nothing is copied and nothing is allocated.
+//! Columns come in binary for the types of [`binary_result`] and as text for all others; the
+//! readers below must be called in column order. Nothing is copied and nothing is allocated.
 
 use crate::failure::{Failure, Result};
 

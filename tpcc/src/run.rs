@@ -36,7 +36,8 @@ pub struct RunOptions {
     pub ledger: Option<PathBuf>,
     /// Terminals stay at one warehouse instead of drawing one per transaction.
     pub fixed_warehouse: bool,
-    /// Transactions per second that all terminals together begin at most; as many as they can without.
+    /// Transactions per second that all terminals together begin at most; as many as they can
+    /// without.
     pub rate: Option<f64>,
     /// Print a progress line.
     pub progress: bool,
@@ -65,8 +66,9 @@ impl Observer for Begun {
     }
 }
 
-/// Starts a run in a thread of `scope` and comes back when all its terminals are at work, however long connecting took, or when it
-/// has failed, as who joins it is told: for who means to end the server under load.
+/// Starts a run in a thread of `scope` and comes back when all its terminals are at work, however
+/// long connecting took, or when it has failed, as who joins it is told: for who means to end the
+/// server under load.
 pub fn start<'scope>(
     scope: &'scope Scope<'scope, '_>,
     target: &'scope Target,

@@ -47,7 +47,8 @@ pub struct LoadedConfig {
     pub scale: Scale,
     /// The constants the data was made with.
     pub constants: NurandConstants,
-    /// `C_DELIVERY_CNT` of every customer after the load: 0 by the specification, 1 by BenchmarkSQL.
+    /// `C_DELIVERY_CNT` of every customer after the load: 0 by the specification, 1 by
+    /// BenchmarkSQL.
     pub first_delivery_count: i32,
 }
 

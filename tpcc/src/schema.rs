@@ -84,7 +84,8 @@ pub const TABLES: [Table; 10] = [
                   o_entry_d timestamp",
         primary_key: Some(("bmsql_oorder_pkey", "o_w_id, o_d_id, o_id")),
         indexes: &[
-            // Of the customer, which Order-Status asks for, not of the carrier, which no statement does (README.md, "Schema").
+            // Of the customer, which Order-Status asks for, not of the carrier, which no statement
+            // does (README.md, "Schema").
             "CREATE UNIQUE INDEX bmsql_oorder_idx1 ON bmsql_oorder (o_w_id, o_d_id, o_c_id, o_id)",
         ],
         heap_fill_percent: Some(80),

@@ -1,7 +1,8 @@
 //! The socket under a session: a Unix-domain or a TCP one, blocking, with a limit on silence.
 //!
-//! Waits in `poll`, as libpq does, not in `read`: whoever sleeps in `read` on a Unix-domain socket is also woken when the server has
-//! taken the request off it, finds nothing and sleeps again. Those wake-ups were a tenth of a backend's CPU time, for any kind of table.
+//! Waits in `poll`, as libpq does, not in `read`: whoever sleeps in `read` on a Unix-domain socket
+//! is also woken when the server has taken the request off it, finds nothing and sleeps again.
+//! Those wake-ups were a tenth of a backend's CPU time, for any kind of table.
 
 use crate::failure::{Failure, Result};
 use postgres::config::Host;
@@ -77,7 +78,8 @@ impl Socket {
         }
     }
 
-    /// Sleeps until there is something to read, or the connection is gone; false after too long a silence.
+    /// Sleeps until there is something to read, or the connection is gone; false after too long a
+    /// silence.
     fn wait(&self) -> std::io::Result<bool> {
         let mut wanted = libc::pollfd {
             fd: self.descriptor(),

@@ -130,7 +130,8 @@ pub struct TerminalConfig<'a> {
     pub run: &'a str,
     /// The ledger, if one is kept.
     pub ledger: Option<&'a LedgerWriter>,
-    /// Time from the begin of one transaction to that of the next, if the load is limited. A terminal that is late catches up.
+    /// Time from the begin of one transaction to that of the next, if the load is limited. A
+    /// terminal that is late catches up.
     pub pause: Option<Duration>,
 }
 

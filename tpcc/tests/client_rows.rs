@@ -1,7 +1,9 @@
-//! What the server sends for the rows of a statement, byte by byte: whatever runs the statement, and whoever writes its rows, the client is told
-//! the same, in text and in binary form, in its own encoding, and of the same errors.
+//! What the server sends for the rows of a statement, byte by byte: whatever runs the statement,
+//! and whoever writes its rows, the client is told the same, in text and in binary form, in its own
+//! encoding, and of the same errors.
 //!
-//! That rows went past core's receiver shows in the memory they are made in: a context of its own for each statement that did so.
+//! That rows went past core's receiver shows in the memory they are made in: a context of its own
+//! for each statement that did so.
 
 use bytes::BytesMut;
 use postgres_protocol::IsNull;
@@ -12,8 +14,9 @@ use std::str::FromStr;
 use tpcc::cluster::{Cluster, Shutdown, scratch_directory};
 use tpcc::engine::Engine;
 
-/// Every type that rows are written of without core's receiver, and some that are left to it. One row is longer than what a statement keeps
-/// memory for, and one cannot be told to a client of LATIN1.
+/// Every type that rows are written of without core's receiver, and some that are left to it. One
+/// row is longer than what a statement keeps memory for, and one cannot be told to a client of
+/// LATIN1.
 const SET_UP: &str = "CREATE EXTENSION IF NOT EXISTS mot;
     CREATE DOMAIN public.small AS int CHECK (VALUE < 1000);
     CREATE FOREIGN TABLE public.sent (id int PRIMARY KEY, b bool, i2 smallint, i8 bigint, t text, v varchar(20), c char(8), n numeric,
@@ -174,7 +177,8 @@ impl Connection {
         connection
     }
 
-    /// Sends what is queued and gives all messages up to ReadyForQuery; of errors not the place in the source that raised them.
+    /// Sends what is queued and gives all messages up to ReadyForQuery; of errors not the place in
+    /// the source that raised them.
     fn exchange(&mut self) -> Messages {
         self.stream.write_all(&self.out.split()).unwrap();
         let mut seen = Vec::new();
@@ -208,10 +212,11 @@ impl Connection {
         seen
     }
 
-    /// How many statements of the session have sent rows past core's receiver, and how many bytes one holds for more, or for the row
-    /// that was sent last, at most.
+    /// How many statements of the session have sent rows past core's receiver, and how many bytes
+    /// one holds for more, or for the row that was sent last, at most.
     fn direct_rows(&mut self) -> (i64, i64) {
-        // From 18 on the view needs an ExprContext of its own that grows with the number of contexts, and does not say whose one is.
+        // From 18 on the view needs an ExprContext of its own that grows with the number of
+        // contexts, and does not say whose one is.
         let seen = self.run(&format!(
             "SELECT count(*) FILTER (WHERE name = '{CONTEXT}') || ' ' || coalesce(max(total_bytes), 0)
              FROM pg_backend_memory_contexts
@@ -319,7 +324,8 @@ fn without_source(body: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// Formats to ask `columns` columns in: none said, one for all, by turns, one that there is not, too many.
+/// Formats to ask `columns` columns in: none said, one for all, by turns, one that there is not,
+/// too many.
 fn formats(columns: usize) -> Vec<Vec<i16>> {
     let each = |format: &dyn Fn(usize) -> i16| (0..columns).map(format).collect();
     let mut all = vec![vec![], vec![0], vec![1]];

@@ -1,4 +1,5 @@
-//! Portals executed in parts, as drivers with a fetch size do it: whatever runs a statement, parts and neighbours change nothing.
+//! Portals executed in parts, as drivers with a fetch size do it: whatever runs a statement, parts
+//! and neighbours change nothing.
 
 use postgres::Client;
 use tpcc::cluster::{Cluster, Shutdown, scratch_directory};
@@ -29,7 +30,8 @@ fn set_up(client: &mut Client) {
         .unwrap();
 }
 
-/// All rows that the portals give, read in turns and in parts of growing size; some are left before their end.
+/// All rows that the portals give, read in turns and in parts of growing size; some are left before
+/// their end.
 fn read_in_turns(client: &mut Client, round: i32) -> Vec<String> {
     let prepared: Vec<_> = STATEMENTS
         .iter()

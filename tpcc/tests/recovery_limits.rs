@@ -1,4 +1,5 @@
-//! Recovery into too little memory: the server must say what it waits for and do as it is told meanwhile, and nothing is lost.
+//! Recovery into too little memory: the server must say what it waits for and do as it is told
+//! meanwhile, and nothing is lost.
 
 use std::time::{Duration, Instant};
 use tpcc::cluster::{Cluster, Shutdown, scratch_directory};
@@ -44,7 +45,8 @@ fn started(name: &str, max_memory: &str) -> (Cluster, Target) {
     (cluster, target)
 }
 
-/// A server without a checkpoint of its rows is killed and comes up with less memory than they need: as a standby, and for itself.
+/// A server without a checkpoint of its rows is killed and comes up with less memory than they
+/// need: as a standby, and for itself.
 #[test]
 fn replay_waits_for_memory_and_can_be_stopped() {
     let (mut cluster, target) = started("mot-limits", "512MB");
@@ -71,8 +73,8 @@ fn replay_waits_for_memory_and_can_be_stopped() {
             "raise mot.max_memory",
         ];
         wait_for_log(&cluster, seen, &texts);
-        // The startup process, or the worker in its place: with threads the last record may be the one that waits, and then the startup
-        // process waits for the next one.
+        // The startup process, or the worker in its place: with threads the last record may be the
+        // one that waits, and then the startup process waits for the next one.
         let titled = |process: &str| {
             let title = format!("postgres: {process} waiting for mot.max_memory at");
             cluster.children_titled(&title).unwrap().len()
@@ -107,7 +109,8 @@ fn replay_waits_for_memory_and_can_be_stopped() {
     assert!(!row.get::<_, bool>(1));
 }
 
-/// What a server had room for it must have room for when it recovers: a table that was truncated and filled again since the last checkpoint.
+/// What a server had room for it must have room for when it recovers: a table that was truncated
+/// and filled again since the last checkpoint.
 #[test]
 fn a_table_filled_again_is_recovered_in_the_same_memory() {
     const ROWS: i64 = 70_000;

@@ -1,4 +1,5 @@
-//! The drills of `make rto`, tiny: every one runs, in two rounds where it has rounds, and every figure that is promised is there.
+//! The drills of `make rto`, tiny: every one runs, in two rounds where it has rounds, and every
+//! figure that is promised is there.
 
 use serde_json::Value;
 use tpcc::cli::RtoArgs;

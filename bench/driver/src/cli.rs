@@ -14,7 +14,8 @@ pub(crate) struct Cli {
     /// Tiny: proves that every part runs and measures nothing.
     #[arg(long, conflicts_with = "quick")]
     smoke: bool,
-    /// Parts to measure, each `part` or `part/work`; the others keep what an earlier run left in the output directory.
+    /// Parts to measure, each `part` or `part/work`; the others keep what an earlier run left in
+    /// the output directory.
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
     /// Where RESULTS.md and results/ go.

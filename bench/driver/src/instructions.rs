@@ -1,4 +1,5 @@
-//! Instructions of a process and of every process it starts from now on, where the machine has counters for them.
+//! Instructions of a process and of every process it starts from now on, where the machine has
+//! counters for them.
 //!
 //! Virtual machines often have none; then there is nothing to count and the report says so.
 
@@ -50,7 +51,8 @@ impl Counter {
             config_more: 0,
         };
         let (any_cpu, no_group, no_flags): (c_int, c_int, c_long) = (-1, -1, 0);
-        // SAFETY: the structure has the size it says and outlives the call; the kernel only reads it.
+        // SAFETY: the structure has the size it says and outlives the call; the kernel only reads
+        // it.
         let opened = unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,

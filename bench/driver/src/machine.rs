@@ -28,7 +28,8 @@ pub(crate) struct Machine {
     pub kernel: String,
     /// Median time to write and flush 8 KiB where the server's files are, milliseconds.
     pub flush_ms: Option<f64>,
-    /// How long an idle processor of a guest looks for work before it halts, microseconds; none of it on other machines.
+    /// How long an idle processor of a guest looks for work before it halts, microseconds; none of
+    /// it on other machines.
     #[serde(default)]
     pub halt_poll_us: Option<f64>,
     /// Load average of the last minute when the run began: noise of others.
@@ -127,7 +128,8 @@ fn commit() -> String {
     }
 }
 
-/// How long the disk takes to have a page for good: the middle one of `flushes`. `None` if it takes none.
+/// How long the disk takes to have a page for good: the middle one of `flushes`. `None` if it takes
+/// none.
 pub(crate) fn flush_milliseconds(directory: &Path, flushes: usize) -> Option<f64> {
     let path = directory.join("flush.probe");
     let mut file = std::fs::File::create(&path).ok()?;

@@ -1,9 +1,11 @@
-//! `mot_bench`: measures memory-optimized tables beside heap tables on a private server, and writes what it found.
+//! `mot_bench`: measures memory-optimized tables beside heap tables on a private server, and writes
+//! what it found.
 //!
-//! From the outside in: [`cli`] and [`plan`] say what is measured and how large; [`rig`] is the server; each module of [`parts`] measures
-//! one kind of work and adds what it sees to the [`record`]; [`goals`] judges the record, [`report`] and [`charts`] show it; [`stop`]
-//! sees to it that nothing is left of a run that ends before its time.
-//! `bench/README.md` has the rules of the comparison.
+//! From the outside in: [`cli`] and [`plan`] say what is measured and how large; [`rig`] is the
+//! server; each module of [`parts`] measures one kind of work and adds what it sees to the
+//! [`record`]; [`goals`] judges the record, [`report`] and [`charts`] show it; [`stop`] sees to it
+//! that nothing is left of a run that ends before its time. `bench/README.md` has the rules of the
+//! comparison.
 
 mod charts;
 mod cli;

@@ -1,5 +1,5 @@
-//! A private MariaDB beside the private PostgreSQL: own data directory, a socket only, run by the same user; gone with its files when
-//! the value is dropped.
+//! A private MariaDB beside the private PostgreSQL: own data directory, a socket only, run by the
+//! same user; gone with its files when the value is dropped.
 //!
 //! Invariant: the only process ever signalled is the one this value started.
 
@@ -44,9 +44,11 @@ pub(crate) struct Mariadb {
 }
 
 impl Mariadb {
-    /// Makes and starts one in the directory of the PostgreSQL cluster. As durable as that: the log is flushed at every commit, pages are
-    /// protected from torn writes, no binary log. In a session of its own, as PostgreSQL's processes are: where the kernel shares the
-    /// processors out by session, a server in its client's would wait for nobody else. `None` if MariaDB is not installed.
+    /// Makes and starts one in the directory of the PostgreSQL cluster. As durable as that: the log
+    /// is flushed at every commit, pages are protected from torn writes, no binary log. In a
+    /// session of its own, as PostgreSQL's processes are: where the kernel shares the processors
+    /// out by session, a server in its client's would wait for nobody else. `None` if MariaDB is
+    /// not installed.
     pub(crate) fn start(rig: &Rig) -> Result<Option<Self>> {
         if ![SERVER, INSTALL, DEFAULTS]
             .iter()
@@ -66,7 +68,8 @@ impl Mariadb {
         let owner = std::fs::metadata(home).map_err(failed)?;
         chown(&directory, Some(owner.uid()), Some(owner.gid())).map_err(failed)?;
         let data = format!("--datadir={}", directory.join("data").display());
-        // An absolute path stands for itself among the cluster's programs; what matters is that they run as its owner.
+        // An absolute path stands for itself among the cluster's programs; what matters is that
+        // they run as its owner.
         let made = rig
             .cluster
             .program(INSTALL)
@@ -162,7 +165,8 @@ impl Mariadb {
 impl Drop for Mariadb {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
-            // SAFETY: kill takes no pointer; the process is our own child, which has not been waited for.
+            // SAFETY: kill takes no pointer; the process is our own child, which has not been
+            // waited for.
             unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
         }
         let deadline = Instant::now() + PATIENCE;

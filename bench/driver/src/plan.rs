@@ -62,7 +62,8 @@ pub(crate) struct Plan {
     pub clients: &'static [u32],
     /// Clients of writing statements with synchronous commit.
     pub clients_synchronous: &'static [u32],
-    /// Whether unlogged heap tables take part in every writing statement, or only in UPDATE and INSERT at one setting.
+    /// Whether unlogged heap tables take part in every writing statement, or only in UPDATE and
+    /// INSERT at one setting.
     pub unlogged_everywhere: bool,
     /// Statements of one PL/pgSQL loop.
     pub loop_length: i32,

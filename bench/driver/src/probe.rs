@@ -1,11 +1,12 @@
-//! What the machine itself gives while something long is measured: a guest on a shared machine gets faster and slower memory, processors
-//! and disks from one minute to the next, and without a measure of that a curve over an hour says as little of the tables as of the
-//! neighbours.
+//! What the machine itself gives while something long is measured: a guest on a shared machine gets
+//! faster and slower memory, processors and disks from one minute to the next, and without a
+//! measure of that a curve over an hour says as little of the tables as of the neighbours.
 //!
-//! A sample is taken every [`INTERVAL`]: arithmetic in registers, dependent reads at random places of [`MEMORY_BYTES`] (which no cache
-//! holds), and flushes of a page. The first two are counted for processor time of the thread, so that what is measured beside it takes
-//! away nothing but its share of caches and memory bandwidth; a flush waits, and so for the server's flushes, too. All of it is less than a
-//! hundredth of a processor.
+//! A sample is taken every [`INTERVAL`]: arithmetic in registers, dependent reads at random places
+//! of [`MEMORY_BYTES`] (which no cache holds), and flushes of a page. The first two are counted for
+//! processor time of the thread, so that what is measured beside it takes away nothing but its
+//! share of caches and memory bandwidth; a flush waits, and so for the server's flushes, too. All
+//! of it is less than a hundredth of a processor.
 
 use crate::machine::flush_milliseconds;
 use std::path::{Path, PathBuf};
@@ -90,7 +91,8 @@ struct Line {
 
 const _: () = assert!(size_of::<Line>() == LINE_BYTES);
 
-/// Lines in one ring that leads through all of them in no order a processor could guess (Sattolo's shuffle).
+/// Lines in one ring that leads through all of them in no order a processor could guess (Sattolo's
+/// shuffle).
 fn ring(lines: usize) -> Vec<Line> {
     let mut ring: Vec<Line> = (0..lines as u32).map(|next| Line { next }).collect();
     let mut random = 0x9e37_79b9_7f4a_7c15;

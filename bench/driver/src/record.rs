@@ -1,7 +1,8 @@
 //! Everything measured, as it goes into `latest.json` and comes back from it.
 //!
-//! A *series* is one quantity of one kind of work under one setting by one side: a value per round. The first value that a run adds to
-//! a series replaces what an earlier run left there, so a part can be measured again without the others.
+//! A *series* is one quantity of one kind of work under one setting by one side: a value per round.
+//! The first value that a run adds to a series replaces what an earlier run left there, so a part
+//! can be measured again without the others.
 
 use crate::side::Side;
 use serde::{Deserialize, Serialize};
@@ -230,8 +231,8 @@ impl Record {
         self.relation((place, side), (place, base), quantity)
     }
 
-    /// The median of one series over that of another; the spread is that of the rounds' own ratios, since what takes turns in a round
-    /// meets the same noise.
+    /// The median of one series over that of another; the spread is that of the rounds' own ratios,
+    /// since what takes turns in a round meets the same noise.
     pub(crate) fn relation(
         &self,
         (place, side): (&Place, Side),

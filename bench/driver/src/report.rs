@@ -1,4 +1,5 @@
-//! `RESULTS.md`: goals, machine, then a table for each quantity of each part. Everything in it follows from `latest.json`.
+//! `RESULTS.md`: goals, machine, then a table for each quantity of each part. Everything in it
+//! follows from `latest.json`.
 
 use crate::charts::Chart;
 use crate::goals::Goal;

@@ -1,4 +1,5 @@
-//! The private server on which tables of every kind live side by side, and the readings taken from it.
+//! The private server on which tables of every kind live side by side, and the readings taken from
+//! it.
 
 use crate::instructions::Counter;
 use crate::plan::Plan;
@@ -16,8 +17,9 @@ const ARENA_SHARE: f64 = 0.6;
 /// The least of it, in MB.
 const ARENA_MB_MIN: f64 = 512.0;
 
-/// Settings for both kinds of table. No checkpoint by itself within the short runs, so that no run meets one that another does not meet:
-/// a round begins with one when much WAL has come together ([`Rig::make_room_for_wal`]), well before `max_wal_size` would ask for it.
+/// Settings for both kinds of table. No checkpoint by itself within the short runs, so that no run
+/// meets one that another does not meet: a round begins with one when much WAL has come together
+/// ([`Rig::make_room_for_wal`]), well before `max_wal_size` would ask for it.
 const SETTINGS: [(&str, &str); 9] = [
     ("shared_preload_libraries", "mot"),
     ("max_wal_size", "10GB"),
@@ -30,10 +32,12 @@ const SETTINGS: [(&str, &str); 9] = [
     ("log_checkpoints", "on"),
 ];
 
-/// Before 17 every asynchronous commit wakes the WAL writer from a page's end until that page is flushed: docs/performance.md. All kinds of table gain.
+/// Before 17 every asynchronous commit wakes the WAL writer from a page's end until that page is
+/// flushed: docs/performance.md. All kinds of table gain.
 const BEFORE_17: (&str, &str) = ("wal_writer_flush_after", "0");
 
-/// WAL since the last checkpoint after which a round begins with another. `max_wal_size` asks for one at about half of itself.
+/// WAL since the last checkpoint after which a round begins with another. `max_wal_size` asks for
+/// one at about half of itself.
 const WAL_BYTES_MAX: i64 = 3 << 30;
 
 /// The server.
@@ -90,7 +94,8 @@ impl Rig {
         Ok(rig)
     }
 
-    /// A running server with an empty schema for each kind of table, whatever the part before has left; a server that is gone is started.
+    /// A running server with an empty schema for each kind of table, whatever the part before has
+    /// left; a server that is gone is started.
     pub(crate) fn refresh(&mut self) -> Result<()> {
         let is_there = self.client(Side::Floor).is_ok()
             || (self.cluster.postmaster_pid().is_ok()
@@ -123,7 +128,8 @@ impl Rig {
         Ok(())
     }
 
-    /// Starts the server anew: memory of dropped tables is given back in the background, and some of it only when the part has begun.
+    /// Starts the server anew: memory of dropped tables is given back in the background, and some
+    /// of it only when the part has begun.
     pub(crate) fn restart(&mut self) -> Result<()> {
         self.cluster.stop(Shutdown::Fast)?;
         self.start()
@@ -183,8 +189,8 @@ impl Rig {
         execute(&mut self.client(Side::Floor)?, "CHECKPOINT")
     }
 
-    /// Makes one if there is much WAL since the last: called where a round begins, never within it. The round after it has full-page
-    /// images of heap tables; the median of rounds leaves it out.
+    /// Makes one if there is much WAL since the last: called where a round begins, never within it.
+    /// The round after it has full-page images of heap tables; the median of rounds leaves it out.
     pub(crate) fn make_room_for_wal(&self) -> Result<()> {
         let query =
             "SELECT (pg_current_wal_insert_lsn() - redo_lsn)::bigint FROM pg_control_checkpoint()";

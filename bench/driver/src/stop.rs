@@ -1,10 +1,11 @@
 //! How a run ends before its time: somebody interrupts it, or a part takes longer than it may.
 //!
-//! Either way every program that this process started is ended, servers included; whoever waits for one of them gets an error. After an
-//! interrupt the servers' directory goes too, and the process with it. A part that took too long fails, and the next one begins with a
-//! server started anew.
+//! Either way every program that this process started is ended, servers included; whoever waits for
+//! one of them gets an error. After an interrupt the servers' directory goes too, and the process
+//! with it. A part that took too long fails, and the next one begins with a server started anew.
 //!
-//! Invariant: the only processes ever signalled are children of this one and the process groups they lead.
+//! Invariant: the only processes ever signalled are children of this one and the process groups
+//! they lead.
 
 use std::io::Read;
 use std::os::fd::{AsRawFd, IntoRawFd};
@@ -33,7 +34,8 @@ static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn on_signal(_signal: i32) {
     let byte = 1u8;
-    // SAFETY: write(2) may be called in a handler; the byte outlives the call. If the pipe is full, enough has been told.
+    // SAFETY: write(2) may be called in a handler; the byte outlives the call. If the pipe is full,
+    // enough has been told.
     unsafe { libc::write(TELL.load(Ordering::Relaxed), (&raw const byte).cast(), 1) };
 }
 
@@ -110,7 +112,8 @@ fn end_programs(quiet: Duration) {
     end(&|| children(own), quiet);
 }
 
-/// Ends what `list` finds, until it has found nothing for `quiet`. SIGQUIT is an immediate shutdown to a postmaster.
+/// Ends what `list` finds, until it has found nothing for `quiet`. SIGQUIT is an immediate shutdown
+/// to a postmaster.
 fn end(list: &dyn Fn() -> Vec<Process>, quiet: Duration) {
     let mut last_seen = Instant::now();
     let mut asked: Vec<(Process, Instant)> = Vec::new();
@@ -137,7 +140,8 @@ fn end(list: &dyn Fn() -> Vec<Process>, quiet: Duration) {
 
 /// Signals a child, and the whole group if it leads one.
 fn signal(process: Process, signal: i32) {
-    // SAFETY: neither call takes a pointer; the process is a child of ours that has not been waited for, or was so a moment ago.
+    // SAFETY: neither call takes a pointer; the process is a child of ours that has not been waited
+    // for, or was so a moment ago.
     unsafe {
         let leads_group = libc::getpgid(process.pid) == process.pid;
         let target = if leads_group {

@@ -1,5 +1,6 @@
-//! The whole benchmark with tiny sizes on a server of its own: every part runs, every goal is answered or says why not, a part that fails
-//! leaves the others, and an interrupted run leaves nothing.
+//! The whole benchmark with tiny sizes on a server of its own: every part runs, every goal is
+//! answered or says why not, a part that fails leaves the others, and an interrupted run leaves
+//! nothing.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -117,7 +118,8 @@ fn every_part_runs_and_every_goal_is_there() {
             goal(&latest, name)
         );
     }
-    // A session that inserts executes more than one that asks for nothing, and what it executes is there for both kinds of table.
+    // A session that inserts executes more than one that asks for nothing, and what it executes is
+    // there for both kinds of table.
     let instructions = |work: &str, side: &str| {
         let all = latest["series"].as_array().unwrap();
         let found = all.iter().find(|series| {

@@ -1,8 +1,11 @@
-//! Transactions without SQL: TPC-C and YCSB on the engine's own calls, with a transaction manager and a log that cost as little as they can.
+//! Transactions without SQL: TPC-C and YCSB on the engine's own calls, with a transaction manager
+//! and a log that cost as little as they can.
 //!
-//! `cargo bench -p mot_engine --bench transactions [-- WORD ...]`: `tpcc`, `ycsb`, `warehouses=N`, `threads=N`, `seconds=N`, `rounds=N`,
-//! `rows=N`, `single` (TPC-C looks each row up alone), `steps=N` (so many transactions a round, for counting instructions). Figures are per second of the threads' own processor time, so that they are per core, whatever else the
-//! machine does; the median of the rounds counts, the spread is beside it.
+//! `cargo bench -p mot_engine --bench transactions [-- WORD ...]`: `tpcc`, `ycsb`, `warehouses=N`,
+//! `threads=N`, `seconds=N`, `rounds=N`, `rows=N`, `single` (TPC-C looks each row up alone),
+//! `steps=N` (so many transactions a round, for counting instructions). Figures are per second of
+//! the threads' own processor time, so that they are per core, whatever else the machine does; the
+//! median of the rounds counts, the spread is beside it.
 
 mod tpcc;
 mod worker;
@@ -40,7 +43,8 @@ fn arena() -> (Region, Engine) {
     (region, engine)
 }
 
-/// Steps of one thread until its processor time is used up, or so many: how many, in how many seconds.
+/// Steps of one thread until its processor time is used up, or so many: how many, in how many
+/// seconds.
 fn run(settings: &Settings, mut step: impl FnMut()) -> (u64, f64) {
     let seconds = settings.seconds;
     let begin = thread_seconds();
@@ -115,7 +119,8 @@ fn bench_tpcc(settings: &Settings) {
         for round in 0..settings.rounds {
             rates.push(on_threads(settings.threads, |thread| {
                 let mut worker = Worker::new(engine, &world, thread);
-                // Contended: all at one warehouse. Else each at its own, as far as there are enough.
+                // Contended: all at one warehouse. Else each at its own, as far as there are
+                // enough.
                 let home = if contended {
                     1
                 } else {

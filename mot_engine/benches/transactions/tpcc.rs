@@ -1,4 +1,5 @@
-//! TPC-C in the engine: the five transactions of the standard's mix, at its cardinalities, no client and no SQL.
+//! TPC-C in the engine: the five transactions of the standard's mix, at its cardinalities, no
+//! client and no SQL.
 
 use crate::worker::{BODY_HEADER_BYTES, Table, Worker, body, number, set_number};
 use mot_engine::{Direction, Slot, VersionRef};
@@ -210,7 +211,8 @@ pub struct Terminal<'a, 'w> {
     /// Committed, by kind, and NewOrders rolled back as the standard wants.
     pub done: [u64; NAMES.len()],
     pub rolled_back: u64,
-    /// An order's items and stocks are looked up together, as a statement with a list of keys does, not one by one.
+    /// An order's items and stocks are looked up together, as a statement with a list of keys does,
+    /// not one by one.
     at_once: bool,
 }
 

@@ -1,4 +1,5 @@
-//! What the engine asks of PostgreSQL, as small as it can be: transaction ids, snapshots, verdicts, a log that goes nowhere.
+//! What the engine asks of PostgreSQL, as small as it can be: transaction ids, snapshots, verdicts,
+//! a log that goes nowhere.
 
 use mot_engine::{Clock, CommandId, Log, Lsn, Snapshot, Xid};
 use std::collections::HashSet;

@@ -1,5 +1,5 @@
-//! YCSB's core workloads in the engine: A half updates, B a twentieth, C none, E short scans and inserts. Rows of 100 bytes, one
-//! integer key; keys uniform or with YCSB's own skew.
+//! YCSB's core workloads in the engine: A half updates, B a twentieth, C none, E short scans and
+//! inserts. Rows of 100 bytes, one integer key; keys uniform or with YCSB's own skew.
 
 use crate::worker::{BODY_HEADER_BYTES, Table, Worker, body, number, set_number};
 use rand::rngs::SmallRng;

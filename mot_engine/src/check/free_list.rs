@@ -7,7 +7,8 @@ use crate::ids::Slot;
 use std::sync::atomic::Ordering;
 
 impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
-    /// Walked in steps, the latch free between two of them: who would change the list is kept out by the caller's lock.
+    /// Walked in steps, the latch free between two of them: who would change the list is kept out
+    /// by the caller's lock.
     pub(super) fn free_list(&mut self) -> Result<(), EngineError> {
         let storage = self.table.storage();
         let mut listed = 0;

@@ -1,18 +1,24 @@
-//! Proving a table's invariants: what `mot.check(table)` runs, and every test calls after everything.
+//! Proving a table's invariants: what `mot.check(table)` runs, and every test calls after
+//! everything.
 //!
-//! Contract: the caller holds at least ShareLock on the relation (nobody writes; readers may run), so chains and trees stand still but for
-//! hints, row locks and the sweeper, which is kept out. The transaction's own unfinished changes are checked like the others. Of the indexes those
-//! are looked at that exist for the caller: its lock keeps them, but not one that another transaction is making, beside which it may stand, and which
-//! is freed when that is rolled back.
+//! Contract: the caller holds at least ShareLock on the relation (nobody writes; readers may run),
+//! so chains and trees stand still but for hints, row locks and the sweeper, which is kept out. The
+//! transaction's own unfinished changes are checked like the others. Of the indexes those are
+//! looked at that exist for the caller: its lock keeps them, but not one that another transaction
+//! is making, beside which it may stand, and which is freed when that is rolled back.
 //!
-//! While the log is replayed no lock keeps anything still. Then what is found counts only if nothing was replayed meanwhile, which is for the caller
-//! to see; but nothing is read that may have been given back.
+//! While the log is replayed no lock keeps anything still. Then what is found counts only if
+//! nothing was replayed meanwhile, which is for the caller to see; but nothing is read that may
+//! have been given back.
 //!
 //! What is proved:
-//! - Chains: versions lie in the arena, end, and have an image of sensible length. (That they are this row's no version says: a state of
-//!   another row shows by its keys, in a table with indexes.)
-//! - Every state of every row that somebody may still see is entered, once, in every index: an entry is a (key, slot) of a map.
-//! - Every entry leads to a row of which some version has the key, never to a free slot; if a row's entries differ, KEYS_MOVED says so.
+//! - Chains: versions lie in the arena, end, and have an image of sensible length. (That they are
+//!   this row's no version says: a state of another row shows by its keys, in a table with
+//!   indexes.)
+//! - Every state of every row that somebody may still see is entered, once, in every index: an
+//!   entry is a (key, slot) of a map.
+//! - Every entry leads to a row of which some version has the key, never to a free slot; if a row's
+//!   entries differ, KEYS_MOVED says so.
 //! - Trees are well formed; no two live rows have the same key of a unique index.
 //! - The free list holds exactly the slots that say so. Counters agree.
 
@@ -97,12 +103,14 @@ struct Check<'a, C: Clock, V: FnMut(Problem)> {
     /// Nobody has unfinished changes in the table, so counters must agree exactly.
     settled: bool,
     replaying: bool,
-    /// Rows that the counter has of transactions which were rolled back, and whose versions are not taken out yet.
+    /// Rows that the counter has of transactions which were rolled back, and whose versions are not
+    /// taken out yet.
     counted_early: i64,
 }
 
 impl Session {
-    /// Checks a table and calls `visit` for each problem. `Err` only if it could not look at everything.
+    /// Checks a table and calls `visit` for each problem. `Err` only if it could not look at
+    /// everything.
     pub fn check(
         &self,
         table: TableRef,
@@ -313,8 +321,8 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         {
             // A walk through a large tree would keep everybody from reusing memory.
             let _pin = self.replaying.then(|| self.session.local.pin());
-            // SAFETY: pinned, or nobody changes the tree, so that no node is given back: writers are kept out by the caller's lock, the sweeper by
-            // `Quiet`.
+            // SAFETY: pinned, or nobody changes the tree, so that no node is given back: writers
+            // are kept out by the caller's lock, the sweeper by `Quiet`.
             let tree = unsafe { Tree::new(&index.storage().root, &memory) };
             match tree.verify_while(&mut || !self.clock.is_cancelled()) {
                 Ok(Some(_)) => {}

@@ -8,8 +8,9 @@ use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, TableId, Xid};
 use crate::table::RANGE_SLOTS;
 
-/// Puts a checkpoint without tables in place: what is logged from `redo` on is all that there ever was. Of that the caller must be sure; a later start
-/// replays from there, or fails, and does not begin with nothing once more at a later position.
+/// Puts a checkpoint without tables in place: what is logged from `redo` on is all that there ever
+/// was. Of that the caller must be sure; a later start replays from there, or fails, and does not
+/// begin with nothing once more at a later position.
 pub fn seal_empty(
     disk: &dyn Disk,
     system_id: u64,

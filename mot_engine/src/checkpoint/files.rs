@@ -151,8 +151,8 @@ fn parse_manifest(disk: &dyn Disk, generation: u64) -> Result<Manifest, EngineEr
 }
 
 /// The newest checkpoint of this cluster whose redo position `in_history(timeline, redo)` accepts;
-/// None if there is none. A damaged manifest is an error, never passed by: an older checkpoint would
-/// silently lose what WAL no longer holds.
+/// None if there is none. A damaged manifest is an error, never passed by: an older checkpoint
+/// would silently lose what WAL no longer holds.
 pub fn newest(
     disk: &dyn Disk,
     system_id: u64,
@@ -174,11 +174,14 @@ pub fn newest(
     Ok(None)
 }
 
-/// As [`newest`], for a recovery that replays everything from `replayed_from` on, and which generations it has passed by.
+/// As [`newest`], for a recovery that replays everything from `replayed_from` on, and which
+/// generations it has passed by.
 ///
-/// A copier that was slower than checkpoints may have met a manifest and not the files of rows that it names: they were not there yet when it came by where they
-/// are listed. What it met when it began is whole, since nothing is removed while anybody copies. So a checkpoint whose files are missing or too short is
-/// passed by for an older whole one, but only if that covers `replayed_from`: replay brings everything behind it. Any other damage is an error.
+/// A copier that was slower than checkpoints may have met a manifest and not the files of rows that
+/// it names: they were not there yet when it came by where they are listed. What it met when it
+/// began is whole, since nothing is removed while anybody copies. So a checkpoint whose files are
+/// missing or too short is passed by for an older whole one, but only if that covers
+/// `replayed_from`: replay brings everything behind it. Any other damage is an error.
 pub fn newest_for_replay(
     disk: &dyn Disk,
     system_id: u64,
@@ -210,7 +213,8 @@ pub fn newest_for_replay(
     Err(error)
 }
 
-/// Takes away, durably, the manifests of generations that were passed by: the next start must not meet them, since its replay may begin later.
+/// Takes away, durably, the manifests of generations that were passed by: the next start must not
+/// meet them, since its replay may begin later.
 pub fn remove_passed(disk: &dyn Disk, generations: &[u64]) -> Result<(), EngineError> {
     let names = generations
         .iter()
@@ -218,9 +222,10 @@ pub fn remove_passed(disk: &dyn Disk, generations: &[u64]) -> Result<(), EngineE
     remove_all(disk, &names.collect::<Vec<_>>()).map(drop)
 }
 
-/// Removes all checkpoints but the `keep` newest ones and those `must_stay` names, files that no staying one
-/// names, and what interrupted writes left. Call it only when no checkpoint is being written. Gives the number
-/// of files removed. Nothing is removed if a staying manifest cannot be read: what it needs is not known.
+/// Removes all checkpoints but the `keep` newest ones and those `must_stay` names, files that no
+/// staying one names, and what interrupted writes left. Call it only when no checkpoint is being
+/// written. Gives the number of files removed. Nothing is removed if a staying manifest cannot be
+/// read: what it needs is not known.
 pub fn remove_old(
     disk: &dyn Disk,
     keep: usize,
@@ -241,7 +246,8 @@ pub fn remove_old(
     Ok(removed + remove_unneeded(disk, &needed)?)
 }
 
-/// Removes what no manifest names: files of attempts that came to nothing without removing them. Nothing, if a manifest cannot be read.
+/// Removes what no manifest names: files of attempts that came to nothing without removing them.
+/// Nothing, if a manifest cannot be read.
 pub fn remove_unnamed(disk: &dyn Disk) -> Result<usize, EngineError> {
     let complete = generations(disk)?;
     remove_unneeded(disk, &needed_by(disk, &complete)?)
@@ -282,8 +288,8 @@ fn remove_all(disk: &dyn Disk, names: &[String]) -> Result<usize, EngineError> {
     Ok(names.len())
 }
 
-/// Takes away what a failed attempt to write `generation` left, as far as it can: its manifest is not in place. What stays
-/// is a leftover for [`remove_unnamed`].
+/// Takes away what a failed attempt to write `generation` left, as far as it can: its manifest is
+/// not in place. What stays is a leftover for [`remove_unnamed`].
 pub(super) fn remove_attempt(disk: &dyn Disk, generation: u64) {
     let Ok(names) = disk.list() else {
         return;

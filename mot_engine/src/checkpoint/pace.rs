@@ -1,8 +1,11 @@
-//! How fast a checkpoint writes: as fast as it can, within a bandwidth, or spread over a time as long as nobody is in a hurry.
+//! How fast a checkpoint writes: as fast as it can, within a bandwidth, or spread over a time as
+//! long as nobody is in a hurry.
 //!
-//! Contract: [`Pace::wrote`] and [`Pace::before_unit`] are called when nothing is pinned and no latch is held; they sleep in short slices and
-//! ask at each whether somebody waits for the checkpoint, for then no limit holds any more, and whether anybody has a use for it at all: if
-//! not, they end it with `Cancelled`. A unit is waited for before it is written, so nothing is waited for once the last one is.
+//! Contract: [`Pace::wrote`] and [`Pace::before_unit`] are called when nothing is pinned and no
+//! latch is held; they sleep in short slices and ask at each whether somebody waits for the
+//! checkpoint, for then no limit holds any more, and whether anybody has a use for it at all: if
+//! not, they end it with `Cancelled`. A unit is waited for before it is written, so nothing is
+//! waited for once the last one is.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,20 +24,24 @@ pub trait Timer: Sync {
     fn sleep(&self, time: Duration);
     /// Whether to write as fast as possible from now on.
     fn must_hurry(&self) -> bool;
-    /// Whether it is known that nobody minds how long it takes: asked at each slice of a spread checkpoint.
+    /// Whether it is known that nobody minds how long it takes: asked at each slice of a spread
+    /// checkpoint.
     fn has_time(&self) -> bool {
         false
     }
-    /// Whether nobody has a use for the checkpoint any more: the server is gone, and only this process keeps its memory.
+    /// Whether nobody has a use for the checkpoint any more: the server is gone, and only this
+    /// process keeps its memory.
     fn must_end(&self) -> bool {
         false
     }
 }
 
-/// How long a checkpoint is spread that PostgreSQL spreads over `target` of the time that it wants between two of them.
+/// How long a checkpoint is spread that PostgreSQL spreads over `target` of the time that it wants
+/// between two of them.
 ///
-/// That is `timeout`, or less where the volume of WAL causes them: then what has passed since the one before began is the better guess. If
-/// nobody knows when that was (the first one since the start) it is not spread at all.
+/// That is `timeout`, or less where the volume of WAL causes them: then what has passed since the
+/// one before began is the better guess. If nobody knows when that was (the first one since the
+/// start) it is not spread at all.
 pub fn time_to_spread(
     timeout: Duration,
     since_previous: Option<Duration>,
@@ -91,7 +98,8 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// So many units of all come before the one that is written next: sleeps until it is due, as long as there is time.
+    /// So many units of all come before the one that is written next: sleeps until it is due, as
+    /// long as there is time.
     pub(super) fn before_unit(
         &self,
         before: u64,
@@ -106,7 +114,8 @@ impl<'a> Pace<'a> {
         self.sleep_until(due, timer, units, || timer.has_time())
     }
 
-    /// The calling thread has written so many bytes: sleeps until all that was written fits the bandwidth.
+    /// The calling thread has written so many bytes: sleeps until all that was written fits the
+    /// bandwidth.
     pub(super) fn wrote(&self, bytes: u64, units: &NextUnit) -> Result<(), EngineError> {
         self.is_wanted()?;
         let written = self.written.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -251,7 +260,8 @@ mod tests {
         assert_eq!(spread(None), Duration::ZERO);
     }
 
-    /// What comes after the last unit (syncs, the manifest) does not wait, so a checkpoint of one unit does not wait at all.
+    /// What comes after the last unit (syncs, the manifest) does not wait, so a checkpoint of one
+    /// unit does not wait at all.
     #[test]
     fn nothing_is_waited_for_after_the_last_unit() {
         let timer = Simulated::new(Duration::from_secs(1 << 30));

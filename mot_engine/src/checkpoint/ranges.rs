@@ -147,7 +147,8 @@ impl Left {
         Left(left.into_iter().map(AtomicU64::new).collect())
     }
 
-    /// A range of the table is done; whether it was the last one. All that was read of the others was read before that.
+    /// A range of the table is done; whether it was the last one. All that was read of the others
+    /// was read before that.
     fn is_last(&self, table: usize) -> bool {
         self.0[table].fetch_sub(1, Ordering::AcqRel) == 1
     }

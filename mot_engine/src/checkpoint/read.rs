@@ -1,8 +1,8 @@
 //! Finds and reads the blocks of a checkpoint.
 //!
-//! Contract: every byte that is used is covered by a checksum that is checked first: headers here (and all
-//! of a range together by its digest), bodies by `BlockReader`. Bytes of a file that no range names are
-//! of an older generation, and are not looked at.
+//! Contract: every byte that is used is covered by a checksum that is checked first: headers here
+//! (and all of a range together by its digest), bodies by `BlockReader`. Bytes of a file that no
+//! range names are of an older generation, and are not looked at.
 
 use super::Damage;
 use super::block::{BLOCK_HEADER_BYTES, BlockHeader};
@@ -32,8 +32,8 @@ pub struct BlockPlace {
 /// A rows file opened for reading.
 pub type OpenRows = (String, Box<dyn DiskReader>);
 
-/// Opens all files of a checkpoint and reads their block headers: files that belong to it as a whole, then
-/// the ranges of its tables, of each the newest part first.
+/// Opens all files of a checkpoint and reads their block headers: files that belong to it as a
+/// whole, then the ranges of its tables, of each the newest part first.
 pub fn blocks_of(
     disk: &dyn Disk,
     manifest: &Manifest,

@@ -1,9 +1,11 @@
-//! What a checkpoint writes of each range, and what it takes over from the files of the base generation.
+//! What a checkpoint writes of each range, and what it takes over from the files of the base
+//! generation.
 //!
-//! Why a range that nobody changed may be taken over, and why of a changed one only the rows with later LSNs are written: README.md.
+//! Why a range that nobody changed may be taken over, and why of a changed one only the rows with
+//! later LSNs are written: README.md.
 //!
-//! Contract: of every range of every table either all its parts in the base are in `kept`, or some of the oldest are and what they lack
-//! is in `units`, once.
+//! Contract: of every range of every table either all its parts in the base are in `kept`, or some
+//! of the oldest are and what they lack is in `units`, once.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,15 +17,18 @@ use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, TableId};
 use crate::table::RANGE_SLOTS;
 
-/// A file of which less than this is still referenced is written anew: so files hold at most twice what is referenced.
+/// A file of which less than this is still referenced is written anew: so files hold at most twice
+/// what is referenced.
 const LIVE_PERCENT_MIN: u64 = 50;
-/// More files than this are not referenced: a start opens all of them, and a base backup should find them in one directory read, so that none
-/// comes or goes between.
+/// More files than this are not referenced: a start opens all of them, and a base backup should
+/// find them in one directory read, so that none comes or goes between.
 const FILES_MAX: usize = if cfg!(test) { 8 } else { 128 };
-/// Once there would be more, the least referenced ones are written together until so many are left, so that it does not happen again at once.
+/// Once there would be more, the least referenced ones are written together until so many are left,
+/// so that it does not happen again at once.
 const FILES_AFTER_MERGE: usize = FILES_MAX / 2;
-/// A part that has at most so many times the rows of the one that follows is written together with it. So of a range's parts each has more
-/// than so many times the rows of the next: they are few, and together less than twice the range. Tests have few rows and want many parts.
+/// A part that has at most so many times the rows of the one that follows is written together with
+/// it. So of a range's parts each has more than so many times the rows of the next: they are few,
+/// and together less than twice the range. Tests have few rows and want many parts.
 pub(super) const PART_RATIO: u64 = if cfg!(test) { 1 } else { 2 };
 
 /// Rows to write: of a range.
@@ -59,7 +64,8 @@ impl Unit {
 #[derive(Default)]
 pub(super) struct Plan {
     pub(super) units: Vec<Unit>,
-    /// Parts of ranges taken over, with the position of their table; their files are positions in `files`.
+    /// Parts of ranges taken over, with the position of their table; their files are positions in
+    /// `files`.
     pub(super) kept: Vec<(usize, RangeEntry)>,
     /// Files of older generations that stay referenced.
     pub(super) files: Vec<FileEntry>,
@@ -97,8 +103,9 @@ pub(super) fn plan<S: RowSource>(
     let base_tables = base.map_or(&[][..], |base| &base.tables[..]);
     let base_tables: HashMap<TableId, &TableEntry> =
         base_tables.iter().map(|table| (table.id, table)).collect();
-    // Rows that have no later LSN are in the base as they are. Between its flushed and its redo position is no record of ours, but if a
-    // crash lost what is there, records of ours may have taken its place since.
+    // Rows that have no later LSN are in the base as they are. Between its flushed and its redo
+    // position is no record of ours, but if a crash lost what is there, records of ours may have
+    // taken its place since.
     let base_lsn = base.map_or(Lsn::NONE, |base| base.redo.min(base.flushed));
     let mut places = Vec::new();
     for (position, table) in tables.iter().enumerate() {
@@ -157,8 +164,9 @@ impl<'a> Place<'a> {
         self.parts[..self.kept].iter()
     }
 
-    /// Lets only the first `kept` parts stay at most, and what they lack be written: all rows with an LSN above `since`, and those that are
-    /// in the other parts. Parts that are not much larger than what is written after them are written with it.
+    /// Lets only the first `kept` parts stay at most, and what they lack be written: all rows with
+    /// an LSN above `since`, and those that are in the other parts. Parts that are not much larger
+    /// than what is written after them are written with it.
     fn write_after<S: RowSource>(
         &mut self,
         source: &S,
@@ -166,7 +174,8 @@ impl<'a> Place<'a> {
         kept: usize,
         since: Lsn,
     ) -> Result<(), EngineError> {
-        // Where the rows begin that have to be written if the first 1, 2, ... `kept` parts stay. It rises, as the parts' own does.
+        // Where the rows begin that have to be written if the first 1, 2, ... `kept` parts stay. It
+        // rises, as the parts' own does.
         let sinces: Vec<Lsn> = (1..=kept)
             .map(|first| {
                 self.parts
@@ -183,7 +192,8 @@ impl<'a> Place<'a> {
         let is_large = |stays: &usize| {
             u64::from(self.parts[stays - 1].entries) > PART_RATIO * rows.above[stays - 1]
         };
-        // From the oldest on: rows marked while a part was written may have made it larger than the count that let the one before it stay.
+        // From the oldest on: rows marked while a part was written may have made it larger than the
+        // count that let the one before it stay.
         let stay = (1..=kept).take_while(is_large).count();
         if stay > 0 {
             self.kept = stay;
@@ -238,7 +248,8 @@ fn slots_of(number: u32, slots_end: Slot) -> Range<Slot> {
     Slot(start)..slots_end.min(Slot(start + RANGE_SLOTS))
 }
 
-/// For each file whether what is kept in it is to be written anew: too little of it is referenced, or there are too many files.
+/// For each file whether what is kept in it is to be written anew: too little of it is referenced,
+/// or there are too many files.
 fn crowded_out<'a>(kept: impl Iterator<Item = &'a RangeEntry>, files: &[FileEntry]) -> Vec<bool> {
     let mut live = vec![0u64; files.len()];
     for part in kept.filter(|part| part.blocks > 0) {

@@ -1,6 +1,7 @@
 //! The file that a thread writes its blocks to.
 //!
-//! Contract: it exists once it has a block, and is complete and durable after `finish`. What an error leaves of it is the caller's to remove.
+//! Contract: it exists once it has a block, and is complete and durable after `finish`. What an
+//! error leaves of it is the caller's to remove.
 
 use super::block::{BLOCK_HEADER_BYTES, BlockBuilder};
 use super::files::{io_error, rows_name};

@@ -1,22 +1,25 @@
 //! Plain threads for checkpoints and loading.
 //!
 //! Contract: the threads run with every signal blocked, so that a server's signal handlers run only
-//! in its own thread; the caller's mask is as before afterwards. They call nothing of PostgreSQL. The
-//! first error is handed out, and stops the others at their next unit of work.
+//! in its own thread; the caller's mask is as before afterwards. They call nothing of PostgreSQL.
+//! The first error is handed out, and stops the others at their next unit of work.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::errors::EngineError;
 
-/// What a thread gives way by: about a third of the processor's time that another one gets beside it.
+/// What a thread gives way by: about a third of the processor's time that another one gets beside
+/// it.
 const NICE: libc::c_int = 5;
 
-/// The calling thread gives way to others from now on; there is no way back. Only for one that ends soon and runs nothing but the engine:
-/// whoever waits for what it holds waits longer. What it may not do it leaves.
+/// The calling thread gives way to others from now on; there is no way back. Only for one that ends
+/// soon and runs nothing but the engine: whoever waits for what it holds waits longer. What it may
+/// not do it leaves.
 #[cfg(target_os = "linux")]
 pub(super) fn give_way() {
-    // SAFETY: both calls are about the calling thread alone (0), in Linux also the first; the parameter is plain bits.
+    // SAFETY: both calls are about the calling thread alone (0), in Linux also the first; the
+    // parameter is plain bits.
     unsafe {
         libc::setpriority(libc::PRIO_PROCESS, 0, NICE);
         let batch: libc::sched_param = std::mem::zeroed();

@@ -1,12 +1,14 @@
 //! Writes a checkpoint with several threads.
 //!
-//! Each thread takes ranges of slots, of one table or several, and appends blocks to a file of its own, so the number of
-//! files is the number of threads, however many tables there are. Order of durability: rows files
-//! (sync each), directory, WAL (`flush`), manifest draft (sync), rename, directory.
+//! Each thread takes ranges of slots, of one table or several, and appends blocks to a file of its
+//! own, so the number of files is the number of threads, however many tables there are. Order of
+//! durability: rows files (sync each), directory, WAL (`flush`), manifest draft (sync), rename,
+//! directory.
 //!
-//! Contract: `Ok` means the generation is complete and durable. After an error it does not exist, or (if the
-//! error came when the manifest was renamed) may; in the first case its files are removed as far as that goes,
-//! in the second they are leftovers that `remove_unnamed` takes away, ahead of the next attempt.
+//! Contract: `Ok` means the generation is complete and durable. After an error it does not exist,
+//! or (if the error came when the manifest was renamed) may; in the first case its files are
+//! removed as far as that goes, in the second they are leftovers that `remove_unnamed` takes away,
+//! ahead of the next attempt.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -52,8 +54,9 @@ pub struct CheckpointContext<'a> {
     pub pace: Pace<'a>,
     /// Where it is told how far it has come.
     pub progress: &'a CheckpointProgress,
-    /// Called once, after the walk and before `flush`: of these transactions those that have committed. Among them are all whose commit record
-    /// lies before `redo`: a recovery does not replay it, and may find that the commit log was cut off since.
+    /// Called once, after the walk and before `flush`: of these transactions those that have
+    /// committed. Among them are all whose commit record lies before `redo`: a recovery does not
+    /// replay it, and may find that the commit log was cut off since.
     pub outcomes: &'a mut Outcomes<'a>,
     /// Called once, after all rows are durable and before the manifest is: makes durable all WAL
     /// inserted so far (at least up to the LSN given) and tells up to where. In recovery: tells the
@@ -80,7 +83,8 @@ pub struct Written {
     pub ranges: u64,
     /// Of those the ones of which only changed rows were written.
     pub ranges_in_part: u64,
-    /// Bytes and files of older generations that are part of this one, and ranges of which nothing was written.
+    /// Bytes and files of older generations that are part of this one, and ranges of which nothing
+    /// was written.
     pub bytes_reused: u64,
     /// See `bytes_reused`.
     pub ranges_reused: u64,
@@ -116,7 +120,8 @@ pub trait RowSource: Sync {
     fn has_changed(&self, table: TableId, first: Slot) -> Result<bool, EngineError>;
     /// Whether rows of the table may have changed since the base generation without another LSN.
     fn was_reformed(&self, table: TableId) -> Result<bool, EngineError>;
-    /// Looks at the LSNs of the range's rows: how many there are above each of those in `above`, which rise.
+    /// Looks at the LSNs of the range's rows: how many there are above each of those in `above`,
+    /// which rise.
     fn count(
         &self,
         table: TableId,
@@ -126,7 +131,8 @@ pub trait RowSource: Sync {
     /// Makes a thread's walker.
     fn walker(&self) -> Result<Self::Walker<'_>, EngineError>;
     /// Walks on from `slots.start` until the end of `slots` or until `block` is full, and gives the
-    /// slot to go on from and how many live rows it met. Rows with an LSN at or before `since` are passed over; NONE: no row is.
+    /// slot to go on from and how many live rows it met. Rows with an LSN at or before `since` are
+    /// passed over; NONE: no row is.
     fn walk(
         &self,
         walker: &mut Self::Walker<'_>,
@@ -135,11 +141,13 @@ pub trait RowSource: Sync {
         since: Lsn,
         block: &mut BlockBuilder,
     ) -> Result<(Slot, u64), EngineError>;
-    /// Called once for each table, by any thread, without a pin: nothing of it is asked for any more.
+    /// Called once for each table, by any thread, without a pin: nothing of it is asked for any
+    /// more.
     fn release(&self, _table: TableId) {}
 }
 
-/// Writes all rows of `source` that cannot be taken over from `base`, the generation since which the source counts changes.
+/// Writes all rows of `source` that cannot be taken over from `base`, the generation since which
+/// the source counts changes.
 pub fn write_from<S: RowSource>(
     source: &S,
     disk: &dyn Disk,
@@ -159,7 +167,8 @@ pub fn write_from<S: RowSource>(
     Ok(written)
 }
 
-/// The files of an attempt, removed unless it is forgotten: also when one of the caller's functions unwinds, or the disk would fill with each that follows.
+/// The files of an attempt, removed unless it is forgotten: also when one of the caller's functions
+/// unwinds, or the disk would fill with each that follows.
 struct Attempt<'d> {
     disk: &'d dyn Disk,
     generation: u64,
@@ -265,8 +274,9 @@ fn write_units<'d, S: RowSource>(
         .min(usize::try_from(1 + rows / ROWS_PER_THREAD).unwrap_or(usize::MAX));
     let threads = threads.min(units.len());
     on_threads(threads, units.len(), |number, next| {
-        // They hold what others wait for for an instant only: a latch when they leave the arena or let go of a table. A pin only keeps memory
-        // from being used again. The caller's own thread is no such one: it goes on to sync the files and to take the server's locks.
+        // They hold what others wait for for an instant only: a latch when they leave the arena or
+        // let go of a table. A pin only keeps memory from being used again. The caller's own thread
+        // is no such one: it goes on to sync the files and to take the server's locks.
         if threads > 1 {
             give_way();
         }
@@ -274,8 +284,9 @@ fn write_units<'d, S: RowSource>(
     })
 }
 
-/// Makes the threads' files durable, gives the tables their ranges, those that are kept and those that were written, and counts their rows. Tells
-/// who made what is not known to be committed, and the newest row's LSN.
+/// Makes the threads' files durable, gives the tables their ranges, those that are kept and those
+/// that were written, and counts their rows. Tells who made what is not known to be committed, and
+/// the newest row's LSN.
 fn gather(
     results: Vec<ThreadResult<'_>>,
     kept: Vec<(usize, RangeEntry)>,
@@ -297,7 +308,8 @@ fn gather(
             }
             tables[table].ranges.push(range);
         }
-        // By the caller's own thread: what a sync keeps others from in the file system it does not keep them from at a lower priority.
+        // By the caller's own thread: what a sync keeps others from in the file system it does not
+        // keep them from at a lower priority.
         if let Some(file) = result.file.finish()? {
             written.bytes += file.bytes;
             written.files += 1;
@@ -317,7 +329,8 @@ fn gather(
     Ok((open, lsn_max))
 }
 
-/// Has all WAL so far made durable. Tells which of the makers have committed, and up to where WAL is durable.
+/// Has all WAL so far made durable. Tells which of the makers have committed, and up to where WAL
+/// is durable.
 fn flush(
     context: &mut CheckpointContext<'_>,
     mut open: Vec<Xid>,
@@ -349,8 +362,8 @@ fn makers_of_definitions(tables: &[TableEntry]) -> Vec<Xid> {
         .collect()
 }
 
-/// Puts the manifest in place. The caller may also replace one of the same generation: when nothing was
-/// logged since that checkpoint began, its redo position moves on without writing a row.
+/// Puts the manifest in place. The caller may also replace one of the same generation: when nothing
+/// was logged since that checkpoint began, its redo position moves on without writing a row.
 pub fn seal(disk: &dyn Disk, manifest: &Manifest) -> Result<(), EngineError> {
     write_draft(disk, manifest)?;
     put_in_place(disk, manifest.generation)

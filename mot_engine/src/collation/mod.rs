@@ -303,8 +303,8 @@ impl Fingerprint {
         Fingerprint(crc32c::crc32c(version.as_bytes()))
     }
 
-    /// Adds an answer, which `ask` hands over in pieces. A library without memory for it differs from
-    /// all others.
+    /// Adds an answer, which `ask` hands over in pieces. A library without memory for it differs
+    /// from all others.
     fn add(&mut self, ask: impl FnOnce(Push<'_>) -> Result<(), EngineError>) {
         let sum = &mut self.0;
         let asked = ask(&mut |piece| {

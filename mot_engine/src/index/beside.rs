@@ -78,11 +78,11 @@ impl Session {
         Ok(filler.added)
     }
 
-    /// Two live rows with the same key of an index that is to be unique, if there are any: rows that
-    /// committed transactions left, and those that unfinished ones below `asked_from` make. Who has
-    /// a later id has asked for uniqueness. Where it depends on an unfinished transaction, `wait` is
-    /// called, unpinned: `true` if that has ended, `false` to pass over the key. `pause` is called
-    /// unpinned, again and again; both may unwind.
+    /// Two live rows with the same key of an index that is to be unique, if there are any: rows
+    /// that committed transactions left, and those that unfinished ones below `asked_from` make.
+    /// Who has a later id has asked for uniqueness. Where it depends on an unfinished transaction,
+    /// `wait` is called, unpinned: `true` if that has ended, `false` to pass over the key. `pause`
+    /// is called unpinned, again and again; both may unwind.
     pub fn find_duplicate(
         &self,
         clock: &impl Clock,

@@ -1,17 +1,21 @@
 //! Building an index from the rows that are there.
 //!
-//! Used by CREATE INDEX on a filled table and by recovery. Every data version of every chain that is not aborted gets its entry, so that
-//! older snapshots find their rows through the new index, too. The caller makes sure that nobody changes the table meanwhile.
+//! Used by CREATE INDEX on a filled table and by recovery. Every data version of every chain that
+//! is not aborted gets its entry, so that older snapshots find their rows through the new index,
+//! too. The caller makes sure that nobody changes the table meanwhile.
 //!
-//! A sample of the keys is cut into parts of some MiB. Then, in turns of as many parts as process memory is allowed for:
+//! A sample of the keys is cut into parts of some MiB. Then, in turns of as many parts as process
+//! memory is allowed for:
 //! 1. Ranges of slots are walked; the keys of the turn's parts are collected, by range and part.
 //! 2. Each part is put together, in slot order (it often is sorted then), and sorted.
-//! 3. Each part's stretch of the tree is built, knowing its neighbours' keys. The last part of a turn waits for the next turn's first key.
+//! 3. Each part's stretch of the tree is built, knowing its neighbours' keys. The last part of a
+//!    turn waits for the next turn's first key.
 //!
-//! A load has collected sorted runs of keys before (`gather`): then 1. and 2. are one step, which copies each part out of the runs.
+//! A load has collected sorted runs of keys before (`gather`): then 1. and 2. are one step, which
+//! copies each part out of the runs.
 //!
-//! At last the stretches are joined. Within a step, a [`Crew`] shares ranges or parts among threads; small units keep it balanced,
-//! whether there is one large table or many small ones.
+//! At last the stretches are joined. Within a step, a [`Crew`] shares ranges or parts among
+//! threads; small units keep it balanced, whether there is one large table or many small ones.
 
 use super::crew::{Alone, Crew, Threads, Unjudged};
 use super::gather::{Allowance, Harvest};
@@ -27,8 +31,9 @@ use crate::table::{IndexRef, TableRef};
 pub enum Build {
     /// The index is filled.
     Done(IndexRef),
-    /// It is, but for states of rows that have no key: a column was NULL in them that is NOT NULL now, or they have a key that is too long, and
-    /// were replaced (or the log is replayed). A snapshot older than that may see rows it would not find through this index.
+    /// It is, but for states of rows that have no key: a column was NULL in them that is NOT NULL
+    /// now, or they have a key that is too long, and were replaced (or the log is replayed). A
+    /// snapshot older than that may see rows it would not find through this index.
     DoneBesideOlder(IndexRef),
     /// Two live rows have the same key of a unique index; nothing was built.
     Duplicate {
@@ -37,7 +42,8 @@ pub enum Build {
     },
 }
 
-/// Fills an empty index from the table's rows. The caller keeps the sweeper out until the index is published.
+/// Fills an empty index from the table's rows. The caller keeps the sweeper out until the index is
+/// published.
 pub(crate) fn build(
     session: &Session,
     clock: &impl Clock,
@@ -54,8 +60,10 @@ pub(crate) fn build(
     )
 }
 
-/// Fills an empty index while tables are being loaded: from rows of different moments, among which two may have the same key until the
-/// log is replayed. So nothing is judged and nothing counts as a duplicate: it answers `Done` or `DoneBesideOlder`. As for `build`, the caller keeps the sweeper out.
+/// Fills an empty index while tables are being loaded: from rows of different moments, among which
+/// two may have the same key until the log is replayed. So nothing is judged and nothing counts as
+/// a duplicate: it answers `Done` or `DoneBesideOlder`. As for `build`, the caller keeps the
+/// sweeper out.
 pub(crate) fn build_unjudged(
     session: &Session,
     table: TableRef,
@@ -75,8 +83,9 @@ pub(crate) fn build_unjudged(
     }
 }
 
-/// As `build_unjudged`, from the keys that were gathered while the rows were loaded. Nobody has a snapshot from before: whoever can read has one that is not older
-/// than the newest of what is loaded.
+/// As `build_unjudged`, from the keys that were gathered while the rows were loaded. Nobody has a
+/// snapshot from before: whoever can read has one that is not older than the newest of what is
+/// loaded.
 pub(crate) fn build_gathered(
     session: &Session,
     table: TableRef,

@@ -19,7 +19,8 @@ pub(super) struct Collector<'a> {
     index: IndexRef,
     definition: &'a IndexDefinition,
     fixed: Option<FixedKey>,
-    /// Rows' newest states may have keys that are too long. Where the index is made they are refused; of older states it minds none.
+    /// Rows' newest states may have keys that are too long. Where the index is made they are
+    /// refused; of older states it minds none.
     is_recovery: bool,
     /// What a committed transaction below this superseded is seen by nobody.
     horizon: Xid,
@@ -155,14 +156,16 @@ impl<'a> Collector<'a> {
             }
         }
         if keys > 1 || has_keyless || (keys > 0 && is_outside_once) {
-            // Changed while no index minded: from now on scans must compare, and pruning must remove the entries of old versions.
+            // Changed while no index minded: from now on scans must compare, and pruning must
+            // remove the entries of old versions.
             let mut latched = anchor.latch();
             latched.head = latched.head.with_flags(Head::KEYS_MOVED);
         }
         Ok(())
     }
 
-    /// Encodes the version's key; whether it is pointed. `None`: it has none. A key that is too long is refused where the index `has_to_take` the version.
+    /// Encodes the version's key; whether it is pointed. `None`: it has none. A key that is too
+    /// long is refused where the index `has_to_take` the version.
     fn encode(
         &mut self,
         slot: Slot,

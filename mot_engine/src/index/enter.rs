@@ -36,7 +36,8 @@ enum Decision {
     NeedsCells(usize),
 }
 
-/// A posting block that is not published: given back unless it comes to that, also when a clock unwinds.
+/// A posting block that is not published: given back unless it comes to that, also when a clock
+/// unwinds.
 struct Spare<'a> {
     session: &'a Session,
     block: Option<Posting>,
@@ -57,7 +58,8 @@ impl Drop for Spare<'_> {
     }
 }
 
-/// Makes sure of one entry alone, as [`super::enter_row`] does of all of a row. `key` is the encoded key without suffix.
+/// Makes sure of one entry alone, as [`super::enter_row`] does of all of a row. `key` is the
+/// encoded key without suffix.
 #[cfg(test)]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn enter_key<C: Clock>(
@@ -85,11 +87,13 @@ pub(crate) fn enter_key<C: Clock>(
     }
 }
 
-/// Makes sure that `key` leads to `slot`. With `clock`, and for a pointed key, only if no other live row has it. `key` is the encoded key, a
-/// suffixed one with its suffix; `scratch` is free for use. The caller is pinned.
+/// Makes sure that `key` leads to `slot`. With `clock`, and for a pointed key, only if no other
+/// live row has it. `key` is the encoded key, a suffixed one with its suffix; `scratch` is free for
+/// use. The caller is pinned.
 ///
 /// # Safety
-/// A spot was found for this key in this tree, which is the index's, under the pin that the caller has.
+/// A spot was found for this key in this tree, which is the index's, under the pin that the caller
+/// has.
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn enter_at<'a, C: Clock>(
     session: &Session,
@@ -228,7 +232,8 @@ struct Judging<'a, C> {
 }
 
 impl<C: Clock> Judging<'_, C> {
-    /// Judges all slots of an entry's value but `slot`: all at once, for there may be many, and none of which is known already that it is free.
+    /// Judges all slots of an entry's value but `slot`: all at once, for there may be many, and
+    /// none of which is known already that it is free.
     fn judge_others(
         &self,
         value: u64,
@@ -270,7 +275,8 @@ impl<C: Clock> Judging<'_, C> {
         let (verdict, head) = judge_candidate(anchor, self.clock, definition, key, scratch)?;
         let outcome = match verdict {
             Candidate::Free => {
-                // A key that is deleted and inserted again and again must not gather entries of dead rows until the sweeper comes.
+                // A key that is deleted and inserted again and again must not gather entries of
+                // dead rows until the sweeper comes.
                 if head.version().is_some_and(|newest| newest.is_tombstone()) {
                     prune_row(self.session, self.table, candidate);
                 }

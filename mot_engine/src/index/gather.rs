@@ -1,9 +1,10 @@
-//! Keys collected while rows are loaded, when a row is in the processor's cache anyhow: to come back for them costs two cache misses a row
-//! for each index.
+//! Keys collected while rows are loaded, when a row is in the processor's cache anyhow: to come
+//! back for them costs two cache misses a row for each index.
 //!
-//! A loading thread collects the keys of the block that it puts into the table, for each index of the table, and hands them over as a
-//! sorted *run*. What that may take of process memory is limited for all of a load; an index that would go beyond gives its runs up, and
-//! is built from the rows.
+//! A loading thread collects the keys of the block that it puts into the table, for each index of
+//! the table, and hands them over as a sorted *run*. What that may take of process memory is
+//! limited for all of a load; an index that would go beyond gives its runs up, and is built from
+//! the rows.
 
 use super::collect::Collector;
 use super::crew::Unjudged;

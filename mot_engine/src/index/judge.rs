@@ -1,4 +1,5 @@
-//! Does another row already have the key? Asked of each slot an entry names, before the leaf is latched.
+//! Does another row already have the key? Asked of each slot an entry names, before the leaf is
+//! latched.
 
 use crate::clock::Clock;
 use crate::errors::EngineError;
@@ -19,8 +20,9 @@ pub(crate) enum Candidate {
     Taken,
 }
 
-/// Judges one row against a key (the rule of _bt_check_unique with a dirty snapshot). The head it was judged at is returned: the verdict holds
-/// while the head is the same. That a key is taken is final, so it is said of a chain that still is the same afterwards: a transaction may have put
+/// Judges one row against a key (the rule of _bt_check_unique with a dirty snapshot). The head it
+/// was judged at is returned: the verdict holds while the head is the same. That a key is taken is
+/// final, so it is said of a chain that still is the same afterwards: a transaction may have put
 /// another state on top before it ended, and then the one that was looked at never was the row's.
 pub(crate) fn judge_candidate(
     anchor: &Anchor,
@@ -89,7 +91,8 @@ fn judge_chain(
     Ok((candidate, head))
 }
 
-/// The heads that candidates were judged free at, in the order in which an entry names them: each is found where the one before was.
+/// The heads that candidates were judged free at, in the order in which an entry names them: each
+/// is found where the one before was.
 #[derive(Default)]
 pub(crate) struct JudgedHeads {
     heads: Vec<(Slot, Head)>,
@@ -107,7 +110,8 @@ impl JudgedHeads {
         Ok(())
     }
 
-    /// The head at which the slot was judged free, if its chain still is the one judged. Usable under a latch.
+    /// The head at which the slot was judged free, if its chain still is the one judged. Usable
+    /// under a latch.
     pub(crate) fn still_free(&self, table: TableRef, slot: Slot) -> Option<Head> {
         let now = table.anchor(slot).map_or(Head::empty(), Anchor::head);
         if now.is_empty() {

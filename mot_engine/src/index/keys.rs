@@ -1,7 +1,8 @@
 //! Keys on their way into an index: collected in parts, sorted, grouped.
 //!
-//! An entry is 32 bytes and holds the first 16 of its key, which decide nearly every comparison, and are the whole key more often than
-//! not; longer keys also lie behind one another in `bytes`. This is process memory.
+//! An entry is 32 bytes and holds the first 16 of its key, which decide nearly every comparison,
+//! and are the whole key more often than not; longer keys also lie behind one another in `bytes`.
+//! This is process memory.
 
 mod groups;
 
@@ -17,7 +18,8 @@ pub(super) use groups::Stopped;
 
 /// Bytes of a key that lie in its entry.
 const HEAD_BYTES: usize = 16;
-/// Behind the slot in an entry's word: the key's length, whether the row is live, whether the key is pointed.
+/// Behind the slot in an entry's word: the key's length, whether the row is live, whether the key
+/// is pointed.
 const LENGTH_BITS: u32 = 15;
 const LIVE: u64 = 1 << (SLOT_BITS + LENGTH_BITS);
 const POINTED: u64 = LIVE << 1;
@@ -95,7 +97,8 @@ impl AsRef<[u8]> for Key<'_> {
     }
 }
 
-/// Memory for sorting, used again and again: fresh memory costs a page fault for each page, which is more than to sort what lies there.
+/// Memory for sorting, used again and again: fresh memory costs a page fault for each page, which
+/// is more than to sort what lies there.
 #[derive(Default)]
 pub(crate) struct Sorter {
     order: Order,

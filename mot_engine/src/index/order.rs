@@ -1,12 +1,14 @@
 //! Putting numbers in order by the few bits in which they differ.
 //!
-//! Keys that are sorted together lie close together: of the 128 bits of their heads a quarter of a million TPC-C order lines differ in
-//! some 20. Those bits, moved together, are in the order of the whole numbers. With the number's position below them they make one word.
-//! Words are dealt out by digits of those bits, the lowest first: two turns for twenty bits, without any comparison.
+//! Keys that are sorted together lie close together: of the 128 bits of their heads a quarter of a
+//! million TPC-C order lines differ in some 20. Those bits, moved together, are in the order of the
+//! whole numbers. With the number's position below them they make one word. Words are dealt out by
+//! digits of those bits, the lowest first: two turns for twenty bits, without any comparison.
 
 use std::ops::Range;
 
-/// Runs of adjacent bits that are moved together; what differs below the last one is not told apart.
+/// Runs of adjacent bits that are moved together; what differs below the last one is not told
+/// apart.
 const RUNS_MAX: usize = 12;
 
 /// Most bits of a digit: as many places to deal to as a core's address cache and first cache bear.

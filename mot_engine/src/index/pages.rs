@@ -1,7 +1,8 @@
 //! Getting process memory its pages before it is filled.
 //!
-//! Keys fill many MiB of fresh memory once. A page fault for each page of it costs more than to sort what lies there; the kernel gives
-//! many pages in one call for a fraction of that, and large ones where it may.
+//! Keys fill many MiB of fresh memory once. A page fault for each page of it costs more than to
+//! sort what lies there; the kernel gives many pages in one call for a fraction of that, and large
+//! ones where it may.
 
 use std::mem::MaybeUninit;
 
@@ -21,7 +22,8 @@ pub(super) fn fill<T>(memory: &mut [MaybeUninit<T>]) {
     };
     let advise = |(from, bytes): (usize, usize), advice: libc::c_int| {
         let at = range.start.with_addr(from).cast();
-        // SAFETY: whole pages inside memory of the caller's own; neither advice changes what lies there.
+        // SAFETY: whole pages inside memory of the caller's own; neither advice changes what lies
+        // there.
         unsafe { libc::madvise(at, bytes, advice) };
     };
     let large = inner(LARGE_PAGE_BYTES);

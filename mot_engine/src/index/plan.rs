@@ -22,16 +22,18 @@ const PARTS_MAX: usize = 2048;
 
 /// How the work is cut.
 pub(super) struct Sizes {
-    /// What a part's keys should take of process memory: some fit a core's cache in part, and a few hundred thousand entries are worth a
-    /// thread's turn.
+    /// What a part's keys should take of process memory: some fit a core's cache in part, and a few
+    /// hundred thousand entries are worth a thread's turn.
     part_bytes: usize,
     /// Slots walked as one unit of work.
     pub(super) unit_slots: u64,
-    /// Keys held at a time, as a share of the arena's size: the rows themselves take several times as much.
+    /// Keys held at a time, as a share of the arena's size: the rows themselves take several times
+    /// as much.
     pub(super) arena_share: u64,
     /// But at least so many bytes.
     pub(super) turn_bytes_min: u64,
-    /// Of these, so many parts of a hundred may be keys that a load has gathered; the others are for putting them together.
+    /// Of these, so many parts of a hundred may be keys that a load has gathered; the others are
+    /// for putting them together.
     pub(super) gathered_percent: u64,
 }
 

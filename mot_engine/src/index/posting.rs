@@ -1,9 +1,12 @@
 //! The slots of a pointed key.
 //!
-//! A tree value is one slot, shifted left by one, or the address of a posting block with the low bit set. A block has a fixed number of
-//! cells; a cell holds a slot or [`EMPTY`]. A slot lies near its home, which its number says: there may be as many as rows (an index that is
-//! dropped is unique no more, and takes rows until the drop commits), and each is looked for before it is added. Cells change only under the leaf's latch; readers load them one by one, which is
-//! enough: what they find they judge by the row itself. A block is retired, never freed, when the tree stops pointing to it.
+//! A tree value is one slot, shifted left by one, or the address of a posting block with the low
+//! bit set. A block has a fixed number of cells; a cell holds a slot or [`EMPTY`]. A slot lies near
+//! its home, which its number says: there may be as many as rows (an index that is dropped is
+//! unique no more, and takes rows until the drop commits), and each is looked for before it is
+//! added. Cells change only under the leaf's latch; readers load them one by one, which is enough:
+//! what they find they judge by the row itself. A block is retired, never freed, when the tree
+//! stops pointing to it.
 
 use crate::errors::EngineError;
 use crate::ids::Slot;
@@ -13,7 +16,8 @@ use std::ptr::NonNull;
 
 const EMPTY: u64 = u64::MAX;
 const BLOCK_TAG: u64 = 1;
-/// Cells from a slot's home on, around the end, in which it may lie. A small block is one such place.
+/// Cells from a slot's home on, around the end, in which it may lie. A small block is one such
+/// place.
 const PLACE_CELLS: usize = 16;
 
 /// A posting block.
@@ -50,7 +54,8 @@ impl Posting {
     }
 
     pub(crate) fn cells<'a>(self) -> &'a [AtomicU64] {
-        // SAFETY: a block has a count and as many cells; it is retired, not freed, so it lives while the caller is pinned.
+        // SAFETY: a block has a count and as many cells; it is retired, not freed, so it lives
+        // while the caller is pinned.
         unsafe {
             let count = self.0.as_ref().load(Ordering::Relaxed) as usize;
             std::slice::from_raw_parts(self.0.as_ptr().add(1), count)
@@ -86,7 +91,8 @@ impl Posting {
         self.cell(slot, slot.0).is_some()
     }
 
-    /// Puts a slot it does not hold into an empty cell; `false` if there is none where it may lie. Under the leaf's latch, or unpublished.
+    /// Puts a slot it does not hold into an empty cell; `false` if there is none where it may lie.
+    /// Under the leaf's latch, or unpublished.
     pub(crate) fn add(self, slot: Slot) -> bool {
         let empty = self.cell(slot, EMPTY);
         empty
@@ -192,8 +198,8 @@ mod tests {
         set
     }
 
-    /// Slots of all kinds come and go: what was added is there, once, until it is removed; small blocks take as many as they have cells, large ones
-    /// more than half as many.
+    /// Slots of all kinds come and go: what was added is there, once, until it is removed; small
+    /// blocks take as many as they have cells, large ones more than half as many.
     #[test]
     fn slots_come_and_go() {
         for cells in [3, 4, 8, 16, 32, 4096] {

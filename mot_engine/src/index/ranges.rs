@@ -15,8 +15,9 @@ pub struct EntryRange {
 }
 
 impl Session {
-    /// The ranges of all entries that the row state `new` needs and `old`, the one it replaces, did not have: for each such index one per
-    /// number of leading columns. Dropped indexes count while they are there: their drop may be taken back.
+    /// The ranges of all entries that the row state `new` needs and `old`, the one it replaces, did
+    /// not have: for each such index one per number of leading columns. Dropped indexes count while
+    /// they are there: their drop may be taken back.
     pub fn entry_ranges(
         &self,
         table: TableRef,

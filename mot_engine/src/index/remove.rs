@@ -13,8 +13,10 @@ use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
 use mot_index::{Change, Tree};
 
-/// Removes the entry (key, slot) unless some version in the row's chain has the key. `key` is the encoded key without suffix. The caller is
-/// pinned. `remaining`: what is known of the chain's keys. `Err` only if a key cannot be encoded; then the entry stays, and the slot must not be reused.
+/// Removes the entry (key, slot) unless some version in the row's chain has the key. `key` is the
+/// encoded key without suffix. The caller is pinned. `remaining`: what is known of the chain's
+/// keys. `Err` only if a key cannot be encoded; then the entry stays, and the slot must not be
+/// reused.
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn remove_key(
     session: &Session,
@@ -125,7 +127,8 @@ const NODES_AT_A_TIME: usize = 1024;
 pub(crate) unsafe fn clear_some(session: &Session, index: IndexRef) -> bool {
     let memory = session.tree_memory(Urgency::Reserve);
     let has_postings = index.is_unique();
-    // SAFETY: nobody else uses the tree (caller); each block is named by one entry, which is gone by then.
+    // SAFETY: nobody else uses the tree (caller); each block is named by one entry, which is gone
+    // by then.
     unsafe {
         let tree = Tree::new(&index.storage().root, &memory);
         tree.clear_some(NODES_AT_A_TIME, |value| {

@@ -40,8 +40,9 @@ struct Coming {
     form: EntryForm,
 }
 
-/// Makes sure of a version's entries, but for those that `below`, the state it was put upon, has as well. With `clock`, keys of unique indexes that
-/// exist for the caller are entered only if no other live row has them. The caller is pinned.
+/// Makes sure of a version's entries, but for those that `below`, the state it was put upon, has as
+/// well. With `clock`, keys of unique indexes that exist for the caller are entered only if no
+/// other live row has them. The caller is pinned.
 pub(crate) fn enter_row<C: Clock>(
     session: &Session,
     table: TableRef,
@@ -192,7 +193,8 @@ fn enter_together<C: Clock>(
         let Coming { index, form } = *coming;
         let tree = tree(index);
         let clock = clock.filter(|clock| index.is_asked(*clock));
-        // SAFETY: no spot, or it was found below for this key in this tree, and the caller is pinned since.
+        // SAFETY: no spot, or it was found below for this key in this tree, and the caller is
+        // pinned since.
         let outcome = unsafe {
             enter_at(
                 session, table, index, form, &tree, spot, key, scratch, slot, clock,

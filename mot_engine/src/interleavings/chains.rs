@@ -1,4 +1,5 @@
-//! Version chains: pushed, stamped, taken back and pruned beside readers, who see the state of their snapshot and nothing else.
+//! Version chains: pushed, stamped, taken back and pruned beside readers, who see the state of
+//! their snapshot and nothing else.
 
 use super::{Me, Place, body, thread, value_of};
 use crate::ids::CommandId;
@@ -87,7 +88,8 @@ fn sweep(place: &Place, session: &Session) {
     session.sweep(&Me::nobody(&place.world), place.table, true, || {});
 }
 
-/// Reads the row twice under one snapshot, and looks at the first answer again after the pin is gone.
+/// Reads the row twice under one snapshot, and looks at the first answer again after the pin is
+/// gone.
 fn read(place: &Place, session: &Session, slot: Slot) {
     let snapshot = Me::nobody(&place.world).snapshot();
     let check = |version: VersionRef| {
@@ -154,7 +156,8 @@ fn swept_beside_a_reader() {
     finish(&place, &session, slot, 2);
 }
 
-/// PostgreSQL has decided, and the session is slow to stamp: others judge its version, put theirs on top, prune it and use its memory again.
+/// PostgreSQL has decided, and the session is slow to stamp: others judge its version, put theirs
+/// on top, prune it and use its memory again.
 fn stamped_late() {
     let place = Place::new();
     let session = place.join();

@@ -1,4 +1,5 @@
-//! The commit protocol beside the checkpoint's walk: LSN and LOGGED flag, the `logging` mark and the round.
+//! The commit protocol beside the checkpoint's walk: LSN and LOGGED flag, the `logging` mark and
+//! the round.
 
 use super::{Place, body, thread};
 use crate::checkpoint::begin_round;
@@ -26,7 +27,8 @@ impl Row {
     }
 }
 
-/// Whoever reads a row while its versions are being logged gets the LSN of the newest logged version it saw.
+/// Whoever reads a row while its versions are being logged gets the LSN of the newest logged
+/// version it saw.
 fn marks() {
     let body = [0; crate::row::BODY_BYTES_MIN];
     let mut blocks = vec![[0u128; 3]; VERSIONS as usize + 1];
@@ -141,7 +143,8 @@ fn insert(place: &Place, session: &Session) -> Slot {
 /// What a checkpoint found: its round and what it looked at.
 type Looked<T> = Arc<std::sync::Mutex<Option<(u64, T)>>>;
 
-/// A checkpoint fixes R, begins its round and looks at the rows of two sessions, each of which writes to its row, leaves and comes again.
+/// A checkpoint fixes R, begins its round and looks at the rows of two sessions, each of which
+/// writes to its row, leaves and comes again.
 fn rounds() {
     let place = Place::new();
     let session = place.join();

@@ -1,4 +1,5 @@
-//! What commits leave behind and later commits of the session take out, beside other sessions' commits on the same rows, the sweeper and a reader.
+//! What commits leave behind and later commits of the session take out, beside other sessions'
+//! commits on the same rows, the sweeper and a reader.
 
 use super::chains::{insert, update};
 use super::{Me, Place, thread, value_of};
@@ -15,7 +16,8 @@ fn numbers(word: u64) -> [u64; ROWS] {
     std::array::from_fn(|row| word >> (NUMBER_BITS * row) & u64::from(u32::MAX))
 }
 
-/// Gives a row another number, in a transaction of its own whose commit comes by what the session's earlier ones left.
+/// Gives a row another number, in a transaction of its own whose commit comes by what the session's
+/// earlier ones left.
 fn change(place: &Place, session: &Session, slots: [Slot; ROWS], row: usize, number: u64) {
     session.engine().raise_horizon(place.world.horizon());
     let me = place.world.begin();
@@ -32,8 +34,8 @@ fn change(place: &Place, session: &Session, slots: [Slot; ROWS], row: usize, num
     work.commit(session);
 }
 
-/// Gives both rows a number in one transaction, whose end asks for the one while it works at the other: by then somebody else may have put states on both and
-/// taken these out.
+/// Gives both rows a number in one transaction, whose end asks for the one while it works at the
+/// other: by then somebody else may have put states on both and taken these out.
 fn change_both(place: &Place, session: &Session, slots: [Slot; ROWS], number: u64) {
     session.engine().raise_horizon(place.world.horizon());
     let me = place.world.begin();
@@ -119,7 +121,8 @@ fn beside_sweeper_and_reader(
     finish(place, session, slots);
 }
 
-/// Nobody sees anything old any more: each row is its newest state, and the sweeper has found what the commits left.
+/// Nobody sees anything old any more: each row is its newest state, and the sweeper has found what
+/// the commits left.
 fn finish(place: &Arc<Place>, session: &Session, slots: [Slot; ROWS]) {
     sweep(place, session);
     let me = Me::nobody(&place.world);

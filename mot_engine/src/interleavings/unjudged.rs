@@ -1,5 +1,6 @@
-//! What the server forgets beside transactions that end: it is told below which outcomes nobody asks any more (`reclaim/unjudged.rs`), and whoever
-//! then meets a version without a hint must not need one of those.
+//! What the server forgets beside transactions that end: it is told below which outcomes nobody
+//! asks any more (`reclaim/unjudged.rs`), and whoever then meets a version without a hint must not
+//! need one of those.
 
 use super::chains::{insert, update};
 use super::{Me, Place, thread};
@@ -7,7 +8,8 @@ use crate::row::flags;
 use crate::{Session, Slot, Transaction, Xid};
 use mot_model::{explore, finds, threads};
 
-/// What the sweeper's owner does: asks who runs, then for marks, sweeps, and lets the server forget.
+/// What the sweeper's owner does: asks who runs, then for marks, sweeps, and lets the server
+/// forget.
 fn sweep_and_forget(place: &Place, session: &Session) {
     let active = place.world.with(|server| {
         let running = server.running.first().copied();
@@ -23,7 +25,8 @@ fn sweep_and_forget(place: &Place, session: &Session) {
     }
 }
 
-/// Whoever comes by the row and finds no hint has to ask for the outcome, and looks again if that is forgotten.
+/// Whoever comes by the row and finds no hint has to ask for the outcome, and looks again if that
+/// is forgotten.
 fn ask(place: &Place, session: &Session, slot: Slot) {
     let is_judged =
         |version: crate::VersionRef| version.flags() & (flags::COMMITTED | flags::ABORTED) != 0;

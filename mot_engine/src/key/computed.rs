@@ -1,8 +1,9 @@
 //! Computed keys: what an index on expressions, or a partial one, has of a row.
 //!
 //! The engine cannot compute them: that takes the catalog and functions of users. So whoever forms
-//! a row computes them, and puts them behind it as its *tail*. The tail is a part of the body: it is
-//! logged, checkpointed, replayed and copied with the row. Nobody who reads columns gets that far.
+//! a row computes them, and puts them behind it as its *tail*. The tail is a part of the body: it
+//! is logged, checkpointed, replayed and copied with the row. Nobody who reads columns gets that
+//! far.
 //!
 //! ```text
 //! body byte 1 (t_infomask2, high)  0x10: the body has a tail

@@ -379,8 +379,8 @@ impl IndexDefinition {
         missing::validate(self)
     }
 
-    /// Checks that nothing is said of attributes, and that each column has a mark for NULL. A tail's
-    /// key gives a text back, but not one inside another value.
+    /// Checks that nothing is said of attributes, and that each column has a mark for NULL. A
+    /// tail's key gives a text back, but not one inside another value.
     fn validate_computed(&self) -> Result<(), EngineError> {
         let is_computed = |column: &KeyColumn| {
             let is_text = matches!(column.kind, KeyKind::Text | KeyKind::Bpchar);

@@ -64,9 +64,10 @@ pub fn encode_value(
     check_length(key)
 }
 
-/// Fills an empty buffer with a column's encoding as one end of a range: as `encode_value` has it, but of a value that is longer than any key the
-/// first `KEY_BYTES_MAX` bytes. No key's column begins with those (it would have to go on behind them), so a key lies on the side of them on which it
-/// lies of the value.
+/// Fills an empty buffer with a column's encoding as one end of a range: as `encode_value` has it,
+/// but of a value that is longer than any key the first `KEY_BYTES_MAX` bytes. No key's column
+/// begins with those (it would have to go on behind them), so a key lies on the side of them on
+/// which it lies of the value.
 ///
 /// Where texts are ordered only roughly ([`KeyColumn::orders_roughly`]) it is what all keys begin
 /// with that lie beside the value's.
@@ -151,12 +152,13 @@ fn end_value(column: &KeyColumn, start: usize, key: &mut KeyBuffer) {
 /// Replaces `key` by the key of the row with this `body`. A column that the row ends before has
 /// the value that the definition names, or is NULL.
 ///
-/// A computed key lies in the row's tail (`computed.rs`). A row has none if the tail says that it is
-/// outside a partial index: `key` is left empty.
+/// A computed key lies in the row's tail (`computed.rs`). A row has none if the tail says that it
+/// is outside a partial index: `key` is left empty.
 ///
-/// A row with NULL in a NOT NULL key column has no key: `key` is left empty, which no key is, and the row has no entry in the index. Such
-/// states exist beside the index, not under it: older than the NOT NULL (an index is built over chains that may still hold them), or
-/// younger than the drop of an index whose transaction is not settled yet.
+/// A row with NULL in a NOT NULL key column has no key: `key` is left empty, which no key is, and
+/// the row has no entry in the index. Such states exist beside the index, not under it: older than
+/// the NOT NULL (an index is built over chains that may still hold them), or younger than the drop
+/// of an index whose transaction is not settled yet.
 #[inline]
 pub fn encode_row(
     definition: &IndexDefinition,
@@ -232,9 +234,11 @@ pub(crate) fn encode_first_columns(
 /// As [`encode_row`], of a row that the index need not have taken. Where the key is too long, or is
 /// not known, the row has none, either.
 ///
-/// A writer that would give a row a key too long for one of its indexes is refused, and so is the index if a row has one. But there are such states beside the index: older ones, which others had
-/// replaced when it was made; and younger ones, of an index that was dropped and is
-/// not gone yet. On a standby somebody may still see the older ones: from him replay keeps the index (`Session::indexes_kept_from_older`).
+/// A writer that would give a row a key too long for one of its indexes is refused, and so is the
+/// index if a row has one. But there are such states beside the index: older ones, which others had
+/// replaced when it was made; and younger ones, of an index that was dropped and is not gone yet.
+/// On a standby somebody may still see the older ones: from him replay keeps the index
+/// (`Session::indexes_kept_from_older`).
 #[inline]
 pub fn encode_row_if_any(
     definition: &IndexDefinition,

@@ -1,10 +1,12 @@
 //! Keys of numbers that lie at the same place in every row.
 //!
-//! Primary keys mostly are: a few integers at the beginning of the row, before anything of variable length, never NULL. Where that can be
-//! told from the definition, a row's key is some loads, swaps and shifts, without walking its attributes. Whoever makes keys by the million
-//! (loads, index builds) asks here first.
+//! Primary keys mostly are: a few integers at the beginning of the row, before anything of variable
+//! length, never NULL. Where that can be told from the definition, a row's key is some loads, swaps
+//! and shifts, without walking its attributes. Whoever makes keys by the million (loads, index
+//! builds) asks here first.
 //!
-//! Contract: [`FixedKey::encode`] gives the bytes `encode_row` gives, or says that it cannot. It is as total as that.
+//! Contract: [`FixedKey::encode`] gives the bytes `encode_row` gives, or says that it cannot. It is
+//! as total as that.
 
 use super::body::BodyReader;
 use super::buffer::KeyBuffer;
@@ -88,7 +90,8 @@ impl FixedKey {
         })
     }
 
-    /// Replaces `key` by the key of the row with this `body`. `false`: the row has NULLs or is not whole, which `encode_row` judges.
+    /// Replaces `key` by the key of the row with this `body`. `false`: the row has NULLs or is not
+    /// whole, which `encode_row` judges.
     #[inline]
     pub fn encode(&self, body: &[u8], key: &mut KeyBuffer) -> bool {
         let Some(data) = BodyReader::data_without_nulls(body, self.attributes) else {

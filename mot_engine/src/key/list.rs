@@ -1,7 +1,9 @@
-//! Very many encoded values of a column, or keys, in little memory: one behind the other, with a place for each.
+//! Very many encoded values of a column, or keys, in little memory: one behind the other, with a
+//! place for each.
 //!
-//! A client's list (`= ANY`) may have a hundred million elements. So each costs its own bytes and four, eight once they are sorted; and every
-//! byte is asked for in a way that may be refused, for a list that does not fit is the statement's error and not the server's end.
+//! A client's list (`= ANY`) may have a hundred million elements. So each costs its own bytes and
+//! four, eight once they are sorted; and every byte is asked for in a way that may be refused, for
+//! a list that does not fit is the statement's error and not the server's end.
 
 use super::definition::KeyColumn;
 use crate::errors::EngineError;
@@ -92,7 +94,8 @@ impl KeyList {
         Ok(())
     }
 
-    /// Brings them into key order, each once. `look` is called now and then: it may unwind, and the list is dropped then.
+    /// Brings them into key order, each once. `look` is called now and then: it may unwind, and the
+    /// list is dropped then.
     pub fn sort(&mut self, mut look: impl FnMut()) -> Result<(), EngineError> {
         debug_assert!(self.order.is_empty());
         let mut compared = 0_u32;

@@ -1,6 +1,8 @@
-//! Ranges of keys as numbers: what stands for "all keys whose first columns are these" where a range must be named in 32 bits.
+//! Ranges of keys as numbers: what stands for "all keys whose first columns are these" where a
+//! range must be named in 32 bits.
 //!
-//! Equal prefixes of equally many columns give equal numbers, in every process and after every restart; different ones hardly ever do.
+//! Equal prefixes of equally many columns give equal numbers, in every process and after every
+//! restart; different ones hardly ever do.
 
 use super::buffer::KeyBuffer;
 use super::definition::{INDEX_COLUMNS_MAX, IndexDefinition};
@@ -13,9 +15,9 @@ pub fn prefix_number(columns: usize, prefix: &[u8]) -> u32 {
     crc32c::crc32c_append(seed, prefix)
 }
 
-/// Calls `each` with the numbers of all prefixes of the key of the row with this `body`, from one column to all. `key` is free for use, and holds
-/// the whole key after. None for a row without a key
-/// ([`super::encode_row_if_any`]).
+/// Calls `each` with the numbers of all prefixes of the key of the row with this `body`, from one
+/// column to all. `key` is free for use, and holds the whole key after. None for a row without a
+/// key ([`super::encode_row_if_any`]).
 pub fn prefix_numbers(
     definition: &IndexDefinition,
     body: &[u8],

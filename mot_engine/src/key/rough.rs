@@ -4,8 +4,8 @@
 //! [mark] first look, 00, text, 00
 //! [mark] u32 the oid of an enum's value, big-endian
 //! ```
-//! The first look is what the collation makes of the text; the mark is there where NULL can be. In a
-//! descending column all but the mark is complemented.
+//! The first look is what the collation makes of the text; the mark is there where NULL can be. In
+//! a descending column all but the mark is complemented.
 
 use super::definition::{KeyColumn, corrupt};
 use super::encode::{STRING_END, TAG_VALUE};

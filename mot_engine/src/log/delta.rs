@@ -9,8 +9,8 @@
 //! The number of edits stands in the row's operation byte.
 //!
 //! Contract: `apply(base, encode(base, new)) == new`. `apply` is total: a delta that does not fit
-//! its base is an error. `encode` gives up (None) when the delta would not be shorter than the body. `encode_update` keeps the same
-//! contract and looks harder (`moved.rs`).
+//! its base is an error. `encode` gives up (None) when the delta would not be shorter than the
+//! body. `encode_update` keeps the same contract and looks harder (`moved.rs`).
 
 use super::edits::Encoder;
 use super::moved;
@@ -29,7 +29,8 @@ pub(super) const GAP_BYTES: usize = 3;
 /// equal bytes inside.
 const SPLICE_BYTES_MAX: usize = 16;
 
-/// A delta longer than this is worth a second look: some columns' new values, where nothing has moved, take less.
+/// A delta longer than this is worth a second look: some columns' new values, where nothing has
+/// moved, take less.
 const COSTLY_BYTES: usize = 20;
 
 /// Appends the delta and tells its number of edits, or leaves `out` alone when the full body is as
@@ -83,7 +84,8 @@ fn finish(edits: usize, start: usize, new: &[u8], out: &mut Vec<u8>) -> Option<u
     Some(edits)
 }
 
-/// As `encode`, for a row's new state: what is costly at equal offsets may be cheap where equal parts moved.
+/// As `encode`, for a row's new state: what is costly at equal offsets may be cheap where equal
+/// parts moved.
 pub fn encode_update(base: &[u8], new: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let start = out.len();
     let edits = encode(base, new, out);
@@ -111,7 +113,8 @@ fn best_cut(old: &[u8], new: &[u8], shared: usize) -> usize {
     while index < shared {
         let differing = differing_bytes(old, new, index);
         if differing.is_some() && differing == differing_bytes(old_tail, new_tail, index) {
-            // Wherever one comparison differs the other one does: no place in here is better than the one before.
+            // Wherever one comparison differs the other one does: no place in here is better than
+            // the one before.
             index += size_of::<u64>();
             continue;
         }

@@ -85,7 +85,8 @@ fn best_cut_by_bytes(old: &[u8], new: &[u8], shared: usize) -> usize {
         .expect("there is a cut")
 }
 
-/// What `encode` makes of equally long bodies, byte by byte: where the edits are, and the bytes, if they are fewer than the body's.
+/// What `encode` makes of equally long bodies, byte by byte: where the edits are, and the bytes, if
+/// they are fewer than the body's.
 fn encode_by_bytes(base: &[u8], new: &[u8]) -> (usize, Option<Vec<u8>>) {
     let differing: Vec<usize> = (0..new.len()).filter(|at| base[*at] != new[*at]).collect();
     let mut edits: Vec<std::ops::Range<usize>> = Vec::new();
@@ -158,7 +159,8 @@ proptest! {
         check(&base, &new);
     }
 
-    /// Around the longest body that the second look takes, parts go, come back, come twice, and change places.
+    /// Around the longest body that the second look takes, parts go, come back, come twice, and
+    /// change places.
     #[test]
     fn parts_that_moved_give_back_the_new_body(
         parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..260), 1..14),

@@ -1,10 +1,12 @@
-//! The difference of two row bodies whose equal parts moved: a null column gets a value (the bitmap goes, the value comes), two numbers grow,
-//! text is put before text.
+//! The difference of two row bodies whose equal parts moved: a null column gets a value (the bitmap
+//! goes, the value comes), two numbers grow, text is put before text.
 //!
-//! `delta.rs` compares at equal offsets and finds one change of length, which is all that most updates need. This is the second opinion where
-//! that was costly: the base's stretches of [`MATCH_BYTES`] are entered in a small table, and after each difference the nearest stretch of the new
-//! body that is in it, and not behind what was copied already, is where copying goes on. Linear in what lies between the bytes with which both begin
-//! and those with which both end: a long text beside some numbers costs nothing. The form is the same.
+//! `delta.rs` compares at equal offsets and finds one change of length, which is all that most
+//! updates need. This is the second opinion where that was costly: the base's stretches of
+//! [`MATCH_BYTES`] are entered in a small table, and after each difference the nearest stretch of
+//! the new body that is in it, and not behind what was copied already, is where copying goes on.
+//! Linear in what lies between the bytes with which both begin and those with which both end: a
+//! long text beside some numbers costs nothing. The form is the same.
 
 use super::delta::{EDITS_MAX, GAP_BYTES, common_prefix, common_suffix};
 use super::edits::Encoder;
@@ -20,7 +22,8 @@ const TABLE_BITS: u32 = 10;
 /// Most bytes an edit takes besides those it adds: three numbers below `BODY_BYTES_MAX`.
 const EDIT_BYTES_MAX: usize = 6;
 
-/// Where each stretch of the base begins, + 1; 0 for none. Of those that share a place the first stays.
+/// Where each stretch of the base begins, + 1; 0 for none. Of those that share a place the first
+/// stays.
 struct Stretches([u16; 1 << TABLE_BITS]);
 
 impl Stretches {
@@ -48,7 +51,8 @@ fn place(stretch: &[u8]) -> usize {
     (mixed >> (64 - TABLE_BITS)) as usize
 }
 
-/// Appends a delta of fewer than `bytes_max` bytes and tells its number of edits, or leaves `out` alone.
+/// Appends a delta of fewer than `bytes_max` bytes and tells its number of edits, or leaves `out`
+/// alone.
 pub(super) fn encode(
     base: &[u8],
     new: &[u8],
@@ -117,7 +121,8 @@ fn next_equal(
 ) -> Option<(usize, usize)> {
     for ahead in 0..new.len() - new_at {
         let (old_here, new_here) = (old_at + ahead, new_at + ahead);
-        // Beside each other: less is worth while, as bytes of a number that stayed between two that did not.
+        // Beside each other: less is worth while, as bytes of a number that stayed between two that
+        // did not.
         if let Some(rest) = base.get(old_here..)
             && common_prefix(rest, &new[new_here..]) > GAP_BYTES
         {
@@ -148,7 +153,8 @@ mod tests {
         out.len() - 1
     }
 
-    /// A body of the shape PostgreSQL gives it: flags and the length of the header, perhaps a bitmap, data.
+    /// A body of the shape PostgreSQL gives it: flags and the length of the header, perhaps a
+    /// bitmap, data.
     fn body(bitmap: &[u8], parts: &[&[u8]]) -> Vec<u8> {
         let mut body = vec![10, 0, bitmap.len() as u8, 9, 24 + bitmap.len() as u8];
         body.extend_from_slice(bitmap);

@@ -1,11 +1,13 @@
-//! Where two equally long bodies differ, in one pass: a bit for each byte, a block of them at a time.
+//! Where two equally long bodies differ, in one pass: a bit for each byte, a block of them at a
+//! time.
 
 /// Bytes compared at a time.
 const BLOCK_BYTES: usize = 32;
 #[cfg(any(not(target_arch = "x86_64"), test))]
 const WORD_BYTES: usize = size_of::<u64>();
 
-/// Calls `visit` with the start and the end of each run of bytes that differ, in order. A run may be told of in parts, where a block ends in it.
+/// Calls `visit` with the start and the end of each run of bytes that differ, in order. A run may
+/// be told of in parts, where a block ends in it.
 #[inline]
 pub(super) fn each_run(a: &[u8], b: &[u8], mut visit: impl FnMut(usize, usize)) {
     debug_assert_eq!(a.len(), b.len());
@@ -41,7 +43,8 @@ fn differing(a: &[u8; BLOCK_BYTES], b: &[u8; BLOCK_BYTES]) -> u64 {
     const HALF: usize = size_of::<__m128i>();
     const _: () = assert!(BLOCK_BYTES == 2 * HALF);
     let equal = |a: &[u8; HALF], b: &[u8; HALF]| {
-        // SAFETY: unaligned loads of as many bytes as there are, by instructions that every processor of this kind has.
+        // SAFETY: unaligned loads of as many bytes as there are, by instructions that every
+        // processor of this kind has.
         let bits = unsafe {
             let (a, b) = (a.as_ptr().cast(), b.as_ptr().cast());
             _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128(a), _mm_loadu_si128(b)))

@@ -13,8 +13,9 @@ pub struct WalPages {
 }
 
 impl WalPages {
-    /// The end of the last record, for the position at which the next one will be put in: behind a page's header nothing has been put in yet. Where a page has the short
-    /// header, as many bytes as the long one are that and the tail of a record.
+    /// The end of the last record, for the position at which the next one will be put in: behind a
+    /// page's header nothing has been put in yet. Where a page has the short header, as many bytes
+    /// as the long one are that and the tail of a record.
     pub fn end_of_last_record(&self, insert: Lsn) -> Lsn {
         let is_first = insert.0 % self.segment < self.page;
         let header = if is_first {

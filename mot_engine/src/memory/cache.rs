@@ -1,10 +1,12 @@
 //! A process's cache of free blocks: what makes the common allocation free of shared atomics.
 //!
-//! Contract: process-local, used by one thread. One magazine per class (and bank, see below), an array of pointers, so
-//! a hit touches neither the block nor anything shared. A miss takes a batch from the class's center, an overflow gives
-//! the older half back. A magazine holds at most [`MAGAZINE_BYTES_MAX`], all together at most [`CACHE_BYTES_MAX`].
-//! With one node there is one bank. With several, blocks of this process's node, of the interleaved pool, and of other
-//! nodes are kept apart, and the last are only passed on to their centers, so that freeing moves no memory between nodes.
+//! Contract: process-local, used by one thread. One magazine per class (and bank, see below), an
+//! array of pointers, so a hit touches neither the block nor anything shared. A miss takes a batch
+//! from the class's center, an overflow gives the older half back. A magazine holds at most
+//! [`MAGAZINE_BYTES_MAX`], all together at most [`CACHE_BYTES_MAX`]. With one node there is one
+//! bank. With several, blocks of this process's node, of the interleaved pool, and of other nodes
+//! are kept apart, and the last are only passed on to their centers, so that freeing moves no
+//! memory between nodes.
 
 use super::arena::{ArenaFull, Memory, Urgency};
 use super::placement::{Kernel, Placement, node_index};
@@ -13,7 +15,8 @@ use std::ptr::NonNull;
 
 /// Bytes of one class a process may hold back: a batch is half of it.
 const MAGAZINE_BYTES_MAX: usize = 32 << 10;
-/// Blocks of one class a process may hold back: small blocks reach a batch worth its latch long before the bytes.
+/// Blocks of one class a process may hold back: small blocks reach a batch worth its latch long
+/// before the bytes.
 const MAGAZINE_BLOCKS_MAX: usize = 128;
 /// The largest classes, too, shall survive one free and one allocation.
 const MAGAZINE_BLOCKS_MIN: usize = 2;
@@ -58,7 +61,8 @@ fn prefetch_to_write(block: NonNull<u8>, bytes: usize) {
     while offset < bytes.min(AHEAD_BYTES_MAX) {
         let line = block.as_ptr().wrapping_add(offset);
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a prefetch neither faults nor changes anything; processors that do not know this one pass over it.
+        // SAFETY: a prefetch neither faults nor changes anything; processors that do not know this
+        // one pass over it.
         unsafe {
             core::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
         }
@@ -106,8 +110,9 @@ impl Cache {
         }
     }
 
-    /// A cached block, if there is one. The next one's lines are asked for: it will be written as a whole and published by a locked instruction, which
-    /// waits for every line of it, and what comes out of the magazine has gone cold since it was freed.
+    /// A cached block, if there is one. The next one's lines are asked for: it will be written as a
+    /// whole and published by a locked instruction, which waits for every line of it, and what
+    /// comes out of the magazine has gone cold since it was freed.
     #[inline]
     pub(super) fn take(&mut self, class: usize, placement: Placement) -> Option<NonNull<u8>> {
         let bank = self.bank(placement);
@@ -202,7 +207,8 @@ impl Cache {
         placement.pool(self.node, self.nodes)
     }
 
-    /// Makes room in a full magazine: gets it its memory the first time, else gives the older half back.
+    /// Makes room in a full magazine: gets it its memory the first time, else gives the older half
+    /// back.
     #[cold]
     fn overflow(&mut self, kernel: &dyn Kernel, bank: usize, class: usize) {
         let number = bank * CLASSES + class;
@@ -227,7 +233,8 @@ impl Cache {
         }
     }
 
-    /// Gives the oldest blocks of a magazine back until `keep` are left: the newest are warm in the processor's cache.
+    /// Gives the oldest blocks of a magazine back until `keep` are left: the newest are warm in the
+    /// processor's cache.
     fn shrink(&mut self, kernel: &dyn Kernel, number: usize, keep: usize) {
         let class = number % CLASSES;
         let magazine = &mut self.magazines[number];
@@ -249,7 +256,8 @@ impl Cache {
         }
     }
 
-    /// With several nodes: notices that the scheduler has moved the process, whose local blocks then are not local.
+    /// With several nodes: notices that the scheduler has moved the process, whose local blocks
+    /// then are not local.
     fn follow_node(&mut self, kernel: &dyn Kernel) {
         if self.nodes == 1 {
             return;

@@ -1,20 +1,21 @@
 //! Epochs: when nobody can be reading a retired block any more.
 //!
 //! Contract, after Fraser and crossbeam-epoch, with LMDB's idea of a reader table in shared memory:
-//! - A reader *pins*: it publishes the global epoch in its line of the table, then a full fence, and only then follows
-//!   shared pointers. It unpins with a release store.
-//! - A remover makes a block unreachable first, then retires it. A retired block is stamped with the global epoch read
-//!   after a full fence that follows the removal.
-//! - The global epoch moves from e to e + 1 only if everybody who is pinned is pinned in e. So whoever could still
-//!   hold a pointer to a block stamped e is gone when the epoch is e + 2.
-//! - Lines are claimed and released by their process alone. The table never shrinks; lines are claimed lowest first,
-//!   and a scan stops behind the highest line ever claimed.
+//! - A reader *pins*: it publishes the global epoch in its line of the table, then a full fence,
+//!   and only then follows shared pointers. It unpins with a release store.
+//! - A remover makes a block unreachable first, then retires it. A retired block is stamped with
+//!   the global epoch read after a full fence that follows the removal.
+//! - The global epoch moves from e to e + 1 only if everybody who is pinned is pinned in e. So
+//!   whoever could still hold a pointer to a block stamped e is gone when the epoch is e + 2.
+//! - Lines are claimed and released by their process alone. The table never shrinks; lines are
+//!   claimed lowest first, and a scan stops behind the highest line ever claimed.
 
 use super::account::EpochReport;
 use super::arena::{Memory, Padded};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence, is_broken};
 
-/// Processes and threads that can use the arena at once: PostgreSQL's own practical bound on connections, 128 KiB.
+/// Processes and threads that can use the arena at once: PostgreSQL's own practical bound on
+/// connections, 128 KiB.
 pub const EPOCH_PARTICIPANTS_MAX: usize = 2048;
 
 /// Epochs after which a retired block is unreachable.
@@ -57,7 +58,8 @@ impl Participant {
         if is_broken("epochs: the fence of a pin") {
             self.pinned.store(epoch, Ordering::Relaxed);
         } else if cfg!(target_arch = "x86_64") {
-            // A locked exchange is a full fence here and about half the price of mfence (crossbeam does the same).
+            // A locked exchange is a full fence here and about half the price of mfence (crossbeam
+            // does the same).
             self.pinned.swap(epoch, Ordering::SeqCst);
             std::sync::atomic::compiler_fence(Ordering::SeqCst);
         } else {
@@ -86,7 +88,8 @@ impl EpochTable {
         self.global.0.load(Ordering::Relaxed)
     }
 
-    /// Moves the epoch on if everybody allows it. What was stamped `EPOCHS_TO_SAFETY` before the result is unreachable.
+    /// Moves the epoch on if everybody allows it. What was stamped `EPOCHS_TO_SAFETY` before the
+    /// result is unreachable.
     pub(super) fn try_advance(&self) -> u64 {
         let epoch = self.global.0.load(Ordering::Acquire);
         fence(Ordering::SeqCst);

@@ -1,20 +1,27 @@
-//! Huge pages for chunks: each becomes one when it is taken out of those whose pages the kernel has.
+//! Huge pages for chunks: each becomes one when it is taken out of those whose pages the kernel
+//! has.
 //!
-//! A row is anywhere in the arena, so with pages of 4 KiB reading one misses the processor's translations and the line of the page table besides
-//! the row; the table is each process's own, and each process takes the faults that fill it. A chunk is 2 MiB and aligned: as one huge page it
-//! takes one fault in each process, and all of a process's table for a gigabyte is one page.
+//! A row is anywhere in the arena, so with pages of 4 KiB reading one misses the processor's
+//! translations and the line of the page table besides the row; the table is each process's own,
+//! and each process takes the faults that fill it. A chunk is 2 MiB and aligned: as one huge page
+//! it takes one fault in each process, and all of a process's table for a gigabyte is one page.
 //!
-//! - The kernel is asked outside the arena's latches, in transit, when the chunk has no pages yet: nothing is copied. To clear the chunk
-//!   at once costs less than its 512 faults, but it is one wait of 0.5 to 26 ms (the last on a machine whose memory the hypervisor has to find).
-//! - A node of an index is allocated under the latches of the leaf and perhaps of all above it, and other writers would wait as long. So who
-//!   allocates those does not ask (`allocate_in_haste`), but who builds an index does. One free chunk is kept that is huge already: who
-//!   takes the last one leaves word, and the next that needs memory for a row makes another (`make_ready`). Of chunks that indexes take faster
-//!   than that some get ordinary pages.
-//! - A refusal costs speed only: the chunk stays with ordinary pages. Where memory is too fragmented the search is not cheap: after a
-//!   refusal the next [`PASSED_OVER`] chunks do not ask. No refusal is taken for the last: the kernel says EINVAL when it does not know the
-//!   request, but also when the file system has, or its limits leave, no room for the rest of the chunk at the moment.
-//! - The first page is touched before: the kernel refuses a chunk without any, and takes the node where the pages lie, which the chunk's binding
-//!   decides. A huge page lies on one node: with several, chunks of the interleaved pool keep ordinary pages.
+//! - The kernel is asked outside the arena's latches, in transit, when the chunk has no pages yet:
+//!   nothing is copied. To clear the chunk at once costs less than its 512 faults, but it is one
+//!   wait of 0.5 to 26 ms (the last on a machine whose memory the hypervisor has to find).
+//! - A node of an index is allocated under the latches of the leaf and perhaps of all above it, and
+//!   other writers would wait as long. So who allocates those does not ask (`allocate_in_haste`),
+//!   but who builds an index does. One free chunk is kept that is huge already: who takes the last
+//!   one leaves word, and the next that needs memory for a row makes another (`make_ready`). Of
+//!   chunks that indexes take faster than that some get ordinary pages.
+//! - A refusal costs speed only: the chunk stays with ordinary pages. Where memory is too
+//!   fragmented the search is not cheap: after a refusal the next [`PASSED_OVER`] chunks do not
+//!   ask. No refusal is taken for the last: the kernel says EINVAL when it does not know the
+//!   request, but also when the file system has, or its limits leave, no room for the rest of the
+//!   chunk at the moment.
+//! - The first page is touched before: the kernel refuses a chunk without any, and takes the node
+//!   where the pages lie, which the chunk's binding decides. A huge page lies on one node: with
+//!   several, chunks of the interleaved pool keep ordinary pages.
 
 use super::arena::Memory;
 use super::chunk::CHUNK_BYTES;
@@ -90,8 +97,8 @@ impl Memory {
         }
     }
 
-    /// Sees to it that a free chunk is huge before somebody takes it who cannot ask. With several nodes those have the interleaved pool,
-    /// where nothing is huge.
+    /// Sees to it that a free chunk is huge before somebody takes it who cannot ask. With several
+    /// nodes those have the interleaved pool, where nothing is huge.
     #[inline]
     pub(super) fn keep_ready(self, kernel: &dyn Kernel) {
         if self.header().huge.takes_making_ready() && self.pools() == 1 && self.wants_huge_pages() {

@@ -1,4 +1,5 @@
-//! A region in a named memory file that outlives the process, so that the next one can take its contents over.
+//! A region in a named memory file that outlives the process, so that the next one can take its
+//! contents over.
 //!
 //! ```text
 //! file:     [ head: one chunk, of which a page is used | the region ]
@@ -7,13 +8,18 @@
 //! ```
 //!
 //! Protocol:
-//! - One server at a time: the file is locked (`flock`) before anything in it is looked at, and the lock lasts until the
-//!   last process that inherited the descriptor is gone. So no child of a dead server can still be writing.
-//! - Plain pointers lie in the region, so it is always mapped at the base its file was made for, or not at all.
-//! - `open` takes the mark off before anybody can change the region, whatever happens later; only [`Region::mark`] sets
-//!   it, with everything written before. Memory files have no durability beyond the kernel's own life: a store is enough.
-//! - Times and inode are part of what is marked: whoever wrote to the file meanwhile, or put another in its place, shows.
-//! - A page of such a file may not be had when it is touched, which is a SIGBUS: pages are asked for (`populate`) first.
+//! - One server at a time: the file is locked (`flock`) before anything in it is looked at, and the
+//!   lock lasts until the last process that inherited the descriptor is gone. So no child of a dead
+//!   server can still be writing.
+//! - Plain pointers lie in the region, so it is always mapped at the base its file was made for, or
+//!   not at all.
+//! - `open` takes the mark off before anybody can change the region, whatever happens later; only
+//!   [`Region::mark`] sets it, with everything written before. Memory files have no durability
+//!   beyond the kernel's own life: a store is enough.
+//! - Times and inode are part of what is marked: whoever wrote to the file meanwhile, or put
+//!   another in its place, shows.
+//! - A page of such a file may not be had when it is touched, which is a SIGBUS: pages are asked
+//!   for (`populate`) first.
 //! - A file that is not taken over is emptied, never read.
 
 use super::chunk::CHUNK_BYTES;
@@ -121,7 +127,8 @@ pub(super) struct Kept {
 
 impl Kept {
     fn head(&self) -> &Head {
-        // SAFETY: mapped by `open_kept` until the region is dropped; populated, and nothing but atomics.
+        // SAFETY: mapped by `open_kept` until the region is dropped; populated, and nothing but
+        // atomics.
         unsafe { self.head.as_ref() }
     }
 
@@ -152,8 +159,8 @@ fn crc_of(words: &[u64]) -> u64 {
 }
 
 impl Region {
-    /// Opens the region in a named file, or makes it. Whoever is told of a mark decides by it whether to take the
-    /// contents over or to `reset`.
+    /// Opens the region in a named file, or makes it. Whoever is told of a mark decides by it
+    /// whether to take the contents over or to `reset`.
     pub fn open_kept(
         place: KeptPlace<'_>,
         bytes: usize,
@@ -161,13 +168,14 @@ impl Region {
     ) -> Result<(Region, Found), KeptError> {
         let file = open_locked(place.path, true)?;
         open_region(file, place, bytes, huge_pages).inspect_err(|_| {
-            // Locked and ours: nobody else can be using it. If it cannot be removed, its mark is still checked.
+            // Locked and ours: nobody else can be using it. If it cannot be removed, its mark is
+            // still checked.
             let _ = std::fs::remove_file(place.path);
         })
     }
 
-    /// Marks a kept region: the next `open_kept` hands `mark` out. Nobody changes the region any more, and nobody else
-    /// is left who could.
+    /// Marks a kept region: the next `open_kept` hands `mark` out. Nobody changes the region any
+    /// more, and nobody else is left who could.
     pub fn mark(&self, mark: &Mark) -> io::Result<()> {
         let kept = self.kept.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         let head = kept.head();
@@ -196,8 +204,8 @@ impl Region {
         Ok(())
     }
 
-    /// Removes a kept region's file: the memory lasts only as long as its mappings. Nothing happens to a file that took its
-    /// place.
+    /// Removes a kept region's file: the memory lasts only as long as its mappings. Nothing happens
+    /// to a file that took its place.
     pub fn forget(&self) -> io::Result<()> {
         let Some(kept) = &self.kept else {
             return Ok(());
@@ -250,7 +258,8 @@ fn open_locked(path: &Path, create: bool) -> Result<File, KeptError> {
             error.into()
         });
     }
-    // Its name may have been taken away before we had the lock; hard links would be somebody's trick.
+    // Its name may have been taken away before we had the lock; hard links would be somebody's
+    // trick.
     if file.metadata()?.nlink() != 1 {
         return Err(KeptError::InUse);
     }

@@ -1,9 +1,10 @@
 //! A latch: one word in shared memory, held for a few hundred instructions at most.
 //!
-//! Contract: works between processes and threads alike, because it is only a word. The waiter spins, then yields the
-//! processor, so a holder that lost its core gets it back. No queue, no deadlock detection: whoever holds a latch
-//! takes no second one, makes no call that can wait or raise an error, and is never killed without the whole region
-//! being reset afterwards. A guard cannot leave its thread.
+//! Contract: works between processes and threads alike, because it is only a word. The waiter
+//! spins, then yields the processor, so a holder that lost its core gets it back. No queue, no
+//! deadlock detection: whoever holds a latch takes no second one, makes no call that can wait or
+//! raise an error, and is never killed without the whole region being reset afterwards. A guard
+//! cannot leave its thread.
 
 use crate::sync::{AtomicU32, Ordering};
 use std::marker::PhantomData;
@@ -102,8 +103,8 @@ impl Drop for LatchGuard<'_> {
     }
 }
 
-/// Latches this thread holds right now, to be asserted zero before any call that may raise an error or wait.
-/// Counted in builds with debug assertions only; otherwise always 0.
+/// Latches this thread holds right now, to be asserted zero before any call that may raise an error
+/// or wait. Counted in builds with debug assertions only; otherwise always 0.
 pub fn latches_held() -> u32 {
     held::count()
 }

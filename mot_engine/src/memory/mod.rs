@@ -1,15 +1,20 @@
-//! The engine's shared memory: one arena, its allocator, and the epochs that say when a freed block may be reused.
+//! The engine's shared memory: one arena, its allocator, and the epochs that say when a freed block
+//! may be reused.
 //!
 //! Contract:
-//! - Everything shared lives in one [`Region`], mapped before the first fork, so a plain pointer into it means the
-//!   same in every process. Nothing in it may point to process-local memory (no vtables, no `Vec`).
-//! - [`Memory`] is the shared handle (a base pointer). [`LocalMemory`] is one process's (or thread's) way in: it owns
-//!   a cache of blocks, a list of retired blocks and one line of the epoch table. It is never shared or forked.
+//! - Everything shared lives in one [`Region`], mapped before the first fork, so a plain pointer
+//!   into it means the same in every process. Nothing in it may point to process-local memory (no
+//!   vtables, no `Vec`).
+//! - [`Memory`] is the shared handle (a base pointer). [`LocalMemory`] is one process's (or
+//!   thread's) way in: it owns a cache of blocks, a list of retired blocks and one line of the
+//!   epoch table. It is never shared or forked.
 //! - A block is freed with the size it was asked for; blocks carry no header.
-//! - A block that other processes may be reading is *retired*, not freed, and is reused only when everybody who was
-//!   pinned at that time has unpinned.
-//! - Latches are short, are never held across a call that can raise an error or wait, and never nest.
-//! - A process killed in here leaves the region undefined: its owner resets the whole region (crash restart).
+//! - A block that other processes may be reading is *retired*, not freed, and is reused only when
+//!   everybody who was pinned at that time has unpinned.
+//! - Latches are short, are never held across a call that can raise an error or wait, and never
+//!   nest.
+//! - A process killed in here leaves the region undefined: its owner resets the whole region (crash
+//!   restart).
 
 mod account;
 mod arena;

@@ -1,15 +1,18 @@
-//! Placement: which pool of chunks serves an allocation, and which node a pool's chunks are bound to.
+//! Placement: which pool of chunks serves an allocation, and which node a pool's chunks are bound
+//! to.
 //!
-//! Contract: pure functions decide; the [`Kernel`] trait carries decisions out, so tests drive a machine that is not
-//! there. With one node there is one pool and no binding at all. With n nodes there are n + 1 pools: one per node
-//! (memory that its filler will mostly use itself: rows and anchors) and one interleaved over all nodes (what everybody
-//! reads: index nodes, catalogs). A refused binding costs speed, not correctness: it is counted and reported.
+//! Contract: pure functions decide; the [`Kernel`] trait carries decisions out, so tests drive a
+//! machine that is not there. With one node there is one pool and no binding at all. With n nodes
+//! there are n + 1 pools: one per node (memory that its filler will mostly use itself: rows and
+//! anchors) and one interleaved over all nodes (what everybody reads: index nodes, catalogs). A
+//! refused binding costs speed, not correctness: it is counted and reported.
 
 use super::account::Purpose;
 use std::io;
 use std::ptr::NonNull;
 
-/// Nodes told apart. Larger machines exist; their further nodes are served from the interleaved pool's nodes.
+/// Nodes told apart. Larger machines exist; their further nodes are served from the interleaved
+/// pool's nodes.
 pub const NODES_MAX: usize = 32;
 
 /// One pool per node, and the interleaved one.
@@ -25,7 +28,8 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// Rows and anchors are used most by who wrote them; what every session walks through is spread.
+    /// Rows and anchors are used most by who wrote them; what every session walks through is
+    /// spread.
     pub fn of(purpose: Purpose) -> Placement {
         match purpose {
             Purpose::Rows | Purpose::Anchors | Purpose::Other => Placement::Local,
@@ -48,7 +52,8 @@ pub(super) fn pools_of(nodes: usize) -> usize {
     if nodes == 1 { 1 } else { nodes + 1 }
 }
 
-/// Which of the arena's nodes a kernel node number is. A node without memory of its own uses another one's.
+/// Which of the arena's nodes a kernel node number is. A node without memory of its own uses
+/// another one's.
 pub(super) fn node_index(kernel_node: u32, nodes: &[u32]) -> usize {
     nodes
         .iter()
@@ -67,7 +72,8 @@ pub(super) fn binding_of(pool: usize, nodes: &[u32]) -> Binding<'_> {
 /// A memory policy, in kernel node numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding<'a> {
-    /// This node while it has memory, else any: a full node must not fail an allocation the arena has room for.
+    /// This node while it has memory, else any: a full node must not fail an allocation the arena
+    /// has room for.
     Preferred(u32),
     /// Page by page over these nodes.
     Interleaved(&'a [u32]),
@@ -90,7 +96,8 @@ pub trait Kernel {
     /// The range is chunks of a mapped region whose contents nobody uses.
     unsafe fn give_back(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()>;
 
-    /// Gives the range its pages now, or says that there are none: on a full file system a touch later would be a SIGBUS.
+    /// Gives the range its pages now, or says that there are none: on a full file system a touch
+    /// later would be a SIGBUS.
     ///
     /// # Safety
     /// The range is chunks of a mapped region.
@@ -108,7 +115,9 @@ pub trait Kernel {
     }
 }
 
-/// A kernel for callers for whom others wait, as for who allocates an index's node under the latches of those above it: nothing is asked that takes milliseconds and that can be done without.
+/// A kernel for callers for whom others wait, as for who allocates an index's node under the
+/// latches of those above it: nothing is asked that takes milliseconds and that can be done
+/// without.
 pub(super) struct InHaste<'a>(pub(super) &'a dyn Kernel);
 
 impl Kernel for InHaste<'_> {
@@ -149,7 +158,8 @@ pub struct LinuxKernel;
 const MPOL_PREFERRED: libc::c_int = 1;
 const MPOL_INTERLEAVE: libc::c_int = 3;
 
-/// Bits of the node mask handed to the kernel: its largest build-time node count (CONFIG_NODES_SHIFT = 10).
+/// Bits of the node mask handed to the kernel: its largest build-time node count
+/// (CONFIG_NODES_SHIFT = 10).
 const NODE_MASK_BITS: usize = 1024;
 
 impl Kernel for LinuxKernel {
@@ -169,7 +179,8 @@ impl Kernel for LinuxKernel {
 
     unsafe fn bind(&self, at: NonNull<u8>, bytes: usize, binding: Binding<'_>) -> io::Result<()> {
         let (mode, mask) = policy(binding);
-        // SAFETY: the range is mapped (caller); the mask outlives the call. The kernel reads one bit less than told.
+        // SAFETY: the range is mapped (caller); the mask outlives the call. The kernel reads one
+        // bit less than told.
         let failed = unsafe {
             libc::syscall(
                 libc::SYS_mbind,

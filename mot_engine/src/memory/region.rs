@@ -188,8 +188,9 @@ impl Region {
     /// No process or thread uses anything in the region, then or later, that was put there before.
     pub unsafe fn reset(&self) -> Result<(), RegionError> {
         if self.huge_pages {
-            // A new file would have to find its pages beside those of the old one, which a process that survives a crash (the logging collector) has mapped as well.
-            // SAFETY: the whole of our own mapping, unused by the caller's promise.
+            // A new file would have to find its pages beside those of the old one, which a process
+            // that survives a crash (the logging collector) has mapped as well. SAFETY: the whole
+            // of our own mapping, unused by the caller's promise.
             unsafe { self.base.write_bytes(0, self.bytes) };
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! Whether the arena is at rest: nobody is in it, and nobody went away in the middle of something.
 //!
-//! Contract: asked by the one process that is left (or has just begun). Only such an arena may be taken over by another
-//! server; the answer to any other is `Region::reset`.
+//! Contract: asked by the one process that is left (or has just begun). Only such an arena may be
+//! taken over by another server; the answer to any other is `Region::reset`.
 
 use super::arena::Memory;
 use crate::engine::State;

@@ -1,9 +1,10 @@
 //! Size classes: which block size serves a request.
 //!
-//! Contract: pure functions of the size, the same in allocation and free. Up to 2 KiB the steps are fine, because rows
-//! are small and all of a table's rows round up alike; above, a class is a 64 KiB span divided by a whole number, so a
-//! span leaves no tail. A size that is a multiple of 16, 32 or 64 gets blocks so aligned, all others at least 8-aligned ones.
-//! Above [`SMALL_BYTES_MAX`] there are no classes but runs of whole spans.
+//! Contract: pure functions of the size, the same in allocation and free. Up to 2 KiB the steps are
+//! fine, because rows are small and all of a table's rows round up alike; above, a class is a 64
+//! KiB span divided by a whole number, so a span leaves no tail. A size that is a multiple of 16,
+//! 32 or 64 gets blocks so aligned, all others at least 8-aligned ones. Above [`SMALL_BYTES_MAX`]
+//! there are no classes but runs of whole spans.
 
 use super::chunk::SPAN_BYTES;
 use std::alloc::Layout;
@@ -14,7 +15,8 @@ pub const BLOCK_ALIGN: usize = 8;
 /// Largest size with a class; larger ones are runs of spans.
 pub const SMALL_BYTES_MAX: usize = SPAN_BYTES / 2;
 
-/// Strongest alignment a class gives; stronger ones are served by span runs, which are span-aligned.
+/// Strongest alignment a class gives; stronger ones are served by span runs, which are
+/// span-aligned.
 const CLASS_ALIGN_MAX: usize = 64;
 
 /// (step, up to): fine steps where rows and index nodes live.
@@ -26,7 +28,8 @@ const STEPS: [(usize, usize); 4] = [
 ];
 const FINE_BYTES_MAX: usize = 2048;
 
-/// Blocks per span of the classes above the fine ones: about 12.5 % apart, as far as whole numbers allow.
+/// Blocks per span of the classes above the fine ones: about 12.5 % apart, as far as whole numbers
+/// allow.
 const BLOCKS_PER_SPAN: [usize; 19] = [
     28, 25, 22, 20, 18, 16, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2,
 ];

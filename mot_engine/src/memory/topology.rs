@@ -1,7 +1,7 @@
 //! Which NUMA nodes have memory.
 //!
-//! Contract: read once, when the arena is formatted, and kept in its header as kernel node numbers. A kernel that says
-//! nothing (no NUMA, no sysfs) counts as one node. Tests make up their own.
+//! Contract: read once, when the arena is formatted, and kept in its header as kernel node numbers.
+//! A kernel that says nothing (no NUMA, no sysfs) counts as one node. Tests make up their own.
 
 use super::placement::NODES_MAX;
 use std::fs;
@@ -22,7 +22,8 @@ impl Topology {
         Topology::read(Path::new(NODE_DIRECTORY))
     }
 
-    /// What a directory laid out like the kernel's says: its list of nodes with memory, else of nodes online.
+    /// What a directory laid out like the kernel's says: its list of nodes with memory, else of
+    /// nodes online.
     pub fn read(directory: &Path) -> Topology {
         ["has_memory", "online"]
             .iter()
@@ -34,8 +35,8 @@ impl Topology {
             )
     }
 
-    /// A topology of one's own. No node counts as node 0 alone; nodes beyond [`NODES_MAX`] are left out, memory is
-    /// then only not placed there on purpose.
+    /// A topology of one's own. No node counts as node 0 alone; nodes beyond [`NODES_MAX`] are left
+    /// out, memory is then only not placed there on purpose.
     pub fn made_up(nodes: &[u32]) -> Topology {
         let mut nodes = nodes.to_vec();
         nodes.sort_unstable();

@@ -1,8 +1,9 @@
 //! Words in shared memory that one latch protects.
 //!
-//! Contract: a word is written only under the latch its owner names (or by the one process that owns the thing it
-//! describes), so relaxed accesses suffice: the latch's acquire and release order them. Reading without the latch
-//! gives some recent value, good for reports and hints. Atomics rather than `UnsafeCell` keep such reads defined.
+//! Contract: a word is written only under the latch its owner names (or by the one process that
+//! owns the thing it describes), so relaxed accesses suffice: the latch's acquire and release order
+//! them. Reading without the latch gives some recent value, good for reports and hints. Atomics
+//! rather than `UnsafeCell` keep such reads defined.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 

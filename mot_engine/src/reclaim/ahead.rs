@@ -1,9 +1,12 @@
 //! What the sweep will come to, asked for before it does.
 //!
-//! Dirty rows lie scattered over large tables, and most were changed by another processor: each is two or three misses that wait for one another, anchor, newest
-//! state, the state below. So the sweep looks some groups ahead, and asks for the anchors of one and the newest states of a nearer one while it works at the nearest.
+//! Dirty rows lie scattered over large tables, and most were changed by another processor: each is
+//! two or three misses that wait for one another, anchor, newest state, the state below. So the
+//! sweep looks some groups ahead, and asks for the anchors of one and the newest states of a nearer
+//! one while it works at the nearest.
 //!
-//! All of it is hints. Bits are only looked at here; the sweep takes them itself, and what was not foreseen it sweeps as well.
+//! All of it is hints. Bits are only looked at here; the sweep takes them itself, and what was not
+//! foreseen it sweeps as well.
 
 use crate::ids::Slot;
 use crate::row::{Anchor, Head, prefetch_anchor, prefetch_header};
@@ -22,7 +25,8 @@ const ANCHORS_PER_LINE: usize = 4;
 /// Groups on their way.
 pub(super) struct Ahead {
     table: TableRef,
-    /// Bits of the word before this slot are in `bits`, those of the words behind it were not looked at.
+    /// Bits of the word before this slot are in `bits`, those of the words behind it were not
+    /// looked at.
     next_word: u64,
     bits: u64,
     end: u64,

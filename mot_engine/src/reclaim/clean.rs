@@ -1,4 +1,5 @@
-//! Taking versions out of one row, with the index entries only they needed, and giving the slot back when nothing is left.
+//! Taking versions out of one row, with the index entries only they needed, and giving the slot
+//! back when nothing is left.
 
 use super::OldSnapshots;
 use super::tail::{cut_replaced, cut_tail, outdates};
@@ -17,7 +18,8 @@ use crate::sync::is_broken;
 use crate::table::{IndexRef, TableRef};
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Versions taken out in one go. More are taken in further rounds, so that a latch is held shortly and no memory is needed.
+/// Versions taken out in one go. More are taken in further rounds, so that a latch is held shortly
+/// and no memory is needed.
 const ROUND: usize = 32;
 
 /// What a round takes out of a latched chain.
@@ -38,9 +40,11 @@ pub(crate) struct Taken {
 
 /// What counters have of transactions that were rolled back after all.
 ///
-/// - A prepared one was counted as if it replaced the committed state below it, whatever came on top later.
-/// - While the log is replayed, each state is counted as if it replaced the one below it, whatever becomes of that: in sum, the states on
-///   top of their chains count. So it matters only if one is taken out that is on top.
+/// - A prepared one was counted as if it replaced the committed state below it, whatever came on
+///   top later.
+/// - While the log is replayed, each state is counted as if it replaced the one below it, whatever
+///   becomes of that: in sum, the states on top of their chains count. So it matters only if one is
+///   taken out that is on top.
 #[derive(Default)]
 pub(super) struct Uncounted {
     rows: i64,
@@ -49,7 +53,8 @@ pub(super) struct Uncounted {
 }
 
 impl Uncounted {
-    /// Notes a version that was just unlinked; what was below it still is (`next` of an unlinked version stays).
+    /// Notes a version that was just unlinked; what was below it still is (`next` of an unlinked
+    /// version stays).
     pub(super) fn add(&mut self, version: VersionRef, counts_as_top: bool) {
         let now = version.flags();
         let (base, rows, row_bytes) = if now & flags::ABORTED == 0 || version.is_lock() {
@@ -107,7 +112,8 @@ impl Taken {
     }
 }
 
-/// Whether the chain has another version with keys. If KEYS_MOVED is not set they are the same keys.
+/// Whether the chain has another version with keys. If KEYS_MOVED is not set they are the same
+/// keys.
 fn other_keys(head: Head, version: VersionRef) -> bool {
     let mut at = head.version();
     while let Some(other) = at {
@@ -119,9 +125,10 @@ fn other_keys(head: Head, version: VersionRef) -> bool {
     false
 }
 
-/// Lets `choose` take versions out of the row's latched chain (called again while rounds are full), removes the index entries that only they
-/// needed, retires them, and gives the slot back if the chain is empty then. `choose` may change the head's flags; it asks no `Clock`.
-/// The caller is pinned. Returns how many versions were taken out.
+/// Lets `choose` take versions out of the row's latched chain (called again while rounds are full),
+/// removes the index entries that only they needed, retires them, and gives the slot back if the
+/// chain is empty then. `choose` may change the head's flags; it asks no `Clock`. The caller is
+/// pinned. Returns how many versions were taken out.
 pub(crate) fn clean_row(
     session: &Session,
     table: TableRef,
@@ -188,7 +195,8 @@ pub(crate) fn clean_row(
     }
 }
 
-/// Removes the entries of what was taken out, ends the CLEANING, and gives the slot back if its chain is empty.
+/// Removes the entries of what was taken out, ends the CLEANING, and gives the slot back if its
+/// chain is empty.
 fn finish_cleaning(session: &Session, table: TableRef, slot: Slot, anchor: &Anchor, taken: &Taken) {
     reach(Point::UnlinkBeforeEntries);
     let mut complete = true;
@@ -198,12 +206,14 @@ fn finish_cleaning(session: &Session, table: TableRef, slot: Slot, anchor: &Anch
     end_cleaning(table, slot, anchor, complete);
 }
 
-/// An entry whose key could not be computed is still there: the slot stays unused for ever rather than lead a reader astray. Only replay on a
-/// standby puts another row there, because the primary did: so who comes by an entry compares.
+/// An entry whose key could not be computed is still there: the slot stays unused for ever rather
+/// than lead a reader astray. Only replay on a standby puts another row there, because the primary
+/// did: so who comes by an entry compares.
 const ENTRY_STAYS: u64 = Head::ENTRY_LEFT | Head::KEYS_MOVED;
 
-/// Stores the head of a chain after something was taken out of it under this latch: without that the slot may be in its taker's hands, empty, too.
-/// If nothing is left of the row, and nobody is cleaning it, the slot is given back: a row lock may go last, after the states.
+/// Stores the head of a chain after something was taken out of it under this latch: without that
+/// the slot may be in its taker's hands, empty, too. If nothing is left of the row, and nobody is
+/// cleaning it, the slot is given back: a row lock may go last, after the states.
 pub(crate) fn leave(table: TableRef, slot: Slot, mut latched: LatchedAnchor<'_>, head: Head) {
     // As in `end_cleaning`.
     let is_listed = lists_free_slots(table);
@@ -235,12 +245,14 @@ pub(super) fn end_cleaning(table: TableRef, slot: Slot, anchor: &Anchor, complet
     }
 }
 
-/// Whether the table's freed slots are listed at once. Asked before the slot becomes empty: the end of a replay lists those that are by then, with the sweeper kept out.
+/// Whether the table's freed slots are listed at once. Asked before the slot becomes empty: the end
+/// of a replay lists those that are by then, with the sweeper kept out.
 fn lists_free_slots(table: TableRef) -> bool {
     table.storage().lists_free.load(Ordering::Acquire) != 0
 }
 
-/// Removes the entries of a version that is no longer in its chain, unless another version there has the key.
+/// Removes the entries of a version that is no longer in its chain, unless another version there
+/// has the key.
 fn remove_entries(
     session: &Session,
     table: TableRef,
@@ -283,8 +295,9 @@ pub(super) fn remove_entry(
     )
 }
 
-/// The head without HAS_LOCKS if its chain has no lock entry. Latched. If it has some, the state below them all is told so
-/// ([`flags::NO_LOCKS_BELOW`]): a row that always has locks is not walked to its end each time.
+/// The head without HAS_LOCKS if its chain has no lock entry. Latched. If it has some, the state
+/// below them all is told so ([`flags::NO_LOCKS_BELOW`]): a row that always has locks is not walked
+/// to its end each time.
 pub(crate) fn without_stale_lock_flag(head: Head) -> Head {
     if !head.has(Head::HAS_LOCKS) {
         return head;
@@ -347,8 +360,9 @@ fn removable(
     }
 }
 
-/// Takes out of a row what hints and horizon allow: aborted versions, ended locks, what lies below the oldest version anybody needs, and a
-/// dead row as a whole. Asks no `Clock`. The caller is pinned.
+/// Takes out of a row what hints and horizon allow: aborted versions, ended locks, what lies below
+/// the oldest version anybody needs, and a dead row as a whole. Asks no `Clock`. The caller is
+/// pinned.
 pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize {
     let Some(anchor) = table.anchor(slot) else {
         return 0;
@@ -387,7 +401,8 @@ pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize
     removed + usize::from(free_dead_row(session, table, slot, anchor, horizon))
 }
 
-/// `prune_row`, for a row that was left with something to do; notes if it has nothing to do then. `false` if it had none already.
+/// `prune_row`, for a row that was left with something to do; notes if it has nothing to do then.
+/// `false` if it had none already.
 pub(crate) fn tidy_row(session: &Session, table: TableRef, slot: Slot) -> bool {
     let Some(anchor) = table.anchor(slot) else {
         return false;
@@ -401,7 +416,8 @@ pub(crate) fn tidy_row(session: &Session, table: TableRef, slot: Slot) -> bool {
     true
 }
 
-/// Takes the tombstone out that is all that is left of a row and that everybody sees, and gives the slot back if it may be.
+/// Takes the tombstone out that is all that is left of a row and that everybody sees, and gives the
+/// slot back if it may be.
 fn free_dead_row(
     session: &Session,
     table: TableRef,

@@ -1,13 +1,15 @@
 //! Taking back what nobody can see any more: versions, index entries, slots. See README.md.
 //!
 //! Who may touch what when:
-//! - A version leaves its chain only under the anchor's latch, and is retired by whoever took it out ([`clean_row`]).
-//! - Index entries are removed after the versions that had their keys left the chain, with the anchor's CLEANING bit set and the caller
-//!   pinned. While it is set nobody else takes such versions out and nobody gives the slot away.
+//! - A version leaves its chain only under the anchor's latch, and is retired by whoever took it
+//!   out ([`clean_row`]).
+//! - Index entries are removed after the versions that had their keys left the chain, with the
+//!   anchor's CLEANING bit set and the caller pinned. While it is set nobody else takes such
+//!   versions out and nobody gives the slot away.
 //! - A slot is given away only by whoever emptied its chain, after the last entry is gone.
 //! - Nothing here asks a `Clock` under a latch; what is taken out is known by hint flags.
-//! - One process at a time sweeps and frees dropped storages (the reclaimer); writers clean the rows they touch, and their commits what earlier
-//!   ones left behind (`transaction/litter.rs`).
+//! - One process at a time sweeps and frees dropped storages (the reclaimer); writers clean the
+//!   rows they touch, and their commits what earlier ones left behind (`transaction/litter.rs`).
 
 mod ahead;
 mod clean;
@@ -29,7 +31,8 @@ pub use sweep::Sweep;
 use crate::table::{TableRef, TableStorage};
 use std::sync::atomic::Ordering;
 
-/// Keeps the sweeper out of a table: for index builds and checks, whose caller holds off writers by a relation lock, and the end of recovery.
+/// Keeps the sweeper out of a table: for index builds and checks, whose caller holds off writers by
+/// a relation lock, and the end of recovery.
 pub(crate) struct Quiet<'a>(&'a TableStorage);
 
 impl Quiet<'_> {

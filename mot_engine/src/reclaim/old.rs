@@ -1,18 +1,25 @@
 //! What a few old snapshots need of a row, where everybody else sees something newer.
 //!
-//! The horizon alone says: below the newest committed state under it nothing is needed. While one snapshot is kept for an hour the horizon
-//! stands still, and every state since would stay. But most of them nobody sees: the old snapshot is too old for them, the others too new.
+//! The horizon alone says: below the newest committed state under it nothing is needed. While one
+//! snapshot is kept for an hour the horizon stands still, and every state since would stay. But
+//! most of them nobody sees: the old snapshot is too old for them, the others too new.
 //!
 //! Who sweeps is told ([`Session::mind`](crate::Session::mind)):
-//! - `told`: bounds of old snapshots, exactly as PostgreSQL reads them: all below `xmin` had ended, nothing from `xmax` on had begun;
-//! - `recent`: every other snapshot, now and from now on, sees all that was committed by transactions below it.
+//! - `told`: bounds of old snapshots, exactly as PostgreSQL reads them: all below `xmin` had ended,
+//!   nothing from `xmax` on had begun;
+//! - `recent`: every other snapshot, now and from now on, sees all that was committed by
+//!   transactions below it.
 //!
-//! A committed state V is needed by nobody if a newer one W of its row is committed and below `recent`, and each old snapshot either sees
-//! W (W below its `xmin`) or cannot see V (V not below its `xmax`). What lies in between, where the bounds do not tell, stays: that is at
-//! most what ran when the snapshot was taken. W itself may be taken out by the same rule: who sees W sees what W was taken out for.
+//! A committed state V is needed by nobody if a newer one W of its row is committed and below
+//! `recent`, and each old snapshot either sees W (W below its `xmin`) or cannot see V (V not below
+//! its `xmax`). What lies in between, where the bounds do not tell, stays: that is at most what ran
+//! when the snapshot was taken. W itself may be taken out by the same rule: who sees W sees what W
+//! was taken out for.
 //!
-//! - A state that changed a unique key stays: a KEY SHARE locker that comes from an old state passes over others and must meet it.
-//! - No old snapshot of a SERIALIZABLE transaction may be told: it must meet whoever replaced what it sees. It counts for `recent`.
+//! - A state that changed a unique key stays: a KEY SHARE locker that comes from an old state
+//!   passes over others and must meet it.
+//! - No old snapshot of a SERIALIZABLE transaction may be told: it must meet whoever replaced what
+//!   it sees. It counts for `recent`.
 //! - Only the sweeper knows; writers prune by the horizon.
 
 use crate::ids::Xid;
@@ -37,7 +44,8 @@ pub struct OldSnapshots {
 }
 
 impl OldSnapshots {
-    /// Whether `version`, committed, is seen by nobody because of `newer`, a committed state above it below `recent`.
+    /// Whether `version`, committed, is seen by nobody because of `newer`, a committed state above
+    /// it below `recent`.
     pub(super) fn pass_over(&self, version: VersionRef, newer: Xid) -> bool {
         debug_assert!(newer < self.recent);
         version.flags() & flags::UNIQUE_KEYS_CHANGED == 0

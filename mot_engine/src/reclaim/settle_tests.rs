@@ -1,4 +1,5 @@
-//! Rows whose keys moved become rows as others are, and scans that come late are not led astray by it.
+//! Rows whose keys moved become rows as others are, and scans that come late are not led astray by
+//! it.
 
 use crate::common::{self, Fate, Me, Row, Snap, World, body, key};
 use crate::pause::{Point, set_hook};
@@ -123,7 +124,8 @@ impl Place {
         self.session.find_index(self.table, oid, &clock).unwrap()
     }
 
-    /// How often the row is found by a number, in every way there is to come by an index. `meanwhile` happens each time between entries and rows.
+    /// How often the row is found by a number, in every way there is to come by an index.
+    /// `meanwhile` happens each time between entries and rows.
     fn finds(
         &self,
         b: i32,
@@ -198,7 +200,8 @@ fn keys_settle_when_nobody_needs_the_old_one() {
     common::check(&place.session, place.table, &common::reader(&place.world));
 }
 
-/// A row lock that comes when the sweeper is about to, and goes again without a word, does not leave the row as one whose keys have moved.
+/// A row lock that comes when the sweeper is about to, and goes again without a word, does not
+/// leave the row as one whose keys have moved.
 #[test]
 fn keys_settle_behind_a_lock_that_came_meanwhile() {
     let place = Place::new();
@@ -230,7 +233,8 @@ fn keys_settle_behind_a_lock_that_came_meanwhile() {
     assert!(!place.has_moved());
 }
 
-/// The scan has the entry of a number that the row had before. Until it comes to the row, that is swept, and says no longer that its keys have moved.
+/// The scan has the entry of a number that the row had before. Until it comes to the row, that is
+/// swept, and says no longer that its keys have moved.
 #[test]
 fn a_scan_with_an_old_entry_is_not_led_astray() {
     let place = Place::new();
@@ -303,7 +307,8 @@ fn a_scan_with_an_entry_that_was_taken_back_is_not_led_astray() {
     common::check(&place.session, place.table, &common::reader(&place.world));
 }
 
-/// The sweeper comes by while a session is removing the entries of what it took out: it settles nothing, and comes again.
+/// The sweeper comes by while a session is removing the entries of what it took out: it settles
+/// nothing, and comes again.
 #[test]
 fn keys_do_not_settle_while_entries_are_removed() {
     let place = Place::new();

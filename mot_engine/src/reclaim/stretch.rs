@@ -1,11 +1,13 @@
 //! Taking a transaction's own states out of a row, all at once.
 //!
-//! They lie one below the other: while a transaction owns a row nobody else puts a state on it, only row locks come in between. One by one, each of
-//! n states with a key of its own would be looked for among those left: n²/2 steps, in a commit, which nobody can cancel.
+//! They lie one below the other: while a transaction owns a row nobody else puts a state on it,
+//! only row locks come in between. One by one, each of n states with a key of its own would be
+//! looked for among those left: n²/2 steps, in a commit, which nobody can cancel.
 //!
-//! What stays in between (locks, states taken back before) parts the states into runs. The states' own addresses of what is below them stay, so a
-//! reader that stands on one walks on, and a run is walked after it is cut off. What stays is others' to take out meanwhile: no run is walked
-//! past its end.
+//! What stays in between (locks, states taken back before) parts the states into runs. The states'
+//! own addresses of what is below them stay, so a reader that stands on one walks on, and a run is
+//! walked after it is cut off. What stays is others' to take out meanwhile: no run is walked past
+//! its end.
 
 use super::clean::{Uncounted, end_cleaning, leave, remove_entry, without_stale_lock_flag};
 use crate::ids::Slot;
@@ -19,7 +21,8 @@ use crate::sync::is_broken;
 use crate::table::TableRef;
 use std::sync::atomic::Ordering;
 
-/// Versions taken out, and versions left, up to which each key of the former is looked for among the latter.
+/// Versions taken out, and versions left, up to which each key of the former is looked for among
+/// the latter.
 const FEW: usize = 16;
 
 /// What a version is to whoever takes states out of a row.
@@ -135,10 +138,11 @@ fn may_lie_between(version: VersionRef) -> bool {
     version.flags() & (flags::LOCK_ONLY | flags::ABORTED) != 0
 }
 
-/// Takes the states of a row that `part` means out of its chain, with the index entries only they needed, retires them, and gives the slot back if
-/// the chain is empty then. If somebody else is cleaning the row they stay behind for the sweeper. `note` is told of each, latched, before that, and
-/// may change the head's flags; what it does must not change `part`'s answer. Neither asks a `Clock`. The caller is pinned, and the log is not being
-/// replayed.
+/// Takes the states of a row that `part` means out of its chain, with the index entries only they
+/// needed, retires them, and gives the slot back if the chain is empty then. If somebody else is
+/// cleaning the row they stay behind for the sweeper. `note` is told of each, latched, before that,
+/// and may change the head's flags; what it does must not change `part`'s answer. Neither asks a
+/// `Clock`. The caller is pinned, and the log is not being replayed.
 pub(crate) fn take_states_out(
     session: &Session,
     table: TableRef,
@@ -152,7 +156,8 @@ pub(crate) fn take_states_out(
     };
     let _charge = session.charge(table);
     loop {
-        // Most operations on a row that was changed often find nothing more: the first one that came by saw to all of them.
+        // Most operations on a row that was changed often find nothing more: the first one that
+        // came by saw to all of them.
         let mut count = 0;
         each_run(anchor.head(), &part, |_, _| {
             count += 1;
@@ -242,7 +247,8 @@ fn cut_off(
     Cut::Off { cleaning, all }
 }
 
-/// Removes the entries of what was cut off, retires it, and ends the CLEANING. Returns how many versions it was.
+/// Removes the entries of what was cut off, retires it, and ends the CLEANING. Returns how many
+/// versions it was.
 pub(super) fn finish(
     session: &Session,
     table: TableRef,
@@ -261,7 +267,8 @@ pub(super) fn finish(
         removed += 1;
         superseded += i64::from(version.flags() & flags::ABORTED == 0);
         uncounted.add(version, false);
-        // SAFETY: cut off under the latch, by us alone; what it points to stays while we are pinned.
+        // SAFETY: cut off under the latch, by us alone; what it points to stays while we are
+        // pinned.
         unsafe {
             session
                 .local

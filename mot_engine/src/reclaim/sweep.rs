@@ -1,4 +1,5 @@
-//! The background sweep: settles hints, reclaims what the horizon allows, visits only rows that were left with something to do.
+//! The background sweep: settles hints, reclaims what the horizon allows, visits only rows that
+//! were left with something to do.
 
 use super::Sweeping;
 use super::ahead::Ahead;
@@ -55,14 +56,16 @@ pub struct Sweep {
     pub versions_removed: u64,
     /// Groups of rows that have something left to do at a later horizon.
     pub groups_waiting: u64,
-    /// Those among them that were not looked at: somebody keeps sweeps out of the table for a while.
+    /// Those among them that were not looked at: somebody keeps sweeps out of the table for a
+    /// while.
     pub groups_kept_out: u64,
 }
 
 impl Session {
-    /// Sweeps a table: the rows that were left with something to do, or (`all`) every row. The table is kept alive by the caller (a relation
-    /// lock or a `Walk`). Only one process sweeps at a time. `pause` is called now and then, unpinned: it may handle signals, and unwinding
-    /// from it is safe.
+    /// Sweeps a table: the rows that were left with something to do, or (`all`) every row. The
+    /// table is kept alive by the caller (a relation lock or a `Walk`). Only one process sweeps at
+    /// a time. `pause` is called now and then, unpinned: it may handle signals, and unwinding from
+    /// it is safe.
     pub fn sweep(
         &self,
         clock: &impl Clock,
@@ -71,14 +74,16 @@ impl Session {
         mut pause: impl FnMut(),
     ) -> Sweep {
         let mut done = Sweep::default();
-        // Words of rows added from here on are left to the next sweep, untouched: who appends must not keep this one going.
+        // Words of rows added from here on are left to the next sweep, untouched: who appends must
+        // not keep this one going.
         let end = table.slots_end().0;
         let directory = &table.storage().directory;
         let mut ahead = Ahead::new(table, end);
         let mut word_start = 0;
         while word_start < end {
             let taken = directory.take_dirty(Slot(word_start));
-            // Read after the bits: a bit that was taken is of a slot below this, added since the sweep began or not.
+            // Read after the bits: a bit that was taken is of a slot below this, added since the
+            // sweep began or not.
             let end_now = table.slots_end().0;
             let mut groups = Groups {
                 directory,
@@ -123,8 +128,8 @@ impl Session {
             return true;
         };
         let _pin = self.local.pin();
-        // One row of the group was left with something to do, and all lie cold: waiting for each of them in turn was nine tenths
-        // of the sweeper's time.
+        // One row of the group was left with something to do, and all lie cold: waiting for each of
+        // them in turn was nine tenths of the sweeper's time.
         for anchor in slots.clone().filter_map(|slot| table.anchor(Slot(slot))) {
             if !anchor.head().has(Head::AT_REST) {
                 prefetch_header(anchor);
@@ -152,7 +157,8 @@ impl Session {
         let mut at = head.version();
         while let Some(version) = at {
             at = version.next();
-            // What lies below a state that everybody sees is taken out whatever became of its maker, which the server may know no more. Locks are not.
+            // What lies below a state that everybody sees is taken out whatever became of its
+            // maker, which the server may know no more. Locks are not.
             if below_needed && !version.is_lock() {
                 continue;
             }

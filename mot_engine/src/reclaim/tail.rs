@@ -8,8 +8,9 @@ use crate::session::Session;
 use crate::table::TableRef;
 use std::sync::atomic::Ordering;
 
-/// `cut_tail` for a row as most are in which a commit left something: two states with the same keys, of which everybody sees the newer one. Nothing
-/// is to be done with it then, which is noted. `false`: it is another kind of row, and nothing has happened.
+/// `cut_tail` for a row as most are in which a commit left something: two states with the same
+/// keys, of which everybody sees the newer one. Nothing is to be done with it then, which is noted.
+/// `false`: it is another kind of row, and nothing has happened.
 pub(super) fn cut_replaced(
     session: &Session,
     table: TableRef,
@@ -37,8 +38,8 @@ pub(super) fn cut_replaced(
     true
 }
 
-/// The two states of a chain of no more, both committed and neither the row's end, of which the newer one is below the horizon and no key of theirs
-/// differs.
+/// The two states of a chain of no more, both committed and neither the row's end, of which the
+/// newer one is below the horizon and no key of theirs differs.
 fn newest_and_replaced(
     table: TableRef,
     head: Head,
@@ -61,11 +62,13 @@ pub(super) fn outdates(table: TableRef, version: VersionRef, horizon: Xid) -> bo
     !version.is_reformed() || !table.keeps_former_images(horizon)
 }
 
-/// Takes out all that lies below the oldest version anybody needs, at once: the chain is short then, and whoever looks whether it still has
-/// a key walks over few versions. One by one, each of n versions with a key of its own would be looked for among those left: n²/2 steps.
+/// Takes out all that lies below the oldest version anybody needs, at once: the chain is short
+/// then, and whoever looks whether it still has a key walks over few versions. One by one, each of
+/// n versions with a key of its own would be looked for among those left: n²/2 steps.
 ///
-/// The versions' own addresses of what is below them stay, so the tail is walked once it is cut off. It is left to `clean_row` where a lock
-/// entry may lie in it, which may have to stay, and where somebody else is cleaning.
+/// The versions' own addresses of what is below them stay, so the tail is walked once it is cut
+/// off. It is left to `clean_row` where a lock entry may lie in it, which may have to stay, and
+/// where somebody else is cleaning.
 pub(super) fn cut_tail(
     session: &Session,
     table: TableRef,
@@ -79,8 +82,9 @@ pub(super) fn cut_tail(
     else {
         return 0;
     };
-    // FULL_IMAGE_NEXT need not be set for what was logged and rolled back down there: whoever logs a difference bases it on `needed` or on
-    // what is above, and on `needed` only if that is the last state logged.
+    // FULL_IMAGE_NEXT need not be set for what was logged and rolled back down there: whoever logs
+    // a difference bases it on `needed` or on what is above, and on `needed` only if that is the
+    // last state logged.
     let Some(tail) = needed.next() else {
         return 0;
     };

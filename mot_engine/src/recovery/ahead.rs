@@ -1,9 +1,11 @@
 //! The rows that a record's changes are of, asked for before replay comes to them.
 //!
-//! A row is two misses that wait for one another, anchor and newest version, and the log names rows in no order that a processor could guess. So a second reader goes
-//! through the record some changes in front: it asks for anchors, and for the versions of nearer rows.
+//! A row is two misses that wait for one another, anchor and newest version, and the log names rows
+//! in no order that a processor could guess. So a second reader goes through the record some
+//! changes in front: it asks for anchors, and for the versions of nearer rows.
 //!
-//! All of it is hints: no version is followed, and what the second reader does not understand ends it. Records of a row or two are not worth a second reader.
+//! All of it is hints: no version is followed, and what the second reader does not understand ends
+//! it. Records of a row or two are not worth a second reader.
 
 use crate::ids::{Slot, TableId};
 use crate::log::{RowsAhead, RowsReader};
@@ -20,13 +22,15 @@ const RECORD_BYTES_WORTH_ASKING: usize = 96;
 /// See the module.
 pub(super) struct Ahead<'a> {
     rows: Option<RowsAhead<'a>>,
-    /// Anchors of the next changes, in turns; none where the row is somebody else's, or new to its table.
+    /// Anchors of the next changes, in turns; none where the row is somebody else's, or new to its
+    /// table.
     coming: [Option<&'static Anchor>; FAR],
     at: usize,
 }
 
 impl<'a> Ahead<'a> {
-    /// For a reader that stands at the begin of its record, which has so many bytes. `find` knows the anchors of rows that are wanted.
+    /// For a reader that stands at the begin of its record, which has so many bytes. `find` knows
+    /// the anchors of rows that are wanted.
     pub(super) fn new(
         rows: &RowsReader<'a>,
         record_bytes: usize,

@@ -1,10 +1,12 @@
-//! The machine goes down at every single operation on its disk: of the log, of checkpoints, of removing old ones, of recovery, and of
-//! recovery again.
+//! The machine goes down at every single operation on its disk: of the log, of checkpoints, of
+//! removing old ones, of recovery, and of recovery again.
 //!
-//! One disk holds checkpoint files and log. What was not synced is lost, torn and reordered as `SimulatedDisk` says; the log is
-//! what can be read of it up to the first record that is damaged. A story is a seed: what transactions do, when they flush,
-//! when checkpoints are written. It is told once to count its operations, then once for each of them, with the crash there; then come a
-//! crash at a drawn operation of the recovery, a whole recovery, more of the story on what was recovered, and one more crash.
+//! One disk holds checkpoint files and log. What was not synced is lost, torn and reordered as
+//! `SimulatedDisk` says; the log is what can be read of it up to the first record that is damaged.
+//! A story is a seed: what transactions do, when they flush, when checkpoints are written. It is
+//! told once to count its operations, then once for each of them, with the crash there; then come a
+//! crash at a drawn operation of the recovery, a whole recovery, more of the story on what was
+//! recovered, and one more crash.
 //!
 //! Some machines are shut down instead, and the crash comes in the last checkpoint, at the start or
 //! behind it.
@@ -109,7 +111,8 @@ fn stored(lsn: u64, entry: &Entry) -> Vec<u8> {
     out
 }
 
-/// Where the log that can be read ends. The machine may have gone down before a segment had anything.
+/// Where the log that can be read ends. The machine may have gone down before a segment had
+/// anything.
 fn end_of_log(disk: &SimulatedDisk, segments: u64) -> u64 {
     let mut end = 0;
     for segment in 0..=segments {
@@ -170,7 +173,8 @@ impl Machine {
         }
     }
 
-    /// Steps of transactions, with flushes and checkpoints in between, until one meets the end of the machine.
+    /// Steps of transactions, with flushes and checkpoints in between, until one meets the end of
+    /// the machine.
     fn run(&mut self, steps: u64) -> Result<(), EngineError> {
         for _ in 0..steps {
             self.world.step();
@@ -231,8 +235,8 @@ impl Machine {
         Ok(())
     }
 
-    /// The machine went down, or does now. It comes up, goes down again at operation `again` of its recovery if there are that many, and
-    /// then comes up for good.
+    /// The machine went down, or does now. It comes up, goes down again at operation `again` of its
+    /// recovery if there are that many, and then comes up for good.
     fn restart(self, again: Option<u64>) -> Machine {
         let Machine {
             mut disk,

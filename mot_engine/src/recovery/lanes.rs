@@ -1,11 +1,13 @@
 //! Lanes: threads that apply the log, each its share of the rows.
 //!
-//! Every lane reads every record and applies the changes of its own rows. Which lane a row belongs to never changes, so the changes of
-//! one row are applied in the order of the log, and nothing orders those of different rows (README.md beside this file).
+//! Every lane reads every record and applies the changes of its own rows. Which lane a row belongs
+//! to never changes, so the changes of one row are applied in the order of the log, and nothing
+//! orders those of different rows (README.md beside this file).
 //!
-//! Contract: lanes run with all signals blocked and call nothing of PostgreSQL. They never wait for another lane, and not for
-//! the process that they belong to, so whoever waits for them waits for the processor, or for memory. They end when the
-//! [`Stopper`] says so; nothing of the process may go away before.
+//! Contract: lanes run with all signals blocked and call nothing of PostgreSQL. They never wait for
+//! another lane, and not for the process that they belong to, so whoever waits for them waits for
+//! the processor, or for memory. They end when the [`Stopper`] says so; nothing of the process may
+//! go away before.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Sender, channel};
@@ -22,16 +24,19 @@ use crate::ids::{Lsn, Slot, TableId, Xid};
 use crate::memory::ArenaFull;
 use crate::session::Session;
 
-/// Rows of so many neighbouring slots belong to one lane: they share cache lines and a bit of the directory, and when they were inserted one
-/// after the other also leaves of indexes, at which lanes would meet row by row.
+/// Rows of so many neighbouring slots belong to one lane: they share cache lines and a bit of the
+/// directory, and when they were inserted one after the other also leaves of indexes, at which
+/// lanes would meet row by row.
 const NEIGHBOURS_SHIFT: u32 = 9;
 
-/// The lane of a row. In turns, so that a bulk load is spread evenly within each record; small tables begin at different lanes.
+/// The lane of a row. In turns, so that a bulk load is spread evenly within each record; small
+/// tables begin at different lanes.
 fn lane_of(table: TableId, slot: Slot, lanes: usize) -> usize {
     ((table.0 + (slot.0 >> NEIGHBOURS_SHIFT)) % lanes as u64) as usize
 }
 
-/// Ends the lanes of a replayer, whoever calls it: also when the process exits below the frames that use them.
+/// Ends the lanes of a replayer, whoever calls it: also when the process exits below the frames
+/// that use them.
 #[derive(Clone)]
 pub struct Stopper {
     engine: Engine,
@@ -40,7 +45,8 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Ends the lanes and waits for them. What was handed over and is not applied stays so, and readers that need it are told. Idempotent.
+    /// Ends the lanes and waits for them. What was handed over and is not applied stays so, and
+    /// readers that need it are told. Idempotent.
     pub fn stop(&self) {
         self.queue.stop();
         let mut threads = self.threads.lock().unwrap_or_else(|lock| lock.into_inner());

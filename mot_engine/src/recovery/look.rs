@@ -1,7 +1,8 @@
-//! A look at every row of a table by several threads: for those who judge what is open, when replay is over or before the server cuts
-//! its commit log off.
+//! A look at every row of a table by several threads: for those who judge what is open, when replay
+//! is over or before the server cuts its commit log off.
 //!
-//! Judging asks the server's clock and is the caller's own thread's. The threads find out for which rows it has to be asked: few, as a rule.
+//! Judging asks the server's clock and is the caller's own thread's. The threads find out for which
+//! rows it has to be asked: few, as a rule.
 
 use std::ops::Range;
 
@@ -23,8 +24,8 @@ struct Shared(TableRef);
 // SAFETY: a storage of atomics, kept alive by the caller's walk.
 unsafe impl Sync for Shared {}
 
-/// Has `threads` look at each slot that has an anchor, and gives what they found, part by part in the order of the slots. `look` is pinned, and
-/// takes no memory of the arena.
+/// Has `threads` look at each slot that has an anchor, and gives what they found, part by part in
+/// the order of the slots. `look` is pinned, and takes no memory of the arena.
 pub(super) fn look_at_slots<T: Default + Send>(
     session: &Session,
     table: TableRef,

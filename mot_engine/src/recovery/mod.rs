@@ -3,12 +3,13 @@
 //! Contract:
 //! - Until `load` returned nobody else uses the tables. It runs plain threads that call nothing of
 //!   PostgreSQL; the caller's process needs no more than memory.
-//! - `Replayer::apply` (or `ParallelReplayer::apply`, with threads) is called by one process, with records in
-//!   the order of the log. It is idempotent: a record, or the part of it, that the tables already have is
-//!   skipped by LSN. Hot standby's readers may run beside it; beside the parallel one they wait first until
-//!   `Engine::replay_reached` says yes to `Engine::replay_handed`, asked after they took their snapshot.
-//! - After `ArenaFull` from `apply` the same record may be applied again, once there is room; after `TooManyIndexes`, once
-//!   `settle_gone_indexes` has found some.
+//! - `Replayer::apply` (or `ParallelReplayer::apply`, with threads) is called by one process, with
+//!   records in the order of the log. It is idempotent: a record, or the part of it, that the
+//!   tables already have is skipped by LSN. Hot standby's readers may run beside it; beside the
+//!   parallel one they wait first until `Engine::replay_reached` says yes to
+//!   `Engine::replay_handed`, asked after they took their snapshot.
+//! - After `ArenaFull` from `apply` the same record may be applied again, once there is room; after
+//!   `TooManyIndexes`, once `settle_gone_indexes` has found some.
 //! - `settle` is called by the reclaimer of a standby, beside replay.
 //! - `ParallelReplayer::judge_below` is called, drained, before the server's commit log is cut off.
 //! - `Session::drop_ended_locks` is called now and then, or records of row locks gather.

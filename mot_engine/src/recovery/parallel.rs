@@ -1,7 +1,8 @@
 //! Replay with several threads: what the process that reads the log does.
 //!
-//! Called like `Replayer`, by one thread: the dispatcher. It applies a record itself, or hands it over to the lanes and goes on
-//! reading. README.md beside this file has the protocol; what is decided here:
+//! Called like `Replayer`, by one thread: the dispatcher. It applies a record itself, or hands it
+//! over to the lanes and goes on reading. README.md beside this file has the protocol; what is
+//! decided here:
 //!
 //! | record | while lanes are at work | while they are not |
 //! |---|---|---|
@@ -53,8 +54,8 @@ pub struct ParallelReplayer {
 }
 
 impl ParallelReplayer {
-    /// A replayer with up to `lanes` threads, which begin when the first record is handed over; 0: it applies everything itself. Indexes
-    /// are built with `build_threads`.
+    /// A replayer with up to `lanes` threads, which begin when the first record is handed over; 0:
+    /// it applies everything itself. Indexes are built with `build_threads`.
     pub fn new(engine: Engine, lanes: usize, build_threads: usize) -> ParallelReplayer {
         ParallelReplayer {
             here: Replayer::new(build_threads),
@@ -66,12 +67,12 @@ impl ParallelReplayer {
         }
     }
 
-    /// Applies the record that ends at `lsn`, logged by (top-level) transaction `xid`, or hands it over. `pause` is called while this waits;
-    /// it may unwind or not return.
+    /// Applies the record that ends at `lsn`, logged by (top-level) transaction `xid`, or hands it
+    /// over. `pause` is called while this waits; it may unwind or not return.
     ///
-    /// `ArenaFull`: the same record may be given again, once there is room; it is not in yet. `TooManyIndexes`: the same, once those that are
-    /// gone are settled. Of any other error there is no way on.
-    /// Either may be of an earlier record (`failed_at`).
+    /// `ArenaFull`: the same record may be given again, once there is room; it is not in yet.
+    /// `TooManyIndexes`: the same, once those that are gone are settled. Of any other error there
+    /// is no way on. Either may be of an earlier record (`failed_at`).
     pub fn apply(
         &mut self,
         session: &Session,
@@ -127,8 +128,9 @@ impl ParallelReplayer {
         }
     }
 
-    /// Called before the server's commit log is cut off at `below`, with nothing handed over that is not applied (`drain`): judges what older
-    /// transactions left (`verdicts.rs`). Returns how many versions got a verdict.
+    /// Called before the server's commit log is cut off at `below`, with nothing handed over that
+    /// is not applied (`drain`): judges what older transactions left (`verdicts.rs`). Returns how
+    /// many versions got a verdict.
     pub fn judge_below(
         &mut self,
         session: &Session,
@@ -144,7 +146,8 @@ impl ParallelReplayer {
         judge_below(session, clock, below, threads)
     }
 
-    /// The end of the record that the last error is about, if that is an earlier one than was given.
+    /// The end of the record that the last error is about, if that is an earlier one than was
+    /// given.
     pub fn failed_at(&self) -> Option<Lsn> {
         self.failed_at
     }
@@ -167,7 +170,8 @@ impl ParallelReplayer {
     fn is_for_lanes(&self, record: &[u8], how: HandOver) -> bool {
         let pays = how.is_ahead || record.len() > SMALL_BYTES || self.is_at_work();
         let is_short = self.engine.is_short_of_memory();
-        // Who runs out of memory with a record in hand stops as without lanes, and readers need not wait for what cannot be applied.
+        // Who runs out of memory with a record in hand stops as without lanes, and readers need not
+        // wait for what cannot be applied.
         self.wanted > 0
             && pays
             && !is_short

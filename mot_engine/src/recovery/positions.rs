@@ -1,12 +1,15 @@
-//! How far the log was handed over to the lanes (the threads that apply it), and how far each lane has come.
+//! How far the log was handed over to the lanes (the threads that apply it), and how far each lane
+//! has come.
 //!
-//! In the shared root, so that readers and the checkpoint worker, which are other processes, can wait. A position is the end of
-//! a record. The dispatcher alone stores `handed`, before a lane can see the record; each lane stores its own `applied` after its last
-//! change of a record is complete. Every lane passes every record, also one that has nothing for it. So a position is reached when
-//! all lanes have passed it.
+//! In the shared root, so that readers and the checkpoint worker, which are other processes, can
+//! wait. A position is the end of a record. The dispatcher alone stores `handed`, before a lane can
+//! see the record; each lane stores its own `applied` after its last change of a record is
+//! complete. Every lane passes every record, also one that has nothing for it. So a position is
+//! reached when all lanes have passed it.
 //!
-//! A reader takes its snapshot first and `handed` then. A transaction that the snapshot takes for ended had its records
-//! handed over before the server replayed its end, hence before `handed` was read.
+//! A reader takes its snapshot first and `handed` then. A transaction that the snapshot takes for
+//! ended had its records handed over before the server replayed its end, hence before `handed` was
+//! read.
 
 use crate::engine::Engine;
 use crate::ids::Lsn;
@@ -96,8 +99,8 @@ impl Positions {
 }
 
 impl Engine {
-    /// Up to where the log was handed over to those who apply it. Whoever judges by a snapshot taken before this was asked waits until it is
-    /// reached.
+    /// Up to where the log was handed over to those who apply it. Whoever judges by a snapshot
+    /// taken before this was asked waits until it is reached.
     pub fn replay_handed(self) -> Lsn {
         Lsn(self.root().replay.handed.0.load(Ordering::SeqCst))
     }
@@ -116,7 +119,8 @@ impl Engine {
         }
     }
 
-    /// Where a lane waits for memory, if one does: for a process that tells of it in the dispatcher's place.
+    /// Where a lane waits for memory, if one does: for a process that tells of it in the
+    /// dispatcher's place.
     pub fn replay_stall(self) -> Option<(Lsn, ArenaFull)> {
         let positions = &self.root().replay;
         if positions.stalled.load(Ordering::Acquire) == 0 {

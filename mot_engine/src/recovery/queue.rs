@@ -1,13 +1,16 @@
 //! The queue between the dispatcher, which reads the log, and the lanes, which apply it.
 //!
-//! Process-local. Records are copied into it once, gathered in batches; every lane takes every batch, in order. A batch leaves
-//! when all lanes have done it. The dispatcher's limit bounds the bytes of all batches, the open one included.
+//! Process-local. Records are copied into it once, gathered in batches; every lane takes every
+//! batch, in order. A batch leaves when all lanes have done it. The dispatcher's limit bounds the
+//! bytes of all batches, the open one included.
 //!
-//! - The open batch is sealed by the first lane that finds nothing else to do, or when it is large: lanes that are behind find large
-//!   batches, lanes that are not find each record at once.
-//! - A lane without work looks again every millisecond for a while, and sleeps then until it is woken. The dispatcher wakes sleeping
-//!   lanes at once, the others when there is something worth it. Nobody spins.
-//! - The lock is held for a copy of at most [`BATCH_BYTES`], never over the application of a change and never over the dispatcher's `pause`.
+//! - The open batch is sealed by the first lane that finds nothing else to do, or when it is large:
+//!   lanes that are behind find large batches, lanes that are not find each record at once.
+//! - A lane without work looks again every millisecond for a while, and sleeps then until it is
+//!   woken. The dispatcher wakes sleeping lanes at once, the others when there is something worth
+//!   it. Nobody spins.
+//! - The lock is held for a copy of at most [`BATCH_BYTES`], never over the application of a change
+//!   and never over the dispatcher's `pause`.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -165,7 +168,8 @@ impl Queue {
         self.state.lock().unwrap_or_else(|lock| lock.into_inner())
     }
 
-    /// Dispatcher: waits until there is room for `cost` within `limit`; what is larger than the limit gets the queue for itself.
+    /// Dispatcher: waits until there is room for `cost` within `limit`; what is larger than the
+    /// limit gets the queue for itself.
     pub(super) fn wait_for_room(
         &self,
         cost: usize,
@@ -338,8 +342,8 @@ impl Queue {
         }
     }
 
-    /// A lane found no memory for the record that ends at `lsn`. Waits until it is to try again: gives the call that it answers then, or
-    /// None if the lane is to end.
+    /// A lane found no memory for the record that ends at `lsn`. Waits until it is to try again:
+    /// gives the call that it answers then, or None if the lane is to end.
     pub(super) fn stall(
         &self,
         lane: usize,
@@ -380,8 +384,8 @@ impl Queue {
 mod tests {
     use super::*;
 
-    /// However slow the lane is, no more than the limit is under way, and nothing is lost or out of order. A record that is larger than the
-    /// limit goes alone.
+    /// However slow the lane is, no more than the limit is under way, and nothing is lost or out of
+    /// order. A record that is larger than the limit goes alone.
     #[test]
     fn the_limit_holds_while_the_lane_is_behind() {
         const LIMIT: usize = 4 * BATCH_BYTES;

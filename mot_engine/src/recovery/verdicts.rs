@@ -1,11 +1,13 @@
 //! Verdicts while replay goes on, before the server cuts its commit log off.
 //!
-//! Replay asks nobody what became of a transaction; `finish`, the sweeper and readers ask later. But the log also says where the server that wrote it
-//! cut its commit log off, and when that is replayed the outcomes of the transactions before it can be told no more: a recovery reads "not committed"
-//! where nothing is left. So whoever replays judges what they left, right before.
+//! Replay asks nobody what became of a transaction; `finish`, the sweeper and readers ask later.
+//! But the log also says where the server that wrote it cut its commit log off, and when that is
+//! replayed the outcomes of the transactions before it can be told no more: a recovery reads "not
+//! committed" where nothing is left. So whoever replays judges what they left, right before.
 //!
-//! Contract: everything that the log has of transactions below `below` is applied, and they have ended there. Readers and the sweeper may be at
-//! work beside it: a verdict is a hint that anybody may set.
+//! Contract: everything that the log has of transactions below `below` is applied, and they have
+//! ended there. Readers and the sweeper may be at work beside it: a verdict is a hint that anybody
+//! may set.
 
 use super::finish::{Finished, settle_definitions};
 use super::look::{look_at_slots, note};
@@ -16,8 +18,9 @@ use crate::row::{Anchor, Head, Judged, VersionRef, flags, judge_maker};
 use crate::session::Session;
 use crate::table::TableRef;
 
-/// Judges what transactions below `below` made and nobody has judged: versions, tables and indexes. What the clock takes for running stays
-/// open. `threads` look for it; the clock is asked by the caller's thread alone. Returns how many versions got a verdict.
+/// Judges what transactions below `below` made and nobody has judged: versions, tables and indexes.
+/// What the clock takes for running stays open. `threads` look for it; the clock is asked by the
+/// caller's thread alone. Returns how many versions got a verdict.
 pub(super) fn judge_below(
     session: &Session,
     clock: &impl Clock,

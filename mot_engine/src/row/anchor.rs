@@ -1,16 +1,22 @@
 //! An anchor: where a row's chain of versions begins.
 //!
-//! 16 bytes a row: the head word (address of the newest version and flag bits) and the LSN of the row's last logged change.
-//! A free slot's head word has [`Head::FREE`] and the number of the next free slot instead of an address.
+//! 16 bytes a row: the head word (address of the newest version and flag bits) and the LSN of the
+//! row's last logged change. A free slot's head word has [`Head::FREE`] and the number of the next
+//! free slot instead of an address.
 //!
 //! Who may touch what when:
 //! - Readers load the head, nothing else.
-//! - Writers publish by compare-and-swap of the whole word; it fails while the latch bit is set or if anything changed.
-//! - Whoever unlinks or prunes holds the latch bit: a few instructions, never across a `Clock` call.
-//! - Whoever sweeps, or tidies up after the session's earlier commits, sets [`Head::AT_REST`] by compare-and-swap of the whole word: the version it has looked at is still on top then.
-//! - `lsn` only rises, also when the slot is freed and used again: replay tells by it what the row already has. It is stored by the
-//!   committing session, which owns the row, and by replay, together with the version's LOGGED flag ([`Anchor::mark_version`]): a reader
-//!   that finds the same unmarked word before and after walking the chain knows that LSN and flags belong together.
+//! - Writers publish by compare-and-swap of the whole word; it fails while the latch bit is set or
+//!   if anything changed.
+//! - Whoever unlinks or prunes holds the latch bit: a few instructions, never across a `Clock`
+//!   call.
+//! - Whoever sweeps, or tidies up after the session's earlier commits, sets [`Head::AT_REST`] by
+//!   compare-and-swap of the whole word: the version it has looked at is still on top then.
+//! - `lsn` only rises, also when the slot is freed and used again: replay tells by it what the row
+//!   already has. It is stored by the committing session, which owns the row, and by replay,
+//!   together with the version's LOGGED flag ([`Anchor::mark_version`]): a reader that finds the
+//!   same unmarked word before and after walking the chain knows that LSN and flags belong
+//!   together.
 
 use super::version::{VersionRef, flags};
 use crate::ids::{Lsn, Slot};
@@ -38,15 +44,18 @@ impl Head {
     pub const FULL_IMAGE_NEXT: u64 = 1 << 2;
     /// The chain holds a row-lock entry.
     pub const HAS_LOCKS: u64 = 1 << 48;
-    /// Somebody removes index entries of versions already taken out of this chain. Only its setter may give the slot away, and nobody else
-    /// takes versions with keys of their own out meanwhile: so a slot is never reused while an entry of its former row is still to go.
+    /// Somebody removes index entries of versions already taken out of this chain. Only its setter
+    /// may give the slot away, and nobody else takes versions with keys of their own out meanwhile:
+    /// so a slot is never reused while an entry of its former row is still to go.
     pub const CLEANING: u64 = 1 << 49;
     /// The slot is on the free list; the address bits hold the next free slot.
     pub const FREE: u64 = 1 << 50;
-    /// An entry of a version taken out could not be removed and still leads here: the slot is never given away, whatever becomes of its chain.
+    /// An entry of a version taken out could not be removed and still leads here: the slot is never
+    /// given away, whatever becomes of its chain.
     pub const ENTRY_LEFT: u64 = 1 << 51;
-    /// The chain is one committed version and nothing is to be done: whoever sweeps need not look at it. Not among the flags that stay when the
-    /// address changes: whatever comes on top takes it away.
+    /// The chain is one committed version and nothing is to be done: whoever sweeps need not look
+    /// at it. Not among the flags that stay when the address changes: whatever comes on top takes
+    /// it away.
     pub(crate) const AT_REST: u64 = 1 << 52;
     const ADDRESS: u64 = (1 << 48) - 8;
     const FLAGS: u64 = Head::KEYS_MOVED
@@ -65,7 +74,8 @@ impl Head {
         if self.0 & Head::FREE != 0 {
             return None;
         }
-        // SAFETY: the address bits of a head that is not FREE hold 0 or a published version; the caller is pinned.
+        // SAFETY: the address bits of a head that is not FREE hold 0 or a published version; the
+        // caller is pinned.
         unsafe { VersionRef::from_address(self.0 & Head::ADDRESS) }
     }
 
@@ -102,7 +112,8 @@ impl Head {
         self.address() != 0
     }
 
-    /// Where the newest version is, or was; 0: there is none. Nothing is followed, so no pin is needed.
+    /// Where the newest version is, or was; 0: there is none. Nothing is followed, so no pin is
+    /// needed.
     pub(crate) fn address(self) -> u64 {
         match self.0 & Head::FREE {
             0 => self.0 & Head::ADDRESS,
@@ -150,10 +161,11 @@ impl Anchor {
         Lsn(self.lsn.load(Ordering::Acquire) >> 1)
     }
 
-    /// Marks `version` as logged by a record that ends at `lsn`, which is above all before. By the row's owner, or by replay. From now on the
-    /// LSN is that of the row's newest state, so differences against it may be logged again; only the owner knows that: whoever committed
-    /// before may still be tidying up while a later change is logged and rolled back. Called through `TableRef::mark_logged`, which tells
-    /// checkpoints, too.
+    /// Marks `version` as logged by a record that ends at `lsn`, which is above all before. By the
+    /// row's owner, or by replay. From now on the LSN is that of the row's newest state, so
+    /// differences against it may be logged again; only the owner knows that: whoever committed
+    /// before may still be tidying up while a later change is logged and rolled back. Called
+    /// through `TableRef::mark_logged`, which tells checkpoints, too.
     pub(crate) fn mark_version(&self, version: VersionRef, lsn: Lsn) {
         let lsn = lsn.max(self.lsn());
         if !is_broken("log: the odd word of a mark") {
@@ -168,8 +180,9 @@ impl Anchor {
         self.lsn.store(lsn.0 << 1, Ordering::Release);
     }
 
-    /// Whether the row's last logged change was rolled back. Asked after a look at the chain: who takes a version out unlinks it first and
-    /// stores the head, with its flags, when it lets go of the latch.
+    /// Whether the row's last logged change was rolled back. Asked after a look at the chain: who
+    /// takes a version out unlinks it first and stores the head, with its flags, when it lets go of
+    /// the latch.
     pub(crate) fn needs_full_image(&self) -> bool {
         self.wait_unlatched();
         self.head().has(Head::FULL_IMAGE_NEXT)
@@ -180,8 +193,8 @@ impl Anchor {
         self.lsn.store(lsn.0 << 1, Ordering::Release);
     }
 
-    /// Runs `read` until no version of the row was marked as logged meanwhile; gives the LSN that belongs to what it saw. The caller is
-    /// pinned. `read` must start anew each time.
+    /// Runs `read` until no version of the row was marked as logged meanwhile; gives the LSN that
+    /// belongs to what it saw. The caller is pinned. `read` must start anew each time.
     pub(crate) fn read_with_lsn(&self, mut read: impl FnMut()) -> Lsn {
         let mut turns = 0u32;
         loop {
@@ -209,8 +222,9 @@ impl Anchor {
             .is_ok()
     }
 
-    /// Whether the version `head` names is at rest ([`VersionRef::is_at_rest`]), which stays so for as long as it is on top. That is noted: of
-    /// eight rows that share a dirty bit seven were not changed, as a rule, and a note saves waiting for their versions. It is not if the row has
+    /// Whether the version `head` names is at rest ([`VersionRef::is_at_rest`]), which stays so for
+    /// as long as it is on top. That is noted: of eight rows that share a dirty bit seven were not
+    /// changed, as a rule, and a note saves waiting for their versions. It is not if the row has
     /// changed since, or is latched: then somebody else will come by. The caller is pinned.
     #[inline]
     pub(crate) fn is_at_rest(&self, head: Head) -> bool {
@@ -256,8 +270,8 @@ impl Anchor {
         }
     }
 
-    /// Makes the slot an element of the free list. Latched, though nobody reaches the slot any more: whoever came to clean the row a moment too
-    /// late would put the head back that he found.
+    /// Makes the slot an element of the free list. Latched, though nobody reaches the slot any
+    /// more: whoever came to clean the row a moment too late would put the head back that he found.
     pub(crate) fn set_free(&self, next: Option<Slot>) {
         let link = next.map_or(0, |slot| slot.0 + 1);
         self.latch().head = Head(Head::FREE | (link << 4));
@@ -302,7 +316,8 @@ mod tests {
     /// A version of the shortest image, and more, in words of 16 bytes.
     const BLOCK_WORDS: usize = 3;
 
-    /// Whoever reads a row while its versions are being logged gets the LSN of the newest logged version it saw.
+    /// Whoever reads a row while its versions are being logged gets the LSN of the newest logged
+    /// version it saw.
     #[test]
     fn lsn_and_flag_are_read_together() {
         for _ in 0..ROUNDS {

@@ -1,6 +1,8 @@
-//! Asking for memory before it is needed: a scan knows which rows come next, and what a row costs is waiting for its lines.
+//! Asking for memory before it is needed: a scan knows which rows come next, and what a row costs
+//! is waiting for its lines.
 //!
-//! A prefetch of any address is harmless, so an anchor is enough: its row need not be there any more. Only who asks for what lies below a version follows that one, and is pinned.
+//! A prefetch of any address is harmless, so an anchor is enough: its row need not be there any
+//! more. Only who asks for what lies below a version follows that one, and is pinned.
 
 use super::anchor::Anchor;
 use super::version::{Version, VersionRef};
@@ -56,7 +58,8 @@ pub(crate) fn prefetch_at(address: u64) {
     prefetch(address as *const u8);
 }
 
-/// Asks for the header of the version below the newest one of a row; both the anchor and the newest one should be here by now. The caller is pinned.
+/// Asks for the header of the version below the newest one of a row; both the anchor and the newest
+/// one should be here by now. The caller is pinned.
 #[inline]
 pub(crate) fn prefetch_below(anchor: &Anchor) {
     if let Some(below) = anchor.head().version().and_then(|newest| newest.next()) {

@@ -2,16 +2,16 @@
 //!
 //! Keys whose texts a first look calls equal lie side by side, by the texts' bytes
 //! (`key::KeyColumn::orders_roughly`): they are a *group*. A scan reads a group, puts it in order,
-//! and hands it out. A group of texts is a row or two, as a rule; of an enum's values it is all rows
-//! with the same columns before. One that is larger is not held: it is parted into its *runs*, the
-//! ranges of one text or value each, which are put in order and scanned one by one.
+//! and hands it out. A group of texts is a row or two, as a rule; of an enum's values it is all
+//! rows with the same columns before. One that is larger is not held: it is parted into its *runs*,
+//! the ranges of one text or value each, which are put in order and scanned one by one.
 //!
 //! Contract:
 //! - Rows come as the collation has the texts, then by the columns behind. Backward is exactly the
 //!   other way round.
-//! - A group's rows are held only for a registered snapshot that may judge ahead: what that sees stays
-//!   as it is. For another one a group is parted at once, by its entries, whoever sees their rows.
-//!   Each run's rows are judged when they are asked for, as in any scan.
+//! - A group's rows are held only for a registered snapshot that may judge ahead: what that sees
+//!   stays as it is. For another one a group is parted at once, by its entries, whoever sees their
+//!   rows. Each run's rows are judged when they are asked for, as in any scan.
 //! - A row is of a group by its entry's key: no text is looked at again for it.
 //! - A part whose rough columns are all fixed is handed out as it is read.
 
@@ -120,8 +120,8 @@ impl GroupedScan {
         self.begin_part(session, Part { range, fixed })
     }
 
-    /// Ends the scan, whose memory may be long in being needed again: that of a large group is given
-    /// back.
+    /// Ends the scan, whose memory may be long in being needed again: that of a large group is
+    /// given back.
     pub fn end(&mut self) {
         self.place = None;
         self.scan.end();
@@ -270,8 +270,8 @@ impl GroupedScan {
         Ok(start)
     }
 
-    /// Looks for the first group of the part by its entries, and notes what its keys begin with. False:
-    /// there is none.
+    /// Looks for the first group of the part by its entries, and notes what its keys begin with.
+    /// False: there is none.
     fn find_group<S: Snapshot>(
         &mut self,
         session: &Session,

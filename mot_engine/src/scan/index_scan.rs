@@ -467,8 +467,8 @@ impl IndexScan {
     }
 }
 
-/// The first entry from a place on in a direction: its key and value. A posting block that the value
-/// names stays while the caller is pinned.
+/// The first entry from a place on in a direction: its key and value. A posting block that the
+/// value names stays while the caller is pinned.
 pub(super) fn read_one<'b>(
     (session, index): (&Session, IndexRef),
     from: Bound<'_>,

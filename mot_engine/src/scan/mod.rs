@@ -1,8 +1,10 @@
 //! Reading many rows: in slot order, or through an index.
 //!
-//! A scan is pinned only inside `next`. Between two calls it holds slots and keys, and versions that its registered snapshot sees and keeps: a slot
-//! reused meanwhile is judged by the scan's snapshot like any other row, and the new row is younger than the snapshot. To one that sees younger rows
-//! (`Now`), which keeps nothing, it may be another row: its key is compared, and no row is judged before it is asked for.
+//! A scan is pinned only inside `next`. Between two calls it holds slots and keys, and versions
+//! that its registered snapshot sees and keeps: a slot reused meanwhile is judged by the scan's
+//! snapshot like any other row, and the new row is younger than the snapshot. To one that sees
+//! younger rows (`Now`), which keeps nothing, it may be another row: its key is compared, and no
+//! row is judged before it is asked for.
 
 mod found;
 mod grouped;

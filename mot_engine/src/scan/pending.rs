@@ -1,6 +1,7 @@
 //! Rows whose entries were read and that are not looked up yet.
 //!
-//! Their anchors are kept with them: those live as long as the table, and are asked for, looked at for the version, and read, each some rows later.
+//! Their anchors are kept with them: those live as long as the table, and are asked for, looked at
+//! for the version, and read, each some rows later.
 
 use crate::errors::EngineError;
 use crate::ids::Slot;
@@ -47,7 +48,8 @@ impl Pending {
         Ok(())
     }
 
-    /// Takes an entry's slots out of its value, while its posting block is protected. They come before all that are there.
+    /// Takes an entry's slots out of its value, while its posting block is protected. They come
+    /// before all that are there.
     #[inline]
     pub(super) fn push(
         &mut self,

@@ -57,7 +57,8 @@ impl Points {
         &self.bytes[start..self.ends[number]]
     }
 
-    /// Looks some up; their rows are pending then, of which there were none. Whether those were the last. Pinned.
+    /// Looks some up; their rows are pending then, of which there were none. Whether those were the
+    /// last. Pinned.
     pub(super) fn look_up<M: mot_index::Memory>(
         &mut self,
         tree: &Tree<'_, M>,

@@ -49,7 +49,8 @@ impl KeyRange {
         self.is_empty = false;
     }
 
-    /// Exactly the rows with this full key (all columns, no NULL) of a unique index: a plain look-up.
+    /// Exactly the rows with this full key (all columns, no NULL) of a unique index: a plain
+    /// look-up.
     pub fn set_point(&mut self, key: &[u8]) -> Result<(), EngineError> {
         self.set_prefix(key)?;
         self.is_point = true;

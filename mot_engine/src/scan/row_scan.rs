@@ -1,8 +1,9 @@
 //! All rows, in slot order.
 //!
-//! Rows are looked up in groups, pinned once a group. What a group found is handed out one by one, unpinned: the scan's registered snapshot
-//! keeps every version it sees. It does not keep states of the transaction's own that are rolled back: who may go on behind that looks rows up one
-//! by one ([`RowScan::one_by_one`]).
+//! Rows are looked up in groups, pinned once a group. What a group found is handed out one by one,
+//! unpinned: the scan's registered snapshot keeps every version it sees. It does not keep states of
+//! the transaction's own that are rolled back: who may go on behind that looks rows up one by one
+//! ([`RowScan::one_by_one`]).
 
 use crate::clock::Snapshot;
 use crate::ids::Slot;
@@ -58,7 +59,8 @@ impl RowScan {
         }
     }
 
-    /// The same, but no row is looked up before it is asked for: a state of the transaction's own may be taken back while the scan goes on.
+    /// The same, but no row is looked up before it is asked for: a state of the transaction's own
+    /// may be taken back while the scan goes on.
     pub fn one_by_one(self) -> RowScan {
         RowScan {
             group: 1,
@@ -67,7 +69,8 @@ impl RowScan {
         }
     }
 
-    /// The next row the snapshot sees. Every call of a scan is given the same snapshot, registered from the first call to the last.
+    /// The next row the snapshot sees. Every call of a scan is given the same snapshot, registered
+    /// from the first call to the last.
     #[inline]
     pub fn next<S: Snapshot>(
         &mut self,
@@ -103,7 +106,8 @@ impl RowScan {
         self.given += 1;
     }
 
-    /// The rows that come next, as many as were looked up together; none at the end. As `next`, which may be called for those that come after.
+    /// The rows that come next, as many as were looked up together; none at the end. As `next`,
+    /// which may be called for those that come after.
     #[inline]
     pub fn next_group<S: Snapshot>(
         &mut self,

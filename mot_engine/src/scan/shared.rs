@@ -1,14 +1,16 @@
 //! All rows, by several processes that share them out.
 //!
-//! Lies in memory that all of them see. Each takes the next part of the slots, scans it as if there were no other, and comes back. What is there when the
-//! scan begins is all that its snapshot can see: slots that come later are nobody's.
+//! Lies in memory that all of them see. Each takes the next part of the slots, scans it as if there
+//! were no other, and comes back. What is there when the scan begins is all that its snapshot can
+//! see: slots that come later are nobody's.
 
 use super::row_scan::RowScan;
 use crate::ids::Slot;
 use crate::table::TableRef;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Slots that one takes at a time: some hundred microseconds' work, so that all end at about the same moment.
+/// Slots that one takes at a time: some hundred microseconds' work, so that all end at about the
+/// same moment.
 const SLOTS_AT_ONCE: u64 = 4096;
 
 /// How far a shared scan is.
@@ -20,8 +22,8 @@ pub struct SharedRowScan {
 }
 
 impl SharedRowScan {
-    /// Begins a scan of all rows that a snapshot taken before now can see. Nobody else uses it meanwhile, and who joins later is told of it by whoever
-    /// called this.
+    /// Begins a scan of all rows that a snapshot taken before now can see. Nobody else uses it
+    /// meanwhile, and who joins later is told of it by whoever called this.
     pub fn begin(&self, table: TableRef) {
         table.counters().scans.fetch_add(1, Ordering::Relaxed);
         self.next.store(0, Ordering::Relaxed);

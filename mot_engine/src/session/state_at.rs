@@ -60,9 +60,9 @@ impl Session {
     /// The state of the row that tuple ids name by this ordinal, for a transaction that has it from
     /// one of these snapshots, or from its own changes and locks. Never a tombstone.
     ///
-    /// The first snapshot is the one by which the id was read, where that is known. An own state that
-    /// it sees is named, though an older one may have the ordinal: nobody else changes the row then.
-    /// `listed` is what the asker has made of the row, if that is listed
+    /// The first snapshot is the one by which the id was read, where that is known. An own state
+    /// that it sees is named, though an older one may have the ordinal: nobody else changes the row
+    /// then. `listed` is what the asker has made of the row, if that is listed
     /// ([`own_row`](crate::Transaction::own_row)).
     ///
     /// What a snapshot sees stays valid while it is registered, an own state until its savepoint or

@@ -1,14 +1,18 @@
 //! From a slot number to its anchor in two or three loads.
 //!
-//! The first segment has 64 anchors, each further one as many as all before it, up to 128 Ki (2 MiB); from there on segments are of that
-//! size and their addresses lie in pages that are allocated when first needed. So a small table costs 1 KiB and a large one 16 bytes a row.
+//! The first segment has 64 anchors, each further one as many as all before it, up to 128 Ki (2
+//! MiB); from there on segments are of that size and their addresses lie in pages that are
+//! allocated when first needed. So a small table costs 1 KiB and a large one 16 bytes a row.
 //!
-//! Segments are zeroed before they are published and live as long as the table; a reader needs no pin for them, only the table.
+//! Segments are zeroed before they are published and live as long as the table; a reader needs no
+//! pin for them, only the table.
 //!
-//! Beside the anchors lies a bit for each [`GROUP_SLOTS`] slots: some row of the group may have something to reclaim. Whoever leaves such
-//! a thing behind sets the bit afterwards; the sweeper clears it first and looks at the rows then, so no work is lost between the two.
+//! Beside the anchors lies a bit for each [`GROUP_SLOTS`] slots: some row of the group may have
+//! something to reclaim. Whoever leaves such a thing behind sets the bit afterwards; the sweeper
+//! clears it first and looks at the rows then, so no work is lost between the two.
 //!
-//! And a number for each [`RANGE_SLOTS`] slots: the checkpoint round at which a row of them was last logged (checkpoint/README.md).
+//! And a number for each [`RANGE_SLOTS`] slots: the checkpoint round at which a row of them was
+//! last logged (checkpoint/README.md).
 
 use crate::errors::EngineError;
 use crate::ids::Slot;
@@ -38,17 +42,20 @@ struct Large {
 
 const PAGE_BYTES: usize = PAGE_SEGMENTS * size_of::<Large>();
 
-/// Slots that share a dirty bit: two cache lines of anchors. Changes lie scattered over large tables, and each row beside a changed one that
-/// the sweeper looks at is memory to be waited for.
+/// Slots that share a dirty bit: two cache lines of anchors. Changes lie scattered over large
+/// tables, and each row beside a changed one that the sweeper looks at is memory to be waited for.
 pub(crate) const GROUP_SLOTS: u64 = 8;
 /// Slots whose dirty bits share a word.
 pub(crate) const DIRTY_WORD_SLOTS: u64 = GROUP_SLOTS * 64;
-/// Words of dirty bits for as many slots as a large segment has, and for all growing segments together.
+/// Words of dirty bits for as many slots as a large segment has, and for all growing segments
+/// together.
 const DIRTY_WORDS: usize = (SEGMENT_SLOTS / DIRTY_WORD_SLOTS) as usize;
 
-/// Slots of a range, the unit in which checkpoints write rows or leave them: a few MiB. Tests have few rows and want many ranges.
+/// Slots of a range, the unit in which checkpoints write rows or leave them: a few MiB. Tests have
+/// few rows and want many ranges.
 pub(crate) const RANGE_SLOTS: u64 = if cfg!(test) { 8 } else { 16 << 10 };
-/// Ranges of a large segment, and of all growing ones together. In tests several share a number, and so are changed together.
+/// Ranges of a large segment, and of all growing ones together. In tests several share a number,
+/// and so are changed together.
 const RANGES: usize = 8;
 
 const _: () = assert!(cfg!(test) || RANGE_SLOTS * RANGES as u64 == SEGMENT_SLOTS);
@@ -103,7 +110,8 @@ impl Directory {
             )
         };
         let segment = NonNull::new(segment as *mut Anchor)?;
-        // SAFETY: a published segment holds an anchor for each of its slots and lives as long as the table.
+        // SAFETY: a published segment holds an anchor for each of its slots and lives as long as
+        // the table.
         Some(unsafe { segment.add(offset as usize).as_ref() })
     }
 
@@ -161,13 +169,15 @@ impl Directory {
         Some(&self.marks(slot)?.dirty[word])
     }
 
-    /// The number that says at which round a row of the slot's range was last logged. None: it has no segment, so no rows.
+    /// The number that says at which round a row of the slot's range was last logged. None: it has
+    /// no segment, so no rows.
     pub(crate) fn changed(&self, slot: Slot) -> Option<&AtomicU64> {
         let range = (slot.0 / RANGE_SLOTS) as usize % RANGES;
         Some(&self.marks(slot)?.changed[range])
     }
 
-    /// Notes that the slot's group may have something to reclaim. Called after that something was left behind.
+    /// Notes that the slot's group may have something to reclaim. Called after that something was
+    /// left behind.
     pub(crate) fn set_dirty(&self, slot: Slot) {
         order_rows_and_bits();
         if let Some(word) = self.dirty_word(slot) {
@@ -184,7 +194,8 @@ impl Directory {
         word.map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
-    /// Takes the dirty bits of the [`DIRTY_WORD_SLOTS`] slots around `slot`; the lowest bit is the lowest group.
+    /// Takes the dirty bits of the [`DIRTY_WORD_SLOTS`] slots around `slot`; the lowest bit is the
+    /// lowest group.
     pub(crate) fn take_dirty(&self, slot: Slot) -> u64 {
         match self.dirty_word(slot) {
             Some(word) if word.load(Ordering::Relaxed) != 0 => {
@@ -196,7 +207,8 @@ impl Directory {
         }
     }
 
-    /// Makes sure that the slot has an anchor. Racing calls are fine: one segment wins, the other is freed.
+    /// Makes sure that the slot has an anchor. Racing calls are fine: one segment wins, the other
+    /// is freed.
     pub(crate) fn ensure(
         &self,
         memory: &LocalMemory,
@@ -234,7 +246,8 @@ impl Directory {
         )
     }
 
-    /// Calls `visit` with each anchor of the slots in `range`, in order; slots without a segment are passed over.
+    /// Calls `visit` with each anchor of the slots in `range`, in order; slots without a segment
+    /// are passed over.
     pub(crate) fn for_each(
         &self,
         range: std::ops::Range<u64>,
@@ -299,8 +312,9 @@ impl Directory {
     }
 }
 
-/// Between leaving something behind in a row and looking whether its bit is set, and between clearing the bit and looking at the row: one of
-/// the two must see the other. On x86-64 the locked instructions that changed the row and the bit see to it.
+/// Between leaving something behind in a row and looking whether its bit is set, and between
+/// clearing the bit and looking at the row: one of the two must see the other. On x86-64 the locked
+/// instructions that changed the row and the bit see to it.
 fn order_rows_and_bits() {
     if cfg!(not(target_arch = "x86_64")) {
         fence(Ordering::SeqCst);

@@ -45,7 +45,8 @@ pub(crate) struct IndexStorage {
     pub(crate) marks: AtomicU32,
     /// See `makers.rs`.
     pub(super) given_up: AtomicU32,
-    /// Its maker, if replay built it beside states of rows that have no key in it: a snapshot that may be older must not use it. 0: there are none.
+    /// Its maker, if replay built it beside states of rows that have no key in it: a snapshot that
+    /// may be older must not use it. 0: there are none.
     pub(crate) kept_from_older: AtomicU64,
     pub(crate) counters: IndexCounters,
     // definition bytes follow
@@ -117,8 +118,8 @@ impl IndexRef {
         self.storage().unique
     }
 
-    /// Whether a change of its columns changes a key of the row, to those who lock rows. As on heap,
-    /// no computed ones are.
+    /// Whether a change of its columns changes a key of the row, to those who lock rows. As on
+    /// heap, no computed ones are.
     #[inline]
     pub(crate) fn is_key(self) -> bool {
         let is_unique = self.is_unique() || self.has_mark(marks::UNIQUE_TO_SERVER);

@@ -1,4 +1,5 @@
-//! Tables and indexes as they lie in the arena, the directory from slots to anchors, and the catalog from relations to storages.
+//! Tables and indexes as they lie in the arena, the directory from slots to anchors, and the
+//! catalog from relations to storages.
 
 mod catalog;
 mod directory;

@@ -1,7 +1,8 @@
 //! Handing out slots.
 //!
-//! A session takes slots of a table in batches, from the free list or from the end, so that the common insert takes no shared atomic.
-//! What is left of a batch goes back when the session leaves. A crash needs nothing: recovery finds the used slots and lists the others.
+//! A session takes slots of a table in batches, from the free list or from the end, so that the
+//! common insert takes no shared atomic. What is left of a batch goes back when the session leaves.
+//! A crash needs nothing: recovery finds the used slots and lists the others.
 
 use super::catalog::Catalog;
 use super::storage::TableRef;
@@ -178,7 +179,8 @@ impl Batch {
 /// Puts a slot that has no versions and no entries on the table's free list.
 pub(crate) fn free_slot(table: TableRef, slot: Slot) {
     let storage = table.storage();
-    // A slot of an unfinished batch may lie in a segment that was never made: it has nothing to reuse.
+    // A slot of an unfinished batch may lie in a segment that was never made: it has nothing to
+    // reuse.
     let Some(anchor) = table.anchor(slot) else {
         return;
     };

@@ -5,10 +5,11 @@
 //!   settled: a relation's storage is the one whose creator is current or committed and whose
 //!   dropper is neither. They are stored by the session that holds the relation's
 //!   AccessExclusiveLock, by replay, and settled by commit, or as `makers.rs` says.
-//! - `indexes` is written under the same lock (or ShareLock for CREATE INDEX) and read by anybody; a slot of it is filled by a release store
-//!   after the index is complete, and emptied only by whoever frees the table or the index.
-//! - `walkers` keeps the storage alive for those who hold no relation lock (checkpoint, reclaimer): raised and lowered under the catalog's
-//!   latch; a doomed table is freed only at 0.
+//! - `indexes` is written under the same lock (or ShareLock for CREATE INDEX) and read by anybody;
+//!   a slot of it is filled by a release store after the index is complete, and emptied only by
+//!   whoever frees the table or the index.
+//! - `walkers` keeps the storage alive for those who hold no relation lock (checkpoint, reclaimer):
+//!   raised and lowered under the catalog's latch; a doomed table is freed only at 0.
 
 use super::directory::Directory;
 use super::index::{IndexRef, IndexStorage};
@@ -22,8 +23,9 @@ use crate::sync;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-/// Counters of a table, for views and for deciding when to sweep. Only ever indicative while sessions write. In a cache line of their own: what
-/// lies beside them is read by everybody who reads or writes a row.
+/// Counters of a table, for views and for deciding when to sweep. Only ever indicative while
+/// sessions write. In a cache line of their own: what lies beside them is read by everybody who
+/// reads or writes a row.
 #[repr(C, align(64))]
 #[derive(Default)]
 pub struct TableCounters {
@@ -43,7 +45,8 @@ pub struct TableCounters {
 }
 
 impl TableCounters {
-    /// Sets back what counts events since the start of the server; what describes the contents stays.
+    /// Sets back what counts events since the start of the server; what describes the contents
+    /// stays.
     pub(crate) fn restart(&self) {
         let events = [
             &self.inserted,
@@ -65,7 +68,8 @@ pub(crate) struct TableStorage {
     pub(crate) persistence: Persistence,
     pub(crate) created: AtomicU64,
     pub(crate) dropped: AtomicU64,
-    /// Where the records of its creation and of its drop end; 0 while not logged. Reset before `dropped` names another transaction.
+    /// Where the records of its creation and of its drop end; 0 while not logged. Reset before
+    /// `dropped` names another transaction.
     pub(crate) created_lsn: AtomicU64,
     pub(crate) dropped_lsn: AtomicU64,
     /// 1: its creator has copied rows into it, with their makers (`transaction/copy.rs`).
@@ -91,9 +95,11 @@ pub(crate) struct TableStorage {
     /// First free slot plus 1; 0 is none. Under `free_latch`.
     pub(crate) free_first: AtomicU64,
     pub(crate) free_count: AtomicU64,
-    /// 1 once freed slots are listed: not while the table is loaded and replayed, whose end lists those that are free then.
+    /// 1 once freed slots are listed: not while the table is loaded and replayed, whose end lists
+    /// those that are free then.
     pub(crate) lists_free: AtomicU32,
-    /// Who needs that nothing is reclaimed meanwhile (index builds, checks), and who is reclaiming right now: see `reclaim::Quiet`.
+    /// Who needs that nothing is reclaimed meanwhile (index builds, checks), and who is reclaiming
+    /// right now: see `reclaim::Quiet`.
     pub(crate) quiet: AtomicU32,
     pub(crate) sweepers: AtomicU32,
     pub(crate) counters: TableCounters,
@@ -113,14 +119,15 @@ pub(crate) struct TableStorage {
     pub(crate) directory: Directory,
 }
 
-/// A table's storage. Valid while the caller holds PostgreSQL's lock on the relation (taken before it was looked up), or is counted as
-/// a walker.
+/// A table's storage. Valid while the caller holds PostgreSQL's lock on the relation (taken before
+/// it was looked up), or is counted as a walker.
 #[derive(Copy, Clone, Eq, PartialEq, Debug, Hash)]
 pub struct TableRef(pub(crate) NonNull<TableStorage>);
 
 impl TableRef {
     pub(crate) fn storage<'a>(self) -> &'a TableStorage {
-        // SAFETY: the type's contract: the storage is kept alive by the relation lock or the walker count.
+        // SAFETY: the type's contract: the storage is kept alive by the relation lock or the walker
+        // count.
         unsafe { &*self.0.as_ptr() }
     }
 
@@ -170,14 +177,16 @@ impl TableRef {
         self.storage().directory.anchor(slot)
     }
 
-    /// The anchors from a slot on that lie one behind the other; none if the slot was never handed out.
+    /// The anchors from a slot on that lie one behind the other; none if the slot was never handed
+    /// out.
     #[inline]
     pub(crate) fn anchors<'a>(self, slot: Slot) -> &'a [Anchor] {
         self.storage().directory.run(slot)
     }
 
-    /// How often a row of which keys had moved was taken to be one with one key an index again: who has read an entry before that must compare keys
-    /// (reclaim/settle.rs). What was removed from indexes before a number was stored, nobody finds who has read that number.
+    /// How often a row of which keys had moved was taken to be one with one key an index again: who
+    /// has read an entry before that must compare keys (reclaim/settle.rs). What was removed from
+    /// indexes before a number was stored, nobody finds who has read that number.
     #[inline]
     pub(crate) fn keys_settled(self) -> u64 {
         self.storage().keys_settled.load(Ordering::Acquire)
@@ -209,7 +218,8 @@ impl TableRef {
         reformed.fetch_max(round + 1, Ordering::AcqRel);
     }
 
-    /// Notes that the row may have something to reclaim: called after that something was left behind.
+    /// Notes that the row may have something to reclaim: called after that something was left
+    /// behind.
     pub(crate) fn set_dirty(self, slot: Slot) {
         self.storage().directory.set_dirty(slot);
     }
@@ -232,7 +242,8 @@ impl TableRef {
         }
     }
 
-    /// Whether a row of the range that `slot` begins was logged at this round or later. After the wait for those who were logging.
+    /// Whether a row of the range that `slot` begins was logged at this round or later. After the
+    /// wait for those who were logging.
     pub(crate) fn has_changed(self, slot: Slot, round: u64) -> bool {
         let changed = self.storage().directory.changed(slot);
         changed.is_some_and(|changed| changed.load(Ordering::Acquire) >= round)
@@ -276,7 +287,8 @@ impl TableRef {
         words.iter().any(|word| word.load(Ordering::Acquire) == 0)
     }
 
-    /// Every index that physically exists, dropped ones included until they are freed: what writers maintain.
+    /// Every index that physically exists, dropped ones included until they are freed: what writers
+    /// maintain.
     pub(crate) fn all_indexes(self) -> impl Iterator<Item = IndexRef> {
         let storage = self.storage();
         let count = storage.index_count.load(Ordering::Acquire) as usize;

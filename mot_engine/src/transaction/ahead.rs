@@ -1,18 +1,21 @@
 //! The rows of a large transaction, asked for before its end comes to them.
 //!
-//! What it did thousands of rows ago is in no near cache any more, and the end goes over all of them: to tell the log, to note what the log was told, to
-//! stamp. Each row is three misses of which two wait for one another: anchor, own state, the state below. So the anchor and the state of a row farther off
-//! and the state below of a nearer one are asked for while a row is worked at.
+//! What it did thousands of rows ago is in no near cache any more, and the end goes over all of
+//! them: to tell the log, to note what the log was told, to stamp. Each row is three misses of
+//! which two wait for one another: anchor, own state, the state below. So the anchor and the state
+//! of a row farther off and the state below of a nearer one are asked for while a row is worked at.
 //!
-//! All of it is hints: nothing is believed or kept, and where an operation says that its state was is asked for without being followed. What is followed hangs
-//! from the row's head, so the caller is pinned, or owns the row's states (`Changed`).
+//! All of it is hints: nothing is believed or kept, and where an operation says that its state was
+//! is asked for without being followed. What is followed hangs from the row's head, so the caller
+//! is pinned, or owns the row's states (`Changed`).
 
 use super::Operation;
 use super::log::Changed;
 use crate::row;
 use crate::table::TableRef;
 
-/// Rows between the one worked at and the one whose anchor and state are asked for. In tests so few that transactions of three rows go all ways.
+/// Rows between the one worked at and the one whose anchor and state are asked for. In tests so few
+/// that transactions of three rows go all ways.
 const FAR: usize = if cfg!(test) { 2 } else { 16 };
 /// Rows between the one worked at and the one whose state below is asked for.
 const NEAR: usize = if cfg!(test) { 1 } else { 8 };
@@ -34,7 +37,8 @@ impl<'a, T> Ahead<'a, T> {
 }
 
 impl Ahead<'_, Operation> {
-    /// Before the operation at this position is looked at, of those in some tables. The caller is pinned.
+    /// Before the operation at this position is looked at, of those in some tables. The caller is
+    /// pinned.
     #[inline]
     pub(super) fn ask(self, position: usize, is_meant: impl Fn(TableRef) -> bool) {
         self.ask_for(position + FAR, position + NEAR, is_meant);

@@ -1,7 +1,8 @@
-//! Commit: stamping, trimming, counting. Runs after PostgreSQL's commit record decided; nothing here can fail.
+//! Commit: stamping, trimming, counting. Runs after PostgreSQL's commit record decided; nothing
+//! here can fail.
 //!
-//! From the moment PostgreSQL has decided, others may judge our versions committed, put theirs on top and even prune ours. So each version is
-//! looked for in its row's chain first.
+//! From the moment PostgreSQL has decided, others may judge our versions committed, put theirs on
+//! top and even prune ours. So each version is looked for in its row's chain first.
 
 use super::ahead::Ahead;
 use super::doom::{doom_index, doom_table};
@@ -79,11 +80,13 @@ impl Transaction {
     }
 }
 
-/// Tables whose counts a transaction holds back, so that one that goes back and forth between a few adds to each one's counters once: others
-/// count there, too, and each change fetches the line from another core.
+/// Tables whose counts a transaction holds back, so that one that goes back and forth between a few
+/// adds to each one's counters once: others count there, too, and each change fetches the line from
+/// another core.
 const TABLES_COUNTED: usize = 8;
 
-/// What a transaction adds to its tables' counters. Counted by operation, not by what the chains look like by now.
+/// What a transaction adds to its tables' counters. Counted by operation, not by what the chains
+/// look like by now.
 #[derive(Default)]
 pub(super) struct Counts {
     tables: [OfTable; TABLES_COUNTED],
@@ -217,7 +220,8 @@ pub(super) fn live_bytes(version: VersionRef) -> i64 {
     }
 }
 
-/// The committed state this transaction put its own upon. Its own earlier ones may have been judged committed by others meanwhile.
+/// The committed state this transaction put its own upon. Its own earlier ones may have been judged
+/// committed by others meanwhile.
 pub(super) fn base_below(version: VersionRef, own: &Own) -> Option<VersionRef> {
     let mut at = committed_below(version);
     while let Some(below) = at.filter(|below| own.has(below.xid())) {

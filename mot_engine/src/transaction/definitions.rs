@@ -127,7 +127,8 @@ impl Transaction {
         self.reserve(table.key(), xid)?;
         let _charge = session.charge(table);
         let id = next_index_id(session);
-        // Until it is published: whoever takes a version out removes the entries of the indexes he finds.
+        // Until it is published: whoever takes a version out removes the entries of the indexes he
+        // finds.
         let _quiet = Quiet::begin(table);
         let index = Unpublished {
             session,
@@ -214,7 +215,8 @@ fn next_index_id(session: &Session) -> IndexId {
     IndexId(next.fetch_add(1, Ordering::Relaxed))
 }
 
-/// An index that is freed, with what it holds, unless it is published: also when the clock unwinds out of its build.
+/// An index that is freed, with what it holds, unless it is published: also when the clock unwinds
+/// out of its build.
 struct Unpublished<'a> {
     session: &'a Session,
     index: IndexRef,

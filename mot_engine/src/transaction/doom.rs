@@ -2,8 +2,8 @@
 //!
 //! A temporary table is freed by the session whose it is, if it has not grown large. Its memory is
 //! at once in the session's cache, and a session that makes and drops one again and again leaves
-//! the reclaimer nothing to do. That needs no wait. Whoever else looks at such a table, for its size
-//! or to check it, holds a lock that keeps the drop off, or walks the table and is counted.
+//! the reclaimer nothing to do. That needs no wait. Whoever else looks at such a table, for its
+//! size or to check it, holds a lock that keeps the drop off, or walks the table and is counted.
 
 use super::free::free_table;
 use crate::session::{Session, temporary};

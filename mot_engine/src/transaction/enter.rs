@@ -79,7 +79,8 @@ impl Transaction {
         }
     }
 
-    /// Whether inserting this body would meet a live row with the same key (of `only`, if given); changes nothing.
+    /// Whether inserting this body would meet a live row with the same key (of `only`, if given);
+    /// changes nothing.
     pub fn probe(
         &self,
         session: &Session,

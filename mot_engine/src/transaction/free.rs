@@ -4,14 +4,18 @@
 //! their session (`doom.rs`): whoever takes a definition from the catalog's list of doomed ones, or
 //! from the catalog, is the only one to free it.
 //!
-//! A server that writes the log first tells it what it frees. Recovery then finds, before the first record that was written with that memory
-//! in use for something else, that it may free the same: it needs no more room than the server had. Definitions of which the log
-//! knows nothing are not told.
+//! A server that writes the log first tells it what it frees. Recovery then finds, before the first
+//! record that was written with that memory in use for something else, that it may free the same:
+//! it needs no more room than the server had. Definitions of which the log knows nothing are not
+//! told.
 //!
-//! It goes in stretches, and the caller is asked between two of them, who may unwind: what is freed is out of the storage that had it by then, and the rest
-//! is doomed again, as a whole that is only smaller. So whoever takes it next goes on with it, in this process, in another, or after a warm restart, which keeps the
-//! list of what is doomed with everything else. Whatever unwinds here, a panic within the memory too, nothing may be freed twice: what names a block forgets it
-//! before it is freed, so that at worst a little is lost. What is told again then was freed before in recovery's eyes, and is no more there.
+//! It goes in stretches, and the caller is asked between two of them, who may unwind: what is freed
+//! is out of the storage that had it by then, and the rest is doomed again, as a whole that is only
+//! smaller. So whoever takes it next goes on with it, in this process, in another, or after a warm
+//! restart, which keeps the list of what is doomed with everything else. Whatever unwinds here, a
+//! panic within the memory too, nothing may be freed twice: what names a block forgets it before it
+//! is freed, so that at worst a little is lost. What is told again then was freed before in
+//! recovery's eyes, and is no more there.
 
 use super::Log;
 use crate::errors::EngineError;
@@ -24,22 +28,27 @@ use crate::session::{Session, temporary};
 use crate::table::{Catalog, IndexRef, TableRef, TableStorage};
 use std::sync::atomic::Ordering;
 
-/// Definitions freed by a call at most, of each kind: their numbers make a record of 130 kB at most.
+/// Definitions freed by a call at most, of each kind: their numbers make a record of 130 kB at
+/// most.
 const FREED_AT_A_TIME: usize = 4096;
 
 /// Slots whose versions are freed in one go.
 const SLOTS_AT_A_TIME: u64 = 4096;
 
-/// Frees some of what was dropped and is used by nobody, on a server that does not write the log: it replays. The caller is not pinned. `pause` is
-/// called while this waits, and again and again; it may unwind, and then what is not freed stays doomed. Returns how many tables and indexes it freed.
+/// Frees some of what was dropped and is used by nobody, on a server that does not write the log:
+/// it replays. The caller is not pinned. `pause` is called while this waits, and again and again;
+/// it may unwind, and then what is not freed stays doomed. Returns how many tables and indexes it
+/// freed.
 ///
-/// Relation locks keep users away, but not those who only look: an index that is being created, and whose creation is rolled back, may be
-/// looked at by whoever lists the table's indexes, and on a standby replay holds no lock at all. They are pinned, and are waited for.
+/// Relation locks keep users away, but not those who only look: an index that is being created, and
+/// whose creation is rolled back, may be looked at by whoever lists the table's indexes, and on a
+/// standby replay holds no lock at all. They are pinned, and are waited for.
 pub fn free_doomed(session: &Session, pause: impl FnMut()) -> usize {
     free_after(session, pause, |_| Ok(())).expect("only a log fails")
 }
 
-/// As [`free_doomed`], on a server that writes the log. After an error, or when `log` unwinds, what is not freed stays doomed.
+/// As [`free_doomed`], on a server that writes the log. After an error, or when `log` unwinds, what
+/// is not freed stays doomed.
 pub fn log_and_free_doomed(
     session: &Session,
     log: &mut impl Log,
@@ -62,8 +71,9 @@ fn free_after(
     tell(&doomed)?;
     session.local.wait_for_pinned(&mut pause);
     while let Some(index) = doomed.indexes.last() {
-        // SAFETY: it was unlinked from its table, its users held relation locks that ended, who else looked at it was waited for, and
-        // who takes it from the list is the only one to free it.
+        // SAFETY: it was unlinked from its table, its users held relation locks that ended, who
+        // else looked at it was waited for, and who takes it from the list is the only one to free
+        // it.
         unsafe {
             let index = *index;
             clear_index(session, index, &mut pause);
@@ -177,7 +187,8 @@ unsafe fn clear_index(session: &Session, index: IndexRef, pause: &mut impl FnMut
 /// Frees a table's indexes and its rows' versions.
 ///
 /// # Safety
-/// Nobody uses the table any more, nor after `pause` has unwound; a reader of the catalog may still stand on its header.
+/// Nobody uses the table any more, nor after `pause` has unwound; a reader of the catalog may still
+/// stand on its header.
 unsafe fn clear_table(session: &Session, table: TableRef, pause: &mut impl FnMut()) {
     let storage = table.storage();
     for index in table.all_indexes() {
@@ -217,12 +228,14 @@ unsafe fn clear_table(session: &Session, table: TableRef, pause: &mut impl FnMut
 }
 
 /// # Safety
-/// As for [`clear_table`], which came to its end; nothing but its catalog's readers names the table.
+/// As for [`clear_table`], which came to its end; nothing but its catalog's readers names the
+/// table.
 unsafe fn free_cleared_table(session: &Session, table: TableRef) {
     // What came back behind the moment in which it was doomed.
     temporary::discharge(table);
     let storage = table.storage();
-    // SAFETY: the caller's; the header is retired because a reader of the catalog's list may stand on it.
+    // SAFETY: the caller's; the header is retired because a reader of the catalog's list may stand
+    // on it.
     unsafe {
         storage.directory.free(&session.local);
         session

@@ -1,14 +1,20 @@
-//! What this session's commits have left behind: rows with a state below that somebody may still see.
+//! What this session's commits have left behind: rows with a state below that somebody may still
+//! see.
 //!
-//! The sweeper comes by when that has gone cold, in a process of its own: it waits for every line it looks at, and what it frees takes a way
-//! through shared lists before somebody writes to it again. But a session that wrote to a table will do so again, as a rule soon; so its commits take
-//! out what the earlier ones left, as soon as the horizon has passed those. Chain and blocks are still near then, and the blocks are its own to use again.
+//! The sweeper comes by when that has gone cold, in a process of its own: it waits for every line
+//! it looks at, and what it frees takes a way through shared lists before somebody writes to it
+//! again. But a session that wrote to a table will do so again, as a rule soon; so its commits take
+//! out what the earlier ones left, as soon as the horizon has passed those. Chain and blocks are
+//! still near then, and the blocks are its own to use again.
 //!
-//! - Only in a commit that left something in the same table itself, before anything is doomed: until then its lock keeps the table there, and keeps
-//!   away whoever wants entries to stay (`reclaim/README.md`, `Quiet`).
-//! - Nothing leans on it. The row's dirty bit is set all the same; what is forgotten here (of many tables, of many rows, of a process that ends) the sweeper
-//!   finds. What is not, it passes over: the row is noted as at rest.
-//! - A slot may be another row's by now. So only what hints and horizon allow goes, as in every pruning.
+//! - Only in a commit that left something in the same table itself, before anything is doomed:
+//!   until then its lock keeps the table there, and keeps away whoever wants entries to stay
+//!   (`reclaim/README.md`, `Quiet`).
+//! - Nothing leans on it. The row's dirty bit is set all the same; what is forgotten here (of many
+//!   tables, of many rows, of a process that ends) the sweeper finds. What is not, it passes over:
+//!   the row is noted as at rest.
+//! - A slot may be another row's by now. So only what hints and horizon allow goes, as in every
+//!   pruning.
 //! - Little at a time, for this is in the way of a commit's end.
 
 use crate::ids::{Slot, TableId, Xid};
@@ -91,7 +97,8 @@ impl Litter {
         self.noted
     }
 
-    /// Takes out of the tables that the transaction wrote to what the horizon allows. The caller is pinned and commits.
+    /// Takes out of the tables that the transaction wrote to what the horizon allows. The caller is
+    /// pinned and commits.
     pub(super) fn take_out(&mut self, session: &Session) {
         let horizon = session.horizon();
         let mut left = ROWS_AT_ONCE;

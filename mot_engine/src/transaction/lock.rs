@@ -1,7 +1,8 @@
 //! Row locks: FOR UPDATE, FOR NO KEY UPDATE, FOR SHARE, FOR KEY SHARE.
 //!
-//! A lock is an entry in the chain (a version without a state), so that it ends with its (sub)transaction by the same rule that judges
-//! versions, and waiting for it is waiting for a transaction.
+//! A lock is an entry in the chain (a version without a state), so that it ends with its
+//! (sub)transaction by the same rule that judges versions, and waiting for it is waiting for a
+//! transaction.
 
 use super::examine::{Found, examine};
 use super::{Fresh, Kind, Transaction};
@@ -30,9 +31,10 @@ pub enum Locked {
     SelfModified(CommandId),
 }
 
-/// What a full arena still has room for: rows are deleted there to make room, and a DELETE locks a row first if a trigger is to see it, or if it
-/// was changed meanwhile. So does SELECT FOR UPDATE, which often comes before one. A lock takes what the tombstone does, and both come back
-/// when the transaction has ended.
+/// What a full arena still has room for: rows are deleted there to make room, and a DELETE locks a
+/// row first if a trigger is to see it, or if it was changed meanwhile. So does SELECT FOR UPDATE,
+/// which often comes before one. A lock takes what the tombstone does, and both come back when the
+/// transaction has ended.
 fn urgency(strength: LockStrength) -> Urgency {
     match strength {
         LockStrength::Update => Urgency::Reserve,
@@ -61,8 +63,8 @@ pub(super) fn lock_entry(
 }
 
 impl Transaction {
-    /// Whether this transaction has locked or changed the row, so that others may be waiting for it. Walks its operations: for the waiting
-    /// path only.
+    /// Whether this transaction has locked or changed the row, so that others may be waiting for
+    /// it. Walks its operations: for the waiting path only.
     pub fn holds(&self, table: TableRef, slot: Slot) -> bool {
         self.operations.iter().any(|held| {
             (held.kind() == Kind::Lock || held.kind().is_data())
@@ -71,7 +73,8 @@ impl Transaction {
         })
     }
 
-    /// Locks a row in the state seen, until the (sub)transaction ends. May use the arena's reserve, as `delete` does, where it is as strong.
+    /// Locks a row in the state seen, until the (sub)transaction ends. May use the arena's reserve,
+    /// as `delete` does, where it is as strong.
     #[allow(clippy::too_many_arguments)]
     pub fn lock(
         &mut self,

@@ -424,7 +424,8 @@ fn describe_all(changed: &Changed, rows: &mut RowsWriter) -> Result<(), EngineEr
     rows.insert(changed.table.id(), changed.slot, changed.version.body())
 }
 
-/// Whether `base`, which lies below `version`, is the row's last logged state. A logged state of an aborted transaction can lie between.
+/// Whether `base`, which lies below `version`, is the row's last logged state. A logged state of an
+/// aborted transaction can lie between.
 fn is_last_logged(version: VersionRef, base: VersionRef) -> bool {
     let mut at = version.next();
     while let Some(below) = at {

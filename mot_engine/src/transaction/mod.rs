@@ -1,12 +1,16 @@
-//! A transaction's work: what it changed, in order, so that it can be logged, committed, or taken back wholly or to a savepoint.
+//! A transaction's work: what it changed, in order, so that it can be logged, committed, or taken
+//! back wholly or to a savepoint.
 //!
-//! The engine never waits. A writer that meets another's unfinished work answers `Busy(xid)`; the caller waits and calls again.
+//! The engine never waits. A writer that meets another's unfinished work answers `Busy(xid)`; the
+//! caller waits and calls again.
 //!
 //! Invariants:
-//! - Room for the operation is reserved before anything is installed: what is installed is recorded.
+//! - Room for the operation is reserved before anything is installed: what is installed is
+//!   recorded.
 //! - Operations of a savepoint level are a suffix of the list: earlier ones belong to outer levels.
 //! - Commit, abort and savepoint abort cannot fail, ask no `Clock`, and need no new memory.
-//! - Every row of a data operation is owned: no other transaction puts a data version on it before this one ends.
+//! - Every row of a data operation is owned: no other transaction puts a data version on it before
+//!   this one ends.
 //! - Rows of a table that the transaction has made may have no operations (`own_tables.rs`).
 
 mod abort;
@@ -68,7 +72,8 @@ impl crate::clock::Clock for NoClock {
     }
 }
 
-/// Savepoints deeper than this are refused: the level has 22 bits, what the slot leaves of an operation's second word.
+/// Savepoints deeper than this are refused: the level has 22 bits, what the slot leaves of an
+/// operation's second word.
 const LEVELS_MAX: u32 = (1 << (64 - SLOT_BITS)) - 1;
 const KIND_MASK: u64 = 7;
 
@@ -147,8 +152,9 @@ impl Operation {
 
 /// The (sub)transaction ids a transaction wrote with.
 ///
-/// Once PostgreSQL has decided, others judge our versions by themselves: one may have been superseded, pruned and its memory reused before
-/// our own commit or abort comes by. So an address is believed only when it is met in the row's chain with an xid of ours.
+/// Once PostgreSQL has decided, others judge our versions by themselves: one may have been
+/// superseded, pruned and its memory reused before our own commit or abort comes by. So an address
+/// is believed only when it is met in the row's chain with an xid of ours.
 #[derive(Default)]
 struct Own {
     /// Ascending.
@@ -206,7 +212,8 @@ impl Own {
         }
     }
 
-    /// The operations from this position on were taken back. What is still there of them is marked as aborted, and nobody's.
+    /// The operations from this position on were taken back. What is still there of them is marked
+    /// as aborted, and nobody's.
     fn forget_since(&mut self, position: usize) {
         // A subtransaction's xid is above those that came before it.
         while self.xids.pop_if(|own| own.since >= position).is_some() {}
@@ -226,8 +233,8 @@ impl Own {
     }
 }
 
-/// A version that is not published: freed again unless it comes to that, also when a clock unwinds. The session knows it, for the end of a
-/// process that unwinds nothing. One at a time.
+/// A version that is not published: freed again unless it comes to that, also when a clock unwinds.
+/// The session knows it, for the end of a process that unwinds nothing. One at a time.
 struct Fresh<'a> {
     session: &'a Session,
 }

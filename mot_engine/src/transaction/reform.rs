@@ -4,9 +4,9 @@
 //! Then its newest committed state gets another *image*: the same columns, transaction, command,
 //! ordinal and LSN, with one entry more. Entries of indexes that are gone are left out where the
 //! caller keeps all other builds away: those of an index that is being built look the same. It is
-//! no change of the row. Nobody's snapshot sees anything else, nobody is refused for it (40001), and
-//! no transaction decides about it. An entry of an index that is not made after all is in nobody's
-//! way.
+//! no change of the row. Nobody's snapshot sees anything else, nobody is refused for it (40001),
+//! and no transaction decides about it. An entry of an index that is not made after all is in
+//! nobody's way.
 //!
 //! Protocol, for some rows at a time:
 //!
@@ -108,8 +108,8 @@ struct Row {
 }
 
 impl Reforms {
-    /// None yet. Tails are to have entries of `kept`, and no others but the index's; `None`: all that
-    /// they have. Only who keeps all other builds out knows whose entries are of use.
+    /// None yet. Tails are to have entries of `kept`, and no others but the index's; `None`: all
+    /// that they have. Only who keeps all other builds out knows whose entries are of use.
     pub fn new(number: u32, kept: Option<Vec<u32>>) -> Reforms {
         Reforms {
             number,
@@ -250,8 +250,8 @@ impl Session {
         Standing::Gone
     }
 
-    /// Puts keys behind rows, in place. `next` is the next transaction id, whenever it is asked for.
-    /// Which rows were left says [`Reforms::take_left`].
+    /// Puts keys behind rows, in place. `next` is the next transaction id, whenever it is asked
+    /// for. Which rows were left says [`Reforms::take_left`].
     pub fn reform(
         &self,
         clock: &impl Clock,

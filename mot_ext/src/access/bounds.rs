@@ -1,8 +1,9 @@
 //! From conditions and this moment's arguments to ranges of keys.
 //!
-//! The tests that fix columns multiply into key prefixes, sorted and without repetition, so that scanning one after the other
-//! gives rows in index order even for `= ANY`. The tests of the next column become one pair of ends that all prefixes share.
-//! A NULL argument, or one no value of the column can equal, makes the scan empty.
+//! The tests that fix columns multiply into key prefixes, sorted and without repetition, so that
+//! scanning one after the other gives rows in index order even for `= ANY`. The tests of the next
+//! column become one pair of ends that all prefixes share. A NULL argument, or one no value of the
+//! column can equal, makes the scan empty.
 mod any_of;
 mod rows;
 
@@ -33,7 +34,8 @@ pub struct Bounds {
     conditions: Vec<Compiled>,
     /// The unique index's columns are all fixed and none by IS NULL: each prefix is a whole key.
     is_point: bool,
-    /// Each column of the unique index is compared with one value, and nothing else is asked: one whole key, at most.
+    /// Each column of the unique index is compared with one value, and nothing else is asked: one
+    /// whole key, at most.
     is_one_point: bool,
     /// Leading columns that the prefixes fix.
     fixed_columns: usize,
@@ -54,7 +56,8 @@ pub struct Bounds {
 /// So many ranges without a row, and the next entry is looked for.
 const BARREN_MAX: u32 = 8;
 
-/// Bytes of a prefix that are looked for: with a NULL mark they are no longer than a key may be. The prefix stays a filter.
+/// Bytes of a prefix that are looked for: with a NULL mark they are no longer than a key may be.
+/// The prefix stays a filter.
 const PREFIX_BYTES_MAX: usize = mot_engine::key::KEY_BYTES_MAX - 1;
 
 impl Bounds {
@@ -105,7 +108,8 @@ impl Bounds {
         }
     }
 
-    /// The same conditions on another index of the same definition: the table was truncated, or looked up anew.
+    /// The same conditions on another index of the same definition: the table was truncated, or
+    /// looked up anew.
     pub fn set_definition(&mut self, definition: &'static IndexDefinition) {
         self.definition = definition;
     }
@@ -140,12 +144,14 @@ impl Bounds {
         }
     }
 
-    /// Ends an execution: the memory of very many keys is not kept for the next, which may be long in coming.
+    /// Ends an execution: the memory of very many keys is not kept for the next, which may be long
+    /// in coming.
     pub fn end(&mut self) {
         self.prefixes.end();
     }
 
-    /// The next keys in the direction, if they are whole ones of a unique index, and several: some thousands at most, which count as given.
+    /// The next keys in the direction, if they are whole ones of a unique index, and several: some
+    /// thousands at most, which count as given.
     pub fn take_points(
         &mut self,
         direction: Direction,
@@ -157,7 +163,8 @@ impl Bounds {
         self.prefixes.take(direction)
     }
 
-    /// Whether what is asked for is one whole key: then [`Bounds::point`] gives it without the detour over ranges.
+    /// Whether what is asked for is one whole key: then [`Bounds::point`] gives it without the
+    /// detour over ranges.
     #[inline]
     pub fn is_one_point(&self) -> bool {
         self.is_one_point
@@ -212,8 +219,8 @@ impl Bounds {
         Ok(true)
     }
 
-    /// As [`Bounds::next_range`], of conditions on columns behind others that `front` has: the range
-    /// of keys that begin with that.
+    /// As [`Bounds::next_range`], of conditions on columns behind others that `front` has: the
+    /// range of keys that begin with that.
     pub fn next_range_behind(
         &mut self,
         front: &[u8],
@@ -316,7 +323,8 @@ impl Bounds {
             Test::Less | Test::LessEqual => (KeyKind::Timestamp, keys::later(datum)),
             _ => (KeyKind::Timestamp, keys::earlier(datum)),
         };
-        // SAFETY: a value of the operator's argument type, or of the one it was replaced by, not NULL.
+        // SAFETY: a value of the operator's argument type, or of the one it was replaced by, not
+        // NULL.
         let argument = unsafe { argument(&column, kind, datum, false) };
         match key.test {
             Test::Equal => {

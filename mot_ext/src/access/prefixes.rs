@@ -1,7 +1,9 @@
-//! The prefixes of keys that a scan's tests fix: one for each combination of what the leading columns may be, in key order.
+//! The prefixes of keys that a scan's tests fix: one for each combination of what the leading
+//! columns may be, in key order.
 //!
-//! They are multiplied out, column by column, as long as they are some thousands. What the columns behind those may be is kept apart, and each
-//! prefix made when its turn comes. So a list that a client gives is in memory once, and all of it is asked for in a way that may fail.
+//! They are multiplied out, column by column, as long as they are some thousands. What the columns
+//! behind those may be is kept apart, and each prefix made when its turn comes. So a list that a
+//! client gives is in memory once, and all of it is asked for in a way that may fail.
 use mot_engine::key::KeyList;
 use mot_engine::{Direction, EngineError};
 use pgrx::pg_sys;
@@ -106,7 +108,8 @@ impl Prefixes {
         Ok(())
     }
 
-    /// The next ones in the direction, no more than some thousands, if there are several; else `None`, and [`Prefixes::next`] gives what there is.
+    /// The next ones in the direction, no more than some thousands, if there are several; else
+    /// `None`, and [`Prefixes::next`] gives what there is.
     pub fn take(
         &mut self,
         direction: Direction,
@@ -185,7 +188,8 @@ impl Prefixes {
         Some(turn)
     }
 
-    /// Makes the one whose turn it is: the last column's values follow each other fastest. False: all had their turn.
+    /// Makes the one whose turn it is: the last column's values follow each other fastest. False:
+    /// all had their turn.
     fn combine(&mut self, direction: Direction) -> bool {
         let turn = self.next;
         let count = self.multiplied.len();

@@ -1,10 +1,11 @@
 //! Scans of compiled statements: all rows in slot order, or an index's in key order. Not for
 //! SERIALIZABLE, which core's executor runs.
 //!
-//! - The state is made at Begin and hangs on the query's memory context; the scan itself starts at the first row asked for, and
-//!   anew after each ReScan, when parameters have their values.
-//! - A row is handed out in place, in one `HeapTupleData` per scan. It stays valid as long as the statement's snapshot is
-//!   registered; whoever keeps it longer copies it, as for any slot that does not own its tuple.
+//! - The state is made at Begin and hangs on the query's memory context; the scan itself starts at
+//!   the first row asked for, and anew after each ReScan, when parameters have their values.
+//! - A row is handed out in place, in one `HeapTupleData` per scan. It stays valid as long as the
+//!   statement's snapshot is registered; whoever keeps it longer copies it, as for any slot that
+//!   does not own its tuple.
 //! - The snapshot's own rule about command ids keeps a statement from seeing what it writes itself.
 mod source;
 
@@ -76,7 +77,8 @@ impl Scan {
         self.rewind();
     }
 
-    /// Ends an execution, before another begins anew: the memory of a very long list of keys is not kept for it.
+    /// Ends an execution, before another begins anew: the memory of a very long list of keys is not
+    /// kept for it.
     #[inline]
     pub fn end(&mut self) {
         if let Source::Index(source) = &mut self.source {
@@ -94,7 +96,8 @@ impl Scan {
         self.filter = filter.map(Box::new);
     }
 
-    /// The next row that the snapshot sees and the filter does not drop, and whether it passes; `instrument` counts what is dropped.
+    /// The next row that the snapshot sees and the filter does not drop, and whether it passes;
+    /// `instrument` counts what is dropped.
     #[inline]
     pub unsafe fn next_passing(
         &mut self,
@@ -102,7 +105,8 @@ impl Scan {
         instrument: *mut pg_sys::Instrumentation,
     ) -> Option<(Slot, VersionRef, Verdict)> {
         loop {
-            // SAFETY: the context of the node or statement that the scan belongs to, and its instrumentation or NULL.
+            // SAFETY: the context of the node or statement that the scan belongs to, and its
+            // instrumentation or NULL.
             unsafe {
                 let (row, version) = self.next(context)?;
                 let Some(filter) = &self.filter else {
@@ -130,7 +134,8 @@ impl Scan {
         }
     }
 
-    /// If one whole key is asked for, looks its entry up: the row's memory is on its way then, while the caller does something else.
+    /// If one whole key is asked for, looks its entry up: the row's memory is on its way then,
+    /// while the caller does something else.
     pub unsafe fn seek(&mut self, context: *mut pg_sys::ExprContext) {
         let Source::Index(source) = &mut self.source else {
             return;

@@ -1,7 +1,8 @@
-//! Who may be copying the checkpoint files while the server runs: as long as anybody may, no old generation is removed.
+//! Who may be copying the checkpoint files while the server runs: as long as anybody may, no old
+//! generation is removed.
 //!
-//! A copier lists the directory first and reads its files later; a generation that it has seen must still be there then, or the
-//! copy has a manifest without rows, or nothing at all.
+//! A copier lists the directory first and reads its files later; a generation that it has seen must
+//! still be there then, or the copy has a manifest without rows, or nothing at all.
 //!
 //! | copier | how it is known |
 //! |---|---|
@@ -9,13 +10,17 @@
 //! | a backup by `pg_backup_start` (file copies, snapshots, backup programs) | the session that called it, until `pg_backup_stop` or its end |
 //! | pg_rewind from this server | a session that called `pg_read_binary_file`, until its end: it reads the control file so before it lists anything |
 //!
-//! Sessions are noticed by the object access hook, which fires when a plan that calls the function is set up: before it runs.
-//! - A session counts itself once (`Control::copiers`), in shared memory, and takes itself out at its end in any case.
-//! - The worker removes a generation only after it has seen the count at 0. Who counts itself later lists later, and finds
-//!   the generations that stay.
+//! Sessions are noticed by the object access hook, which fires when a plan that calls the function
+//! is set up: before it runs.
+//! - A session counts itself once (`Control::copiers`), in shared memory, and takes itself out at
+//!   its end in any case.
+//! - The worker removes a generation only after it has seen the count at 0. Who counts itself later
+//!   lists later, and finds the generations that stay.
 //!
-//! A backup brings the WAL from the redo position of the checkpoint that it begins with, and no slot: no such checkpoint may complete before ours
-//! covers its redo position (`first_copy`). A WAL sender is in the state BACKUP, a session among the beginners, before it asks for that checkpoint.
+//! A backup brings the WAL from the redo position of the checkpoint that it begins with, and no
+//! slot: no such checkpoint may complete before ours covers its redo position (`first_copy`). A WAL
+//! sender is in the state BACKUP, a session among the beginners, before it asks for that
+//! checkpoint.
 use super::first_copy;
 use crate::pg::version::local_transaction_of;
 use crate::{errors, shared_memory};
@@ -103,7 +108,8 @@ unsafe extern "C-unwind" fn begin(until_exit: bool) {
         first_copy::wait_as_session();
     }
     if !LOCAL.registered.replace(true) {
-        // SAFETY: registered once per process; the callbacks live as long as the library, which is never unloaded.
+        // SAFETY: registered once per process; the callbacks live as long as the library, which is
+        // never unloaded.
         unsafe {
             pg_sys::on_shmem_exit(Some(on_exit), pg_sys::Datum::from(0));
             pg_sys::RegisterXactCallback(Some(on_transaction), std::ptr::null_mut());
@@ -179,7 +185,8 @@ pub fn may_be_under_way() -> bool {
     shared_memory::control().copiers.load(Ordering::SeqCst) > 0 || base_backup_is_running()
 }
 
-/// Whether somebody may be waiting for the checkpoint that a backup begins with. A base backup counts until its end: nobody tells when it has begun.
+/// Whether somebody may be waiting for the checkpoint that a backup begins with. A base backup
+/// counts until its end: nobody tells when it has begun.
 pub fn may_begin() -> bool {
     shared_memory::control().beginners.load(Ordering::SeqCst) > 0 || base_backup_is_running()
 }
@@ -204,9 +211,10 @@ pub fn end_base_backups_to_come() {
     });
 }
 
-/// Ends the WAL senders that run SQL in a transaction, each once, when the server shuts down. PostgreSQL does the same, but only when our workers are gone: the
-/// checkpoint worker would wait for those that have written for ever. Who streams stays, also in the transactions in which it decodes. (One that has
-/// sent a base backup is still called so.)
+/// Ends the WAL senders that run SQL in a transaction, each once, when the server shuts down.
+/// PostgreSQL does the same, but only when our workers are gone: the checkpoint worker would wait
+/// for those that have written for ever. Who streams stays, also in the transactions in which it
+/// decodes. (One that has sent a base backup is still called so.)
 pub fn end_transactions_of_senders(told: &mut Vec<i32>) {
     for (pid, state) in senders() {
         let runs_sql = matches!(
@@ -221,7 +229,8 @@ pub fn end_transactions_of_senders(told: &mut Vec<i32>) {
     }
 }
 
-/// Whether a WAL sender is in a transaction, where BASE_BACKUP is refused: a subscriber's that copies a table, perhaps for hours, or somebody's who runs SQL.
+/// Whether a WAL sender is in a transaction, where BASE_BACKUP is refused: a subscriber's that
+/// copies a table, perhaps for hours, or somebody's who runs SQL.
 fn is_in_transaction(pid: i32) -> bool {
     // SAFETY: looks through the ProcArray under its lock; the process may end, its PGPROC stays.
     unsafe {
@@ -243,7 +252,8 @@ fn end_senders(is_meant: impl Fn(i32, pg_sys::WalSndState::Type) -> bool) {
 
 /// WAL senders: process and state.
 fn senders() -> impl Iterator<Item = (i32, pg_sys::WalSndState::Type)> {
-    // SAFETY: the array has max_wal_senders elements, in shared memory; a torn read is only an old or a new state.
+    // SAFETY: the array has max_wal_senders elements, in shared memory; a torn read is only an old
+    // or a new state.
     unsafe {
         let senders = (&raw const (*pg_sys::WalSndCtl).walsnds).cast::<pg_sys::WalSnd>();
         (0..pg_sys::max_wal_senders as usize)

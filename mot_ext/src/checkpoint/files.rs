@@ -1,10 +1,12 @@
-//! Writing a checkpoint from the server: what the engine's writer needs to know of PostgreSQL, and what the log and the
-//! views tell of it.
+//! Writing a checkpoint from the server: what the engine's writer needs to know of PostgreSQL, and
+//! what the log and the views tell of it.
 //!
-//! - The directory is `mot` under PGDATA, so base backups, pg_rewind and file copies carry it along. A symbolic link in its place is refused at the server's
-//!   start, and whenever it is opened: base backups pass over it.
+//! - The directory is `mot` under PGDATA, so base backups, pg_rewind and file copies carry it
+//!   along. A symbolic link in its place is refused at the server's start, and whenever it is
+//!   opened: base backups pass over it.
 //! - Rows that nobody changed are not written again: a checkpoint of an idle mot is a manifest.
-//! - Old generations go when the new one is complete, except while somebody may be copying them (`copies`).
+//! - Old generations go when the new one is complete, except while somebody may be copying them
+//!   (`copies`).
 mod newest;
 mod wal_and_clog;
 
@@ -46,8 +48,9 @@ pub fn open() -> Result<DirectoryDisk, EngineError> {
     })
 }
 
-/// In the postmaster, in the data directory: does not let the server start with a symbolic link in place of the directory. pg_basebackup sends links in
-/// pg_tblspc alone, and pg_wal as a directory; any other it passes over with a WARNING, and the restored server would begin without its rows.
+/// In the postmaster, in the data directory: does not let the server start with a symbolic link in
+/// place of the directory. pg_basebackup sends links in pg_tblspc alone, and pg_wal as a directory;
+/// any other it passes over with a WARNING, and the restored server would begin without its rows.
 pub fn refuse_link() {
     if std::path::Path::new(DIRECTORY).is_symlink() {
         errors::directory_is_link(DIRECTORY);
@@ -56,8 +59,9 @@ pub fn refuse_link() {
 
 /// The timeline on which a position lies, in the history of the current one. May raise.
 ///
-/// In recovery that is the timeline that it heads for (known to the startup process only) or the replay position's. When replay has ended,
-/// the server has chosen the timeline that it goes on with, and its last checkpoint of recovery lies on that one already.
+/// In recovery that is the timeline that it heads for (known to the startup process only) or the
+/// replay position's. When replay has ended, the server has chosen the timeline that it goes on
+/// with, and its last checkpoint of recovery lies on that one already.
 fn timeline_of(position: Lsn) -> u32 {
     let mut timeline = 0;
     // SAFETY: reads shared positions.
@@ -69,7 +73,8 @@ fn timeline_of(position: Lsn) -> u32 {
             timeline = timeline.max(pg_sys::recoveryTargetTLI);
             if shared_memory::control().redo_ended.load(Ordering::SeqCst) && position.0 >= replayed
             {
-                // Chosen by now if there is a redo position at or after the end of replay; 0 before.
+                // Chosen by now if there is a redo position at or after the end of replay; 0
+                // before.
                 timeline = timeline.max(pg::version::insertion_timeline());
             }
         }
@@ -95,7 +100,8 @@ pub fn located(mut error: EngineError) -> EngineError {
 /// A checkpoint under way, for the view; no longer when it is dropped.
 struct UnderWay {
     stats: &'static CheckpointStats,
-    /// How long before it the previous attempt began; None: it is the first since the server started.
+    /// How long before it the previous attempt began; None: it is the first since the server
+    /// started.
     since_previous: Option<Duration>,
 }
 
@@ -119,16 +125,19 @@ impl Drop for UnderWay {
     }
 }
 
-/// Part of the time in which PostgreSQL writes its buffers that ours takes, so that both are done together.
+/// Part of the time in which PostgreSQL writes its buffers that ours takes, so that both are done
+/// together.
 const SPREAD: f64 = 0.8;
 
-/// Time for a checkpoint with a bandwidth or a schedule, and who waits for it. Asked by threads, so it calls nothing of PostgreSQL.
+/// Time for a checkpoint with a bandwidth or a schedule, and who waits for it. Asked by threads, so
+/// it calls nothing of PostgreSQL.
 struct ServerTimer {
     start: Instant,
     checkpointer: Option<Checkpointer>,
     /// Nobody may be kept waiting from the beginning.
     last: bool,
-    /// It began while the server recovered: when replay has ended, the last checkpoint of recovery waits at the gate.
+    /// It began while the server recovered: when replay has ended, the last checkpoint of recovery
+    /// waits at the gate.
     in_recovery: bool,
     engine: Engine,
 }
@@ -178,13 +187,15 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
         in_recovery: unsafe { pg_sys::RecoveryInProgress() },
         engine: session.engine(),
     };
-    // A restartpoint's time is another one than a checkpoint's, and what a promotion waits for should not be long.
+    // A restartpoint's time is another one than a checkpoint's, and what a promotion waits for
+    // should not be long.
     let spread = match timer.in_recovery {
         true => Duration::ZERO,
         false => checkpointer::time_to_spread(under_way.since_previous).mul_f64(SPREAD),
     };
     let disk = open()?;
-    // An attempt that did not come to removing its files itself must not fill the disk together with those that follow.
+    // An attempt that did not come to removing its files itself must not fill the disk together
+    // with those that follow.
     if let Err(error) = remove_unnamed(&disk) {
         errors::report_files_stay(&located(error));
     }
@@ -220,15 +231,16 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
     leave_mark(&disk)
 }
 
-/// Takes the mark "nothing was logged after it" off the newest checkpoint, and moves it to `redo`: before the first
-/// statement after a clean start, and before replay. A disk that is full now may not be for ever: the tables are loaded, so it is tried
-/// until it succeeds or the server shuts down. (A worker that alone is told to end tries on: it would leave the server as failed.)
+/// Takes the mark "nothing was logged after it" off the newest checkpoint, and moves it to `redo`:
+/// before the first statement after a clean start, and before replay. A disk that is full now may
+/// not be for ever: the tables are loaded, so it is tried until it succeeds or the server shuts
+/// down. (A worker that alone is told to end tries on: it would leave the server as failed.)
 pub fn begin_from(manifest: &Manifest, redo: Lsn) -> Result<(), EngineError> {
     until_begun(|| try_begin_from(manifest, redo))
 }
 
-/// Writes a checkpoint without tables at `redo`, before which nothing of ours was logged: for a recovery that has found none. It is tried as
-/// `begin_from` is.
+/// Writes a checkpoint without tables at `redo`, before which nothing of ours was logged: for a
+/// recovery that has found none. It is tried as `begin_from` is.
 pub fn begin_empty(redo: Lsn) -> Result<(), EngineError> {
     until_begun(|| try_begin_empty(redo))
 }
@@ -269,7 +281,8 @@ fn try_begin_empty(redo: Lsn) -> Result<(), EngineError> {
     leave_mark(&disk).map_err(located)
 }
 
-/// Whether files may go: nobody may be copying them, nor may the server yet be lost on its old timeline, of which the newest generation is none.
+/// Whether files may go: nobody may be copying them, nor may the server yet be lost on its old
+/// timeline, of which the newest generation is none.
 fn may_remove() -> bool {
     !copies::may_be_under_way() && !has_ended_beside_timeline()
 }
@@ -290,8 +303,9 @@ fn remove_old(disk: &DirectoryDisk) -> Result<usize, EngineError> {
     checkpoint::remove_old(disk, settings::CHECKPOINT_RETAIN.get() as usize, |_| false)
 }
 
-/// Leaves a mark in the directory that it has held a complete checkpoint. A copy of the directory that missed every generation (its
-/// copier was slower than the checkpoints, and unknown to us) is then told from a cluster that never had one.
+/// Leaves a mark in the directory that it has held a complete checkpoint. A copy of the directory
+/// that missed every generation (its copier was slower than the checkpoints, and unknown to us) is
+/// then told from a cluster that never had one.
 fn leave_mark(disk: &DirectoryDisk) -> Result<(), EngineError> {
     if has_mark(disk)? {
         return Ok(());

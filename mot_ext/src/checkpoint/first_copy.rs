@@ -1,32 +1,44 @@
 //! Base backups wait until one can be whole.
 //!
-//! A base backup begins at PostgreSQL's redo position R and brings the WAL from there on. While the standby can be read our checkpoint is never behind R
-//! (`restartpoint`). When it has just begun it may be: R moved while nobody could read (`hot_standby = off`, a restartpoint during the start), or the
-//! server was a primary that was lost right after a recovery. The slot keeps the WAL between the two, and a backup has neither. Restoring it would fail,
-//! perhaps months later. So whoever may take one waits until the worker says that its checkpoint covers R and that it holds restartpoints:
+//! A base backup begins at PostgreSQL's redo position R and brings the WAL from there on. While the
+//! standby can be read our checkpoint is never behind R (`restartpoint`). When it has just begun it
+//! may be: R moved while nobody could read (`hot_standby = off`, a restartpoint during the start),
+//! or the server was a primary that was lost right after a recovery. The slot keeps the WAL between
+//! the two, and a backup has neither. Restoring it would fail, perhaps months later. So whoever may
+//! take one waits until the worker says that its checkpoint covers R and that it holds
+//! restartpoints:
 //!
-//! - a WAL sender at the end of its authentication: PostgreSQL lets nobody in between its command BASE_BACKUP and the first file. So a cascaded standby
-//!   waits, too, and a logical subscriber, whose connection may say BASE_BACKUP as well; all are told to come again (57P03) rather than run into
-//!   `authentication_timeout`;
+//! - a WAL sender at the end of its authentication: PostgreSQL lets nobody in between its command
+//!   BASE_BACKUP and the first file. So a cascaded standby waits, too, and a logical subscriber,
+//!   whose connection may say BASE_BACKUP as well; all are told to come again (57P03) rather than
+//!   run into `authentication_timeout`;
 //! - a session that calls `pg_backup_start` (`copies`): as long as it likes to.
 //!
-//! The worker says so anew at each turn: not while its checkpoints fail (a full disk; a restartpoint goes on then, see `restartpoint`), nor from its
-//! end, whatever ended it, to the first good turn of the next one. A restartpoint whose checkpoint of ours fails does not go on while somebody who was
-//! let in before has asked for a backup. When it does go on, WAL senders that were let in and do not stream yet are ended, and whoever slipped through and begins
-//! a backup from it all the same is, too; so are they if an error has opened the gate (`restartpoint`).
+//! The worker says so anew at each turn: not while its checkpoints fail (a full disk; a
+//! restartpoint goes on then, see `restartpoint`), nor from its end, whatever ended it, to the
+//! first good turn of the next one. A restartpoint whose checkpoint of ours fails does not go on
+//! while somebody who was let in before has asked for a backup. When it does go on, WAL senders
+//! that were let in and do not stream yet are ended, and whoever slipped through and begins a
+//! backup from it all the same is, too; so are they if an error has opened the gate
+//! (`restartpoint`).
 //!
-//! A primary's checkpoint waits for ours at the gate, but not for ever if ours fails: the slot keeps the WAL. While somebody may be about to begin a
-//! backup (`copies::may_begin`) it does wait, and the backup with it, cancellable: for the disk to have room again, for instance. That is for the worker
-//! to do, so:
+//! A primary's checkpoint waits for ours at the gate, but not for ever if ours fails: the slot
+//! keeps the WAL. While somebody may be about to begin a backup (`copies::may_begin`) it does wait,
+//! and the backup with it, cancellable: for the disk to have room again, for instance. That is for
+//! the worker to do, so:
 //!
-//! - while the worker does not stand at the gate, WAL senders and `pg_backup_start` wait for it, as above;
-//! - a worker that is told to end stays while somebody may be about to begin a backup (`leave::must_leave`);
-//! - whatever else makes it leave, or keeps it from writing a checkpoint at all (the tables could not be loaded, the server shuts down), WAL senders
-//!   with a base backup are ended; who streams is not. A worker that begins looks whether one has slipped through;
+//! - while the worker does not stand at the gate, WAL senders and `pg_backup_start` wait for it, as
+//!   above;
+//! - a worker that is told to end stays while somebody may be about to begin a backup
+//!   (`leave::must_leave`);
+//! - whatever else makes it leave, or keeps it from writing a checkpoint at all (the tables could
+//!   not be loaded, the server shuts down), WAL senders with a base backup are ended; who streams
+//!   is not. A worker that begins looks whether one has slipped through;
 //! - a session is told by an error when the transaction with its `pg_backup_start` commits.
 //!
-//! Nobody waits on a server on which the worker never began (no room among `max_worker_processes`). Where the tables
-//! could not be loaded it is not worth waiting: the failure is raised, to a primary's sessions, and on a standby to all.
+//! Nobody waits on a server on which the worker never began (no room among `max_worker_processes`).
+//! Where the tables could not be loaded it is not worth waiting: the failure is raised, to a
+//! primary's sessions, and on a standby to all.
 use crate::pg::{self, interrupts};
 use crate::{errors, shared_memory};
 use mot_engine::State;
@@ -38,7 +50,8 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long a WAL sender waits: half of what PostgreSQL gives an authentication by default, and no more than half of what it is given here.
+/// How long a WAL sender waits: half of what PostgreSQL gives an authentication by default, and no
+/// more than half of what it is given here.
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL_MS: i64 = 20;
 
@@ -50,7 +63,8 @@ unsafe extern "C-unwind" {
 }
 
 struct Previous(Cell<AuthenticationHook>);
-// SAFETY: written once in the postmaster while it loads libraries; each process runs PostgreSQL's code on one thread.
+// SAFETY: written once in the postmaster while it loads libraries; each process runs PostgreSQL's
+// code on one thread.
 unsafe impl Sync for Previous {}
 static PREVIOUS: Previous = Previous(Cell::new(None));
 
@@ -93,7 +107,8 @@ unsafe extern "C-unwind" fn wait_as_sender() {
     }
 }
 
-/// Ends a WAL sender whose standby takes longer for its checkpoint than a client may be kept waiting.
+/// Ends a WAL sender whose standby takes longer for its checkpoint than a client may be kept
+/// waiting.
 fn come_again() -> ! {
     // SAFETY: reads shared state; never raises.
     if !unsafe { pg_sys::RecoveryInProgress() } {
@@ -152,13 +167,14 @@ fn may_begin() -> bool {
     !has_begun
 }
 
-/// Whether the newest complete checkpoint of PostgreSQL's is not behind ours: a copy that begins with it has all its WAL.
+/// Whether the newest complete checkpoint of PostgreSQL's is not behind ours: a copy that begins
+/// with it has all its WAL.
 pub fn is_covered() -> bool {
     pg::completed_redo() <= shared_memory::control().covered.load(Ordering::SeqCst)
 }
 
-/// In a session, after `pg_backup_start` and before the transaction commits: the backup is whole, or an error says that it is not. With a worker
-/// at the gate it is.
+/// In a session, after `pg_backup_start` and before the transaction commits: the backup is whole,
+/// or an error says that it is not. With a worker at the gate it is.
 pub fn check_beginning() {
     while shared_memory::control()
         .checkpoint

@@ -1,14 +1,18 @@
-//! The gate: how a worker makes sure, without any hook in the core, that no PostgreSQL checkpoint completes before ours with
-//! the same redo position.
+//! The gate: how a worker makes sure, without any hook in the core, that no PostgreSQL checkpoint
+//! completes before ours with the same redo position.
 //!
-//! PostgreSQL's checkpointer fixes its redo position R, waits until every virtual transaction that had DELAY_CHKPT_START is
-//! gone or renewed, does its work, and waits likewise for DELAY_CHKPT_COMPLETE before it completes. The worker
+//! PostgreSQL's checkpointer fixes its redo position R, waits until every virtual transaction that
+//! had DELAY_CHKPT_START is gone or renewed, does its work, and waits likewise for
+//! DELAY_CHKPT_COMPLETE before it completes. The worker
 //!
-//! - holds START all the time, and renews its virtual transaction id at each turn: the START wait ends only there;
-//! - raises COMPLETE *before* it renews the id and lowers it only after it has read R and written the checkpoint.
+//! - holds START all the time, and renews its virtual transaction id at each turn: the START wait
+//!   ends only there;
+//! - raises COMPLETE *before* it renews the id and lowers it only after it has read R and written
+//!   the checkpoint.
 //!
-//! So a checkpoint that leaves its START wait does so while COMPLETE is up, and the R that the worker reads next is that
-//! checkpoint's or a later one's: it cannot complete without us. Each checkpoint waits at most one turn longer.
+//! So a checkpoint that leaves its START wait does so while COMPLETE is up, and the R that the
+//! worker reads next is that checkpoint's or a later one's: it cannot complete without us. Each
+//! checkpoint waits at most one turn longer.
 use crate::{pg, shared_memory};
 use mot_engine::Lsn;
 use pgrx::pg_sys;
@@ -24,7 +28,8 @@ pub fn hold() {
         .store(true, Ordering::SeqCst);
 }
 
-/// Begins a turn: lets through who waits at the first gate, keeps the second shut, and answers the redo position to cover.
+/// Begins a turn: lets through who waits at the first gate, keeps the second shut, and answers the
+/// redo position to cover.
 pub fn open_turn() -> Lsn {
     pg::change_delay_flags(pg::DELAY_COMPLETE, 0);
     pg::renew_virtual_xid();

@@ -1,4 +1,5 @@
-//! Whether the checkpoint worker may leave, and with what left undone: what it leaves must be in the WAL that a slot surely keeps.
+//! Whether the checkpoint worker may leave, and with what left undone: what it leaves must be in
+//! the WAL that a slot surely keeps.
 use super::{copies, restartpoint};
 use crate::pg::{self, slot};
 use crate::shared_memory::server_phase::{
@@ -6,9 +7,10 @@ use crate::shared_memory::server_phase::{
 };
 use pgrx::prelude::*;
 
-/// Whether this process was told to end, and may. Told alone it stays at the gate while a backup may be about to begin, and where no slot keeps the WAL: a
-/// checkpoint of PostgreSQL's might complete without ours before the next worker is there. But where slots have a limit that may have been the reason, and the
-/// checkpointer waits for its end.
+/// Whether this process was told to end, and may. Told alone it stays at the gate while a backup
+/// may be about to begin, and where no slot keeps the WAL: a checkpoint of PostgreSQL's might
+/// complete without ours before the next worker is there. But where slots have a limit that may
+/// have been the reason, and the checkpointer waits for its end.
 pub fn must_leave() -> bool {
     crate::pg::worker::shutdown_asked()
         && (server_is_stopping()
@@ -16,24 +18,28 @@ pub fn must_leave() -> bool {
             || (keeps_wal_alone() && !copies::may_begin()))
 }
 
-/// Whether this process may leave, `must_leave`, although PostgreSQL's checkpoint is not covered. Not where the WAL that the next start needs would then be
-/// nobody's: the server's shutdown waits for this process (`stop -m immediate` does not, and no checkpoint completes then), and so does whoever told
-/// it alone to end. But a slot with a limit may be what the checkpointer told it for, as above; a shutdown does not wait for the checkpointer before it
-/// has waited for this process.
+/// Whether this process may leave, `must_leave`, although PostgreSQL's checkpoint is not covered.
+/// Not where the WAL that the next start needs would then be nobody's: the server's shutdown waits
+/// for this process (`stop -m immediate` does not, and no checkpoint completes then), and so does
+/// whoever told it alone to end. But a slot with a limit may be what the checkpointer told it for,
+/// as above; a shutdown does not wait for the checkpointer before it has waited for this process.
 ///
-/// A standby's restartpoint at its shutdown waits for nobody, whatever is done here (README.md, limits).
+/// A standby's restartpoint at its shutdown waits for nobody, whatever is done here (README.md,
+/// limits).
 pub fn may_leave_uncovered() -> bool {
     must_leave()
         && (keeps_wal_alone() || has_restartpoints() || (slot::is_held() && !server_is_stopping()))
 }
 
-/// Whether the last checkpoint of a recovery may yet come, and would remove WAL that nothing else keeps. Told to end, the startup process does so
-/// between two records; behind the last one it goes on.
+/// Whether the last checkpoint of a recovery may yet come, and would remove WAL that nothing else
+/// keeps. Told to end, the startup process does so between two records; behind the last one it goes
+/// on.
 pub fn recovery_may_checkpoint() -> bool {
     !keeps_wal_alone() && recovery_in_progress() && is_replayer_there() == Some(true)
 }
 
-/// Gives up a slot with a limit, which keeps nothing for sure: that checkpoint of the recovery may take its WAL away, and would wait for whoever holds it.
+/// Gives up a slot with a limit, which keeps nothing for sure: that checkpoint of the recovery may
+/// take its WAL away, and would wait for whoever holds it.
 pub fn let_limited_slot_go() {
     if !slot::is_held() || slot::is_unlimited() {
         return;
@@ -49,7 +55,8 @@ pub fn let_limited_slot_go() {
     }
 }
 
-/// Whether the slot that this process holds keeps the WAL. A limit that the checkpointer has read already must not be overlooked.
+/// Whether the slot that this process holds keeps the WAL. A limit that the checkpointer has read
+/// already must not be overlooked.
 pub fn keeps_wal() -> bool {
     crate::pg::worker::reload_if_asked();
     slot::keeps_wal()

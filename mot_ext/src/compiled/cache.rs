@@ -1,10 +1,12 @@
 //! The compiled statements of this process, by the serial of their plans.
 //!
 //! - A plan is compiled when it comes the second time: most plans come once.
-//! - A plan whose table changes is never run again by PostgreSQL (the new one has a new serial), so its compiled form only has to
-//!   follow the table's storage, which it does at each start. It goes when too many others were used since.
-//! - A form is running from ExecutorStart to ExecutorEnd; core calls no End after an error, so aborts look for those that began in
-//!   the (sub)transaction that is gone. Releasing a savepoint makes what began under it its parent's, as for portals.
+//! - A plan whose table changes is never run again by PostgreSQL (the new one has a new serial), so
+//!   its compiled form only has to follow the table's storage, which it does at each start. It goes
+//!   when too many others were used since.
+//! - A form is running from ExecutorStart to ExecutorEnd; core calls no End after an error, so
+//!   aborts look for those that began in the (sub)transaction that is gone. Releasing a savepoint
+//!   makes what began under it its parent's, as for portals.
 use super::entry::{Compiled, Entry, Form, SerialHasher};
 use super::statement::{Statement, Uncompiled};
 use super::tree::Tree;
@@ -22,8 +24,9 @@ use std::hash::BuildHasherDefault;
 const STATEMENTS_MAX: usize = 512;
 /// Plans that came once and are remembered.
 const SEEN: usize = 256;
-/// Bytes that all trees of a process hold between their executions: some 40 of a join that is grouped, sorted and limited (200 kB
-/// each). The count alone would let each of hundreds of sessions hold 100 MB for plans that come now and then.
+/// Bytes that all trees of a process hold between their executions: some 40 of a join that is
+/// grouped, sorted and limited (200 kB each). The count alone would let each of hundreds of
+/// sessions hold 100 MB for plans that come now and then.
 const TREE_BYTES_MAX: usize = 8 << 20;
 
 /// A plan that may have a form.
@@ -54,8 +57,8 @@ static LOCAL: Local = Local {
     functions_generation: Cell::new(0),
 };
 
-/// The cache; made, with its callbacks, at first use in a process. The reference must not be kept across a call that may run
-/// another statement.
+/// The cache; made, with its callbacks, at first use in a process. The reference must not be kept
+/// across a call that may run another statement.
 #[inline]
 fn cache() -> &'static mut Cache {
     existing().unwrap_or_else(make)
@@ -63,7 +66,8 @@ fn cache() -> &'static mut Cache {
 
 #[cold]
 fn make() -> &'static mut Cache {
-    // SAFETY: one thread; registered once per process, the cell is empty; the callbacks live as long as the library.
+    // SAFETY: one thread; registered once per process, the cell is empty; the callbacks live as
+    // long as the library.
     unsafe {
         watch::begin();
         let procedures = pg_sys::SysCacheIdentifier::PROCOID as c_int;
@@ -89,8 +93,8 @@ fn existing() -> Option<&'static mut Cache> {
     unsafe { (*LOCAL.cache.get()).as_mut() }
 }
 
-/// Begins a query in its compiled form, or with the states kept of its plan, making either if it comes again; false: core's executor
-/// runs it with states of its own.
+/// Begins a query in its compiled form, or with the states kept of its plan, making either if it
+/// comes again; false: core's executor runs it with states of its own.
 pub unsafe fn start(query: *mut pg_sys::QueryDesc, plan: Candidate, flags: c_int) -> bool {
     let serial = plan.serial;
     // SAFETY: core's query descriptor; a form in the map stays where it is.
@@ -255,8 +259,8 @@ impl Cache {
         }
     }
 
-    /// Forgets what began in a (sub)transaction that is gone. Core has told its portals so before: they have let go of their
-    /// queries and of the memory of their executions, and so do we.
+    /// Forgets what began in a (sub)transaction that is gone. Core has told its portals so before:
+    /// they have let go of their queries and of the memory of their executions, and so do we.
     fn forget_from(&mut self, level: i32) {
         let before = self.running.len();
         self.running.retain(|form| {
@@ -278,7 +282,8 @@ pub fn is_running(query: *mut pg_sys::QueryDesc) -> bool {
     existing().is_some_and(|cache| cache.find(query).is_some())
 }
 
-/// Raises 55006 while a compiled form runs: a library that is about to be loaded may look for its plan states, which are not there.
+/// Raises 55006 while a compiled form runs: a library that is about to be loaded may look for its
+/// plan states, which are not there.
 pub fn refuse_other_hooks() {
     let runs = existing().is_some_and(|cache| {
         cache
@@ -367,7 +372,8 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
     if event == pg_sys::XactEvent::XACT_EVENT_ABORT {
         index_lock::note_abort();
     }
-    // At COMMIT what is left failed in a subtransaction that began after it: core neither ran nor ended it since.
+    // At COMMIT what is left failed in a subtransaction that began after it: core neither ran nor
+    // ended it since.
     if matches!(
         event,
         pg_sys::XactEvent::XACT_EVENT_ABORT

@@ -1,4 +1,5 @@
-//! UPDATE and DELETE of the rows a scan finds: the direct modification of the general path, compiled.
+//! UPDATE and DELETE of the rows a scan finds: the direct modification of the general path,
+//! compiled.
 use super::access::Access;
 use super::client::Client;
 use super::frame::{Frame, compile_conditions, compile_values, empty, within};

@@ -1,7 +1,8 @@
 //! CHECK conditions of a table that compiled statements write to.
 //!
-//! Compiled once with the statement: a relation whose conditions are others makes the form unfit (`Frame::fits` compares them with the
-//! row type). Only whether a row passes is found out here; when one does not, core finds the words.
+//! Compiled once with the statement: a relation whose conditions are others makes the form unfit
+//! (`Frame::fits` compares them with the row type). Only whether a row passes is found out here;
+//! when one does not, core finds the words.
 use super::plain::{Scope, calls_functions, is_plain};
 use crate::executor::expressions::evaluate;
 use crate::pg::version::is_enforced;
@@ -23,7 +24,8 @@ impl Checks {
         self.conditions.is_empty()
     }
 
-    /// Compiles the conditions of an open relation, in the current context; `None` if one is not plain.
+    /// Compiles the conditions of an open relation, in the current context; `None` if one is not
+    /// plain.
     pub unsafe fn compile(relation: pg_sys::Relation) -> Option<Checks> {
         let mut conditions = Vec::new();
         let mut calls = false;
@@ -64,7 +66,8 @@ impl Checks {
         context: *mut pg_sys::ExprContext,
         row: *mut pg_sys::TupleTableSlot,
     ) -> bool {
-        // SAFETY: conditions over the row alone; what they compute goes to the context's memory for a row.
+        // SAFETY: conditions over the row alone; what they compute goes to the context's memory for
+        // a row.
         unsafe {
             if self.conditions.is_empty() {
                 return true;

@@ -1,12 +1,16 @@
-//! Who gets the rows of a compiled statement: core's receiver or, past it, the client of an extended-protocol Execute.
+//! Who gets the rows of a compiled statement: core's receiver or, past it, the client of an
+//! extended-protocol Execute.
 //!
-//! Core's receiver for such a client (`printtup`) looks up the output function of each column anew in every execution, and makes and frees a
-//! buffer and a memory context. [`Wire`] keeps all that with the statement and writes the same message: the same functions of the
-//! same types, found again whenever a type changes ([`watch::types`]). What the server's own functions do to integers, booleans and texts
-//! is done here without a call, after a look that the type's function is still the server's own.
+//! Core's receiver for such a client (`printtup`) looks up the output function of each column anew
+//! in every execution, and makes and frees a buffer and a memory context. [`Wire`] keeps all that
+//! with the statement and writes the same message: the same functions of the same types, found
+//! again whenever a type changes ([`watch::types`]). What the server's own functions do to
+//! integers, booleans and texts is done here without a call, after a look that the type's function
+//! is still the server's own.
 //!
-//! It serves plain types of the server's own only, whose functions remember nothing between calls, and only where texts go to the client as
-//! they are stored. Everything else, the simple protocol (which has row descriptions to send) and all other receivers go through core's.
+//! It serves plain types of the server's own only, whose functions remember nothing between calls,
+//! and only where texts go to the client as they are stored. Everything else, the simple protocol
+//! (which has row descriptions to send) and all other receivers go through core's.
 use super::frame::{Frame, within};
 use super::watch;
 use crate::pg::wire::{self, Message};
@@ -118,7 +122,8 @@ impl Wire {
         })
     }
 
-    /// Finds the functions for these formats; false if there is one that core has to refuse. May raise.
+    /// Finds the functions for these formats; false if there is one that core has to refuse. May
+    /// raise.
     unsafe fn find(&mut self, formats: *const i16) -> bool {
         let generation = watch::types();
         for (position, column) in self.columns.iter_mut().enumerate() {
@@ -265,7 +270,8 @@ unsafe fn by_function(
     value: pg_sys::Datum,
     context: pg_sys::MemoryContext,
 ) {
-    // SAFETY: a value of the function's type, not NULL; what the function makes lives in the context.
+    // SAFETY: a value of the function's type, not NULL; what the function makes lives in the
+    // context.
     unsafe {
         let function = &raw mut output.function;
         if is_binary {
@@ -333,9 +339,11 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Hands a row of the table over as it is ([`Frame::sends_row_itself`]); false: no more is wanted.
+    /// Hands a row of the table over as it is ([`Frame::sends_row_itself`]); false: no more is
+    /// wanted.
     pub unsafe fn send_row(&mut self, frame: &Frame, slot: *mut pg_sys::TupleTableSlot) -> bool {
-        // SAFETY: as for `send`; a filled slot of the table's row type, whose columns are the client's.
+        // SAFETY: as for `send`; a filled slot of the table's row type, whose columns are the
+        // client's.
         unsafe {
             match self {
                 Client::Nobody => true,

@@ -5,7 +5,8 @@ use pgrx::pg_sys;
 use std::cell::{Cell, UnsafeCell};
 use std::hash::Hasher;
 
-/// A plan whose trees were dropped so often, each before it had served for a while, is left to core.
+/// A plan whose trees were dropped so often, each before it had served for a while, is left to
+/// core.
 const DROPS_MAX: u32 = 4;
 
 /// A compiled statement in the map, with what others may look at while it runs: what core asks of
@@ -104,8 +105,9 @@ impl Form {
         }
     }
 
-    /// Whether it runs this query. The address alone does not say so: core frees the descriptor of an execution that failed
-    /// without an End, and the next one may get its place. A descriptor that has our executor state is one we gave it to.
+    /// Whether it runs this query. The address alone does not say so: core frees the descriptor of
+    /// an execution that failed without an End, and the next one may get its place. A descriptor
+    /// that has our executor state is one we gave it to.
     pub fn runs(self, query: *mut pg_sys::QueryDesc) -> bool {
         if self.running().is_none_or(|(running, _)| running != query) {
             return false;

@@ -1,7 +1,8 @@
-//! What every verb of a compiled statement needs: its memory, its executor state, the row type, conditions and the row for the client.
+//! What every verb of a compiled statement needs: its memory, its executor state, the row type,
+//! conditions and the row for the client.
 //!
-//! Everything is made at compile time, of copies, in the statement's own memory context; between two executions it holds no resource of
-//! PostgreSQL's.
+//! Everything is made at compile time, of copies, in the statement's own memory context; between
+//! two executions it holds no resource of PostgreSQL's.
 
 use super::checks::Checks;
 use super::computed::ComputedKeys;
@@ -57,7 +58,8 @@ pub struct Frame {
     /// Fills the row for the client; NULL: none is asked for.
     pub projection: *mut pg_sys::ProjectionInfo,
     pub(super) result_type: pg_sys::TupleDesc,
-    /// A SELECT asks for all columns in their order: as in core, the client gets the row, whose system columns PL/pgSQL's records have, too.
+    /// A SELECT asks for all columns in their order: as in core, the client gets the row, whose
+    /// system columns PL/pgSQL's records have, too.
     pub sends_row_itself: bool,
 
     /// An expression calls functions.
@@ -279,9 +281,11 @@ impl Frame {
         }
     }
 
-    /// Raises what a new row violates: NOT NULL and CHECK. There is nothing else: `is_simple_target`.
+    /// Raises what a new row violates: NOT NULL and CHECK. There is nothing else:
+    /// `is_simple_target`.
     pub unsafe fn check(&self, row: *mut pg_sys::TupleTableSlot) {
-        // SAFETY: a filled slot of the row type; on a violation the relation is opened and core finds the words.
+        // SAFETY: a filled slot of the row type; on a violation the relation is opened and core
+        // finds the words.
         unsafe {
             (*row).tts_tableOid = self.relation;
             let attributes = version::attributes(self.row_type);
@@ -356,7 +360,8 @@ unsafe fn has_missing_values(row_type: pg_sys::TupleDesc) -> bool {
     }
 }
 
-/// Whether targets, which are plain, are the columns of the row type and no others: `tlist_matches_tupdesc`.
+/// Whether targets, which are plain, are the columns of the row type and no others:
+/// `tlist_matches_tupdesc`.
 unsafe fn are_all_columns(
     targets: &[*mut pg_sys::TargetEntry],
     row_type: pg_sys::TupleDesc,

@@ -1,10 +1,13 @@
 //! The executor's hooks: who runs a statement.
 //!
-//! - Each hook is a plain frame with nothing to drop: an error of a statement that is not ours jumps over it, as it would without
-//!   this library. What is ours runs guarded ([`crate::pg::guard`]).
-//! - Kept plan states ([`super::tree`]) are core's own: core runs and finishes them, only Start and End are ours.
-//! - A compiled statement has no tree of plan states. Everyone between us and core who might look at one must not be there: with
-//!   a hook of another library below ours, or an unknown one above, every statement takes the general path. Only outermost hooks can be seen, so
+//! - Each hook is a plain frame with nothing to drop: an error of a statement that is not ours
+//!   jumps over it, as it would without this library. What is ours runs guarded
+//!   ([`crate::pg::guard`]).
+//! - Kept plan states ([`super::tree`]) are core's own: core runs and finishes them, only Start and
+//!   End are ours.
+//! - A compiled statement has no tree of plan states. Everyone between us and core who might look
+//!   at one must not be there: with a hook of another library below ours, or an unknown one above,
+//!   every statement takes the general path. Only outermost hooks can be seen, so
 //!   pg_stat_statements, which hides what it was loaded after, has to come right behind us.
 #![allow(ffi_unwind_calls)]
 use super::cache::{self, Candidate};
@@ -26,7 +29,8 @@ struct Previous {
 
 struct Hooks {
     previous: Cell<Previous>,
-    /// The outermost hooks that were looked at (Start, Run, Finish, End), and whether they bear with compiled statements.
+    /// The outermost hooks that were looked at (Start, Run, Finish, End), and whether they bear
+    /// with compiled statements.
     outermost: Cell<([usize; 4], bool)>,
 }
 
@@ -129,7 +133,8 @@ unsafe fn candidate(query: *mut pg_sys::QueryDesc, flags: c_int) -> Option<Candi
     }
 }
 
-/// Whether the execution may end after the subtransaction it begins in was rolled back: a SQL function's that gives its rows one by one.
+/// Whether the execution may end after the subtransaction it begins in was rolled back: a SQL
+/// function's that gives its rows one by one.
 #[inline]
 unsafe fn may_outlive_its_savepoint(query: *mut pg_sys::QueryDesc) -> bool {
     // SAFETY: core's query descriptor.
@@ -191,10 +196,11 @@ fn others_bear_with_it() -> bool {
     verdict
 }
 
-/// pg_stat_statements counts rows and time, and looks at no plan state. auto_explain does; another library may, so none may stand hidden between
-/// pg_stat_statements and us.
+/// pg_stat_statements counts rows and time, and looks at no plan state. auto_explain does; another
+/// library may, so none may stand hidden between pg_stat_statements and us.
 fn bears_with_it(hook: usize) -> bool {
-    // SAFETY: dladdr fills the structure for an address in a loaded library; the setting's value is not kept.
+    // SAFETY: dladdr fills the structure for an address in a loaded library; the setting's value is
+    // not kept.
     unsafe {
         let mut found: libc::Dl_info = std::mem::zeroed();
         if libc::dladdr(hook as *const c_void, &mut found) == 0 || found.dli_fname.is_null() {
@@ -298,7 +304,8 @@ unsafe extern "C-unwind" fn finish(query: *mut pg_sys::QueryDesc) {
         if is_compiled(query) {
             guard::run(|| cache::finish(query));
             if !(*query).totaltime.is_null() && !others_bear_with_it() {
-                // A library came meanwhile, with a function that it has. auto_explain looks for plan states at the End of what was timed.
+                // A library came meanwhile, with a function that it has. auto_explain looks for
+                // plan states at the End of what was timed.
                 (*query).totaltime = std::ptr::null_mut();
             }
             return;

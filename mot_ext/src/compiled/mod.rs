@@ -1,6 +1,7 @@
 //! Compiled statements: simple plans on one memory-optimized table, run without core's executor.
 //!
-//! README.md beside this file says which plans, why the result is the same, and what keeps a compiled form true.
+//! README.md beside this file says which plans, why the result is the same, and what keeps a
+//! compiled form true.
 mod access;
 mod cache;
 mod change;
@@ -31,7 +32,8 @@ mod watch;
 
 pub use cache::refuse_other_hooks;
 
-/// Installs the executor hooks while the server loads its libraries; a library loaded later has no tables to serve.
+/// Installs the executor hooks while the server loads its libraries; a library loaded later has no
+/// tables to serve.
 pub fn init() {
     // SAFETY: a plain flag that the postmaster sets before it calls any _PG_init.
     if unsafe { pgrx::pg_sys::process_shared_preload_libraries_in_progress } {

@@ -1,8 +1,9 @@
 //! Which plans may keep core's states between two executions, and what is done to such a plan.
 //!
-//! Let through are nodes that hold nothing of PostgreSQL's between two rows but memory, or whose holdings [`super::tree`] gives back:
-//! nested loops, aggregates, sorts, limits over scans of memory-optimized tables, with subqueries of the same kind. Their expressions
-//! are plain (`plain.rs`); what they compare by themselves (groups, cache keys) is asked for here.
+//! Let through are nodes that hold nothing of PostgreSQL's between two rows but memory, or whose
+//! holdings [`super::tree`] gives back: nested loops, aggregates, sorts, limits over scans of
+//! memory-optimized tables, with subqueries of the same kind. Their expressions are plain
+//! (`plain.rs`); what they compare by themselves (groups, cache keys) is asked for here.
 use super::access::scan_of;
 use super::plain::{Scope, are_plain, is_lasting_type, is_own_operator, is_plain};
 use crate::pg::list::items;
@@ -12,8 +13,8 @@ use pgrx::pg_sys::NodeTag::*;
 /// A scan in the plan: its place in the range table.
 pub type Position = u32;
 
-/// Plans of more nodes are not kept. Their states would take more memory than a kept tree may, and walks
-/// over the states (`survey.rs`) take some 3 kB of stack for each one below the other.
+/// Plans of more nodes are not kept. Their states would take more memory than a kept tree may, and
+/// walks over the states (`survey.rs`) take some 3 kB of stack for each one below the other.
 const NODES_MAX: usize = 100;
 
 /// The scans of a plan whose states may be kept; `None`: core has to make them anew each time.
@@ -98,8 +99,8 @@ fn is_kind_kept(kind: pg_sys::NodeTag) -> bool {
 }
 
 /// Tells every node of a plan whose states may be kept that it depends on one more parameter, which
-/// nobody reads. When that "changes", core's own rescan does everything anew, subqueries included. The
-/// parameter's number.
+/// nobody reads. When that "changes", core's own rescan does everything anew, subqueries included.
+/// The parameter's number.
 pub unsafe fn make_rescannable(statement: *mut pg_sys::PlannedStmt) -> i32 {
     // SAFETY: a plan of ours to change, in the current memory context.
     unsafe {
@@ -114,7 +115,8 @@ pub unsafe fn make_rescannable(statement: *mut pg_sys::PlannedStmt) -> i32 {
     }
 }
 
-/// The nodes of a plan and of its subplans, as far as they are of the kinds let through; `None`: too many.
+/// The nodes of a plan and of its subplans, as far as they are of the kinds let through; `None`:
+/// too many.
 unsafe fn nodes(plan: &pg_sys::PlannedStmt) -> Option<Vec<*mut pg_sys::Plan>> {
     // SAFETY: a finished plan.
     unsafe {

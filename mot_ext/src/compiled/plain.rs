@@ -1,15 +1,18 @@
 //! Which expressions a compiled statement may hold.
 //!
-//! A compiled expression outlives the statement, and errors in it. So it may only call what PostgreSQL itself keeps that long (an
-//! index's support functions live as long as the relation cache): functions written in C inside the server. No sets, whole rows,
-//! domains (their checks change), or functions whose EXECUTE right somebody restricted (core asks at each start); subplans,
-//! aggregates and executor parameters only in a tree of core's nodes.
+//! A compiled expression outlives the statement, and errors in it. So it may only call what
+//! PostgreSQL itself keeps that long (an index's support functions live as long as the relation
+//! cache): functions written in C inside the server. No sets, whole rows, domains (their checks
+//! change), or functions whose EXECUTE right somebody restricted (core asks at each start);
+//! subplans, aggregates and executor parameters only in a tree of core's nodes.
 //!
-//! - A polymorphic function keeps what it found out about its arguments' types as long as its expression lives
-//!   (`jsonb_populate_record` the row type), and may call their casts (`to_json` one to json, in any language). ALTER TYPE makes no new plan, so calls
-//!   take and give the server's own types, and enums where the function is one of enums.
-//! - `query_to_xml` and the like run any SQL, also SQL that changes the table under the statement. All of them are restricted to
-//!   the leader of a parallel query; of what is, only sequences and `random` are let through. No other is known that does; a statement that calls functions holds
+//! - A polymorphic function keeps what it found out about its arguments' types as long as its
+//!   expression lives (`jsonb_populate_record` the row type), and may call their casts (`to_json`
+//!   one to json, in any language). ALTER TYPE makes no new plan, so calls take and give the
+//!   server's own types, and enums where the function is one of enums.
+//! - `query_to_xml` and the like run any SQL, also SQL that changes the table under the statement.
+//!   All of them are restricted to the leader of a parallel query; of what is, only sequences and
+//!   `random` are let through. No other is known that does; a statement that calls functions holds
 //!   its table open all the same ([`calls_functions`]), so that DDL from within finds it in use.
 use crate::pg::depth::{Depth, is_found_below};
 use crate::pg::list::items;
@@ -30,7 +33,8 @@ pub enum Scope {
     /// Over the row of the table at this place that is in the way of an inserted one, and that one:
     /// SET and WHERE of ON CONFLICT.
     Conflict(u32),
-    /// In a tree of core's nodes: also over what the nodes below give, with aggregates and subplans.
+    /// In a tree of core's nodes: also over what the nodes below give, with aggregates and
+    /// subplans.
     Tree,
 }
 
@@ -147,7 +151,8 @@ pub fn is_lasting_type(oid: pg_sys::Oid) -> bool {
         || unsafe { pg_sys::get_typtype(oid) } as u8 == pg_sys::TYPTYPE_ENUM
 }
 
-/// Whether no ALTER TYPE changes what a function may remember of its arguments and result, and no cast of theirs is the users'.
+/// Whether no ALTER TYPE changes what a function may remember of its arguments and result, and no
+/// cast of theirs is the users'.
 unsafe fn has_lasting_types(
     function: pg_sys::Oid,
     arguments: *mut pg_sys::List,
@@ -165,7 +170,8 @@ unsafe fn has_lasting_types(
             })
 }
 
-/// Whether a function that is given the elements of an array one by one takes and gives lasting types. Core puts them into a hash table that it keeps with the expression.
+/// Whether a function that is given the elements of an array one by one takes and gives lasting
+/// types. Core puts them into a hash table that it keeps with the expression.
 unsafe fn has_lasting_elements(call: &pg_sys::ScalarArrayOpExpr) -> bool {
     // SAFETY: its two arguments, expressions; a catalog look-up.
     unsafe {
@@ -180,7 +186,8 @@ unsafe fn has_lasting_elements(call: &pg_sys::ScalarArrayOpExpr) -> bool {
     }
 }
 
-/// Whether a function may be given a type: its own ones, and enums where it asks for one by name. Others could look for a cast of the enum's.
+/// Whether a function may be given a type: its own ones, and enums where it asks for one by name.
+/// Others could look for a cast of the enum's.
 fn takes(function: pg_sys::Oid, position: usize, kind: pg_sys::Oid) -> bool {
     if is_own_type(kind) {
         return kind != pg_sys::RECORDOID;
@@ -215,7 +222,8 @@ unsafe fn is_plain_aggregate(call: &pg_sys::Aggref) -> bool {
     }
 }
 
-/// Whether an expression, or a list of them, calls functions by name. (What operators and casts call are comparisons and computations of the server's own types.)
+/// Whether an expression, or a list of them, calls functions by name. (What operators and casts
+/// call are comparisons and computations of the server's own types.)
 pub unsafe fn calls_functions(node: *mut pg_sys::Node) -> bool {
     let mut depth = Depth::default();
     // SAFETY: an expression of a finished plan, or a list.
@@ -232,7 +240,8 @@ unsafe extern "C-unwind" fn is_call(node: *mut pg_sys::Node, depth: *mut c_void)
         }
 }
 
-/// A subquery that gives a value or a verdict; its plan is looked at with the others of the statement.
+/// A subquery that gives a value or a verdict; its plan is looked at with the others of the
+/// statement.
 fn is_plain_subplan(call: &pg_sys::SubPlan) -> bool {
     matches!(
         call.subLinkType,

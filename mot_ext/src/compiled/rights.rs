@@ -1,9 +1,11 @@
-//! Whether the user may do what a plan does: core's answer, kept for as long as nothing it rests on changes.
+//! Whether the user may do what a plan does: core's answer, kept for as long as nothing it rests on
+//! changes.
 //!
-//! The answer depends on the plan, on who asks, and on catalog entries that core reads through its caches. Core itself goes on giving the old
-//! answer until the message of a change arrives and empties those caches; the same message moves [`watch::rights`] on, so the kept answer
-//! lives exactly as long. A refusal is an error, and not kept. With another library's `ExecutorCheckPerms_hook`, core and the hook
-//! are asked every time.
+//! The answer depends on the plan, on who asks, and on catalog entries that core reads through its
+//! caches. Core itself goes on giving the old answer until the message of a change arrives and
+//! empties those caches; the same message moves [`watch::rights`] on, so the kept answer lives
+//! exactly as long. A refusal is an error, and not kept. With another library's
+//! `ExecutorCheckPerms_hook`, core and the hook are asked every time.
 use super::watch;
 use crate::pg::{self, executor};
 use pgrx::pg_sys;
@@ -32,7 +34,8 @@ impl Rights {
         if self.generation == generation && self.user == user && !executor::has_rights_hook() {
             return;
         }
-        // What was read before a change that arrives during the check must not count as read after it.
+        // What was read before a change that arrives during the check must not count as read after
+        // it.
         self.generation = 0;
         // SAFETY: a finished plan (caller).
         unsafe { executor::check_permissions(plan) };

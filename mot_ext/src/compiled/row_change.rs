@@ -37,14 +37,15 @@ pub struct Change {
     pub new: *mut pg_sys::TupleTableSlot,
 }
 
-/// Raises what core raises where a column that is assigned to is gone, or of another type: a SQL function keeps its plans until the calling query
-/// ends, whatever that query does meanwhile.
+/// Raises what core raises where a column that is assigned to is gone, or of another type: a SQL
+/// function keeps its plans until the calling query ends, whatever that query does meanwhile.
 pub unsafe fn check_columns(
     row_type: pg_sys::TupleDesc,
     assigned: &[i16],
     values: &[*mut pg_sys::Expr],
 ) {
-    // SAFETY: the row type of the plan's table, which never has fewer attributes than before; expressions of a finished plan.
+    // SAFETY: the row type of the plan's table, which never has fewer attributes than before;
+    // expressions of a finished plan.
     unsafe {
         let attributes = version::attributes(row_type);
         for (number, value) in assigned.iter().zip(values) {
@@ -69,8 +70,8 @@ pub unsafe fn patch(row_type: pg_sys::TupleDesc, assigned: &[i16]) -> Option<Pat
 }
 
 impl Change {
-    /// Changes one row if it passes. Returns what RETURNING speaks of: the new state, or the deleted one. `form` raises what
-    /// a new row violates, and forms it.
+    /// Changes one row if it passes. Returns what RETURNING speaks of: the new state, or the
+    /// deleted one. `form` raises what a new row violates, and forms it.
     pub unsafe fn apply(
         &mut self,
         scan: &mut Scan,
@@ -145,7 +146,8 @@ impl Change {
 
     /// Fills the new row: the old values, and the assigned ones over it.
     unsafe fn assign(&self) {
-        // SAFETY: both slots have the relation's row type; the virtual slot's arrays are written between clearing and storing.
+        // SAFETY: both slots have the relation's row type; the virtual slot's arrays are written
+        // between clearing and storing.
         unsafe {
             let (old, new) = (self.old, self.new);
             let count = (*(*new).tts_tupleDescriptor).natts;
@@ -168,8 +170,8 @@ impl Change {
         }
     }
 
-    /// A patched body is what forming the tuple gives. Both are formed anew: how long a header a text was given
-    /// depends on its column's STORAGE, which may have changed since.
+    /// A patched body is what forming the tuple gives. Both are formed anew: how long a header a
+    /// text was given depends on its column's STORAGE, which may have changed since.
     #[cfg(debug_assertions)]
     unsafe fn compare_with_formed(&self) {
         // SAFETY: as for `assign`.

@@ -146,7 +146,8 @@ impl Select {
         }
     }
 
-    /// Locks the row in the slot, as nodeLockRows does: if it changed meanwhile, its newest state has to pass, and is shown.
+    /// Locks the row in the slot, as nodeLockRows does: if it changed meanwhile, its newest state
+    /// has to pass, and is shown.
     unsafe fn locks(&mut self, frame: &Frame, row: Slot, version: VersionRef) -> bool {
         let Some((target, strength, policy)) = self.lock else {
             return true;

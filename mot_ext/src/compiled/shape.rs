@@ -1,4 +1,5 @@
-//! From a finished plan to what a compiled statement has to do; `None` where only core's executor will do.
+//! From a finished plan to what a compiled statement has to do; `None` where only core's executor
+//! will do.
 use super::access::{Access, scan_of};
 use super::conflict::Conflict;
 use super::plain::{Scope, calls_functions, is_plain};

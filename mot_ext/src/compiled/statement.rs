@@ -1,11 +1,15 @@
 //! A compiled statement: made from a plan once, run as often as the plan is.
 //!
 //! - Its expressions are copies, in a memory context of its own: nothing points into the plan.
-//! - It stands in core's protocol as a query descriptor with an executor state of ours and no plan state. Between two executions
-//!   it holds no PostgreSQL resource: no open relation, no snapshot, no lock.
-//! - While an execution may be suspended (a cursor, a portal) it holds the relation open, as core does: DDL in the same session
-//!   must find it in use; so it does while an execution calls functions, whatever those may come to. One that goes from Start to End in one go without does not.
-//! - One execution at a time: a statement that runs itself again (a function in a cursor's loop) takes the general path.
+//! - It stands in core's protocol as a query descriptor with an executor state of ours and no plan
+//!   state. Between two executions it holds no PostgreSQL resource: no open relation, no snapshot,
+//!   no lock.
+//! - While an execution may be suspended (a cursor, a portal) it holds the relation open, as core
+//!   does: DDL in the same session must find it in use; so it does while an execution calls
+//!   functions, whatever those may come to. One that goes from Start to End in one go without does
+//!   not.
+//! - One execution at a time: a statement that runs itself again (a function in a cursor's loop)
+//!   takes the general path.
 use super::change::{Change, Found};
 use super::client::{Client, Wire};
 use super::frame::{Frame, empty, within};
@@ -60,7 +64,8 @@ pub enum Uncompiled {
 impl Statement {
     /// Compiles a plan whose tables are locked.
     pub unsafe fn compile(query: *mut pg_sys::QueryDesc) -> Result<Statement, Uncompiled> {
-        // SAFETY: core's query descriptor; on an error the new contexts are small, and go with the parent set below.
+        // SAFETY: core's query descriptor; on an error the new contexts are small, and go with the
+        // parent set below.
         unsafe {
             let plan = (*query).plannedstmt;
             let shape = Shape::of(plan).ok_or(Uncompiled::Never)?;
@@ -126,7 +131,8 @@ impl Statement {
             estate.es_snapshot = (*query).snapshot;
             estate.es_param_list_info = (*query).params;
             version::count_from_zero(estate);
-            // Core's check of a row that violated something made them in the memory that was just emptied.
+            // Core's check of a row that violated something made them in the memory that was just
+            // emptied.
             estate.es_per_tuple_exprcontext = std::ptr::null_mut();
             estate.es_exprcontexts = std::ptr::null_mut();
             (*self.frame.values).ecxt_param_list_info = (*query).params;
@@ -234,7 +240,8 @@ impl Statement {
         }
     }
 
-    /// After an execution that failed, and had no End: the next one may be long in coming, and the memory of a long row is not kept for it.
+    /// After an execution that failed, and had no End: the next one may be long in coming, and the
+    /// memory of a long row is not kept for it.
     pub fn fail(&mut self) {
         if let Some(wire) = &mut self.wire {
             wire.trim();
@@ -270,8 +277,9 @@ impl Statement {
         }
     }
 
-    /// Looks the storage up anew: it may have been replaced. False also if the relation is another one than was compiled for: a
-    /// SQL function runs its plans until the calling query ends, whatever changes between two calls.
+    /// Looks the storage up anew: it may have been replaced. False also if the relation is another
+    /// one than was compiled for: a SQL function runs its plans until the calling query ends,
+    /// whatever changes between two calls.
     unsafe fn find_storage(&mut self) -> bool {
         let generation = relation::generation();
         // SAFETY: the table is locked.
@@ -296,8 +304,8 @@ impl Statement {
     }
 }
 
-/// Whether others may run statements between this query's Start and its End. SPI runs what it does not open a cursor for to the
-/// end, and so does everyone who changes rows, but SQL functions.
+/// Whether others may run statements between this query's Start and its End. SPI runs what it does
+/// not open a cursor for to the end, and so does everyone who changes rows, but SQL functions.
 unsafe fn may_be_suspended(query: *mut pg_sys::QueryDesc) -> bool {
     // SAFETY: core's query descriptor.
     unsafe {

@@ -1,7 +1,8 @@
 //! What there is in a tree of core's plan states.
 //!
-//! A node may be reached on several ways: each of two nodes that refer to one subplan has a state of its own for the reference, and
-//! both point at the subplan's one tree of states. Every state is looked at once.
+//! A node may be reached on several ways: each of two nodes that refer to one subplan has a state
+//! of its own for the reference, and both point at the subplan's one tree of states. Every state is
+//! looked at once.
 use crate::pg::list::items;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
@@ -17,17 +18,20 @@ pub struct Survey {
     pub aggregates: Vec<*mut pg_sys::AggState>,
     /// Subplans whose rows somebody keeps in a hash table.
     hashed: Vec<*mut pg_sys::PlanState>,
-    /// Two keep the rows of one subplan, each in a table of its own. The first that fills its table anew takes the mark from the
-    /// subplan that says that it changed, and the second one's stays as it was.
+    /// Two keep the rows of one subplan, each in a table of its own. The first that fills its table
+    /// anew takes the mark from the subplan that says that it changed, and the second one's stays
+    /// as it was.
     pub shares_hashed_subplan: bool,
-    /// A node took its limit of memory from the settings when it was made. (Sorts do at each execution.)
+    /// A node took its limit of memory from the settings when it was made. (Sorts do at each
+    /// execution.)
     pub remembers_memory_limit: bool,
 }
 
 impl Survey {
     pub unsafe fn of(estate: *mut pg_sys::EState, root: *mut pg_sys::PlanState) -> Survey {
         let mut survey = Survey::default();
-        // SAFETY: a tree of states, whole. Core may have subplans that no expression is left to refer to.
+        // SAFETY: a tree of states, whole. Core may have subplans that no expression is left to
+        // refer to.
         unsafe {
             look_at(root, (&raw mut survey).cast());
             for subplan in items::<pg_sys::PlanState>((*estate).es_subplanstates) {

@@ -1,16 +1,20 @@
-//! Core's plan states, kept between two executions of a plan: joins, aggregates, sorts and subqueries over memory-optimized tables.
+//! Core's plan states, kept between two executions of a plan: joins, aggregates, sorts and
+//! subqueries over memory-optimized tables.
 //!
-//! Core makes a tree of states for every execution and takes it down again. Here it stays, and the next execution rescans it, as
-//! core itself does for the inner side of a nested loop. Every node was told that it depends on a parameter of ours
-//! (`nodes::make_rescannable`); Start declares that one changed, and core's ExecReScan does the rest, node by node, when first asked
-//! for a row. Run and Finish are core's.
+//! Core makes a tree of states for every execution and takes it down again. Here it stays, and the
+//! next execution rescans it, as core itself does for the inner side of a nested loop. Every node
+//! was told that it depends on a parameter of ours (`nodes::make_rescannable`); Start declares that
+//! one changed, and core's ExecReScan does the rest, node by node, when first asked for a row. Run
+//! and Finish are core's.
 //!
 //! - The tree belongs to a copy of the plan, in a memory context of its own.
-//! - Between two executions it holds no PostgreSQL resource: no open relation, no snapshot, no sort, no pinned row type. During one it
-//!   holds its relations open, as core does.
-//! - Expressions were compiled without the client's parameters in sight, so they read what Start puts into their contexts.
-//! - An execution that fails leaves the tree in the middle of something: it is thrown away with the (sub)transaction, as core throws away
-//!   its own. So is one that has grown, or has spilled to disk, when it ends.
+//! - Between two executions it holds no PostgreSQL resource: no open relation, no snapshot, no
+//!   sort, no pinned row type. During one it holds its relations open, as core does.
+//! - Expressions were compiled without the client's parameters in sight, so they read what Start
+//!   puts into their contexts.
+//! - An execution that fails leaves the tree in the middle of something: it is thrown away with the
+//!   (sub)transaction, as core throws away its own. So is one that has grown, or has spilled to
+//!   disk, when it ends.
 use super::frame::within;
 use super::nodes;
 use super::rights::Rights;
@@ -88,7 +92,8 @@ impl Tree {
         drops: u32,
         flags: c_int,
     ) -> Result<Tree, Uncompiled> {
-        // SAFETY: core's query descriptor. Until it is whole the context is a child of the current one: an error takes it along.
+        // SAFETY: core's query descriptor. Until it is whole the context is a child of the current
+        // one: an error takes it along.
         unsafe {
             let plan = (*query).plannedstmt;
             let positions = nodes::scans(plan).ok_or(Uncompiled::Never)?;
@@ -158,7 +163,8 @@ impl Tree {
 
     /// Begins an execution: `ExecutorStart`. False: core has to make its own states.
     pub unsafe fn start(&mut self, query: *mut pg_sys::QueryDesc, flags: c_int) -> bool {
-        // SAFETY: core's query descriptor; the tables are locked; the contexts and states are the tree's own.
+        // SAFETY: core's query descriptor; the tables are locked; the contexts and states are the
+        // tree's own.
         unsafe {
             if flags & CURSOR_FLAGS & !self.flags != 0 {
                 return false;
@@ -197,7 +203,8 @@ impl Tree {
         }
     }
 
-    /// Ends an execution: `ExecutorEnd`. Broken afterwards: too much memory or a file was left, the next execution needs another tree.
+    /// Ends an execution: `ExecutorEnd`. Broken afterwards: too much memory or a file was left, the
+    /// next execution needs another tree.
     pub unsafe fn end(&mut self, query: *mut pg_sys::QueryDesc) {
         // SAFETY: a query that `start` began; what others hung on it is theirs to look at no more.
         unsafe {
@@ -252,7 +259,8 @@ impl Tree {
             .is_none_or(|limit| limit == memory_settings())
     }
 
-    /// Has the nodes close their files. A subquery is not below the node that asks for it: core ends them one by one, too.
+    /// Has the nodes close their files. A subquery is not below the node that asks for it: core
+    /// ends them one by one, too.
     unsafe fn take_down(&mut self) {
         // SAFETY: the tree's own states, of no use to anybody from here on.
         unsafe {
@@ -276,7 +284,8 @@ impl Tree {
         }
     }
 
-    /// Looks the storages up anew; false if a relation is another one than the tree was made for (`statement::find_storage`).
+    /// Looks the storages up anew; false if a relation is another one than the tree was made for
+    /// (`statement::find_storage`).
     unsafe fn find_storage(&mut self) -> bool {
         let generation = relation::generation();
         // SAFETY: the tables are locked. Core's nodes look their storage up in each execution.

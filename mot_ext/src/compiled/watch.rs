@@ -1,4 +1,5 @@
-//! What changes in the catalogs under forms that are kept: counters that PostgreSQL's invalidation messages move on.
+//! What changes in the catalogs under forms that are kept: counters that PostgreSQL's invalidation
+//! messages move on.
 use pgrx::prelude::*;
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -18,8 +19,9 @@ static WATCH: Watch = Watch {
     is_on: Cell::new(false),
 };
 
-/// The caches from which core's check of rights answers: rights on relations and columns, roles and their members, and databases
-/// (whose owners have a role). Those of roles are the ones core's own cache of memberships listens to.
+/// The caches from which core's check of rights answers: rights on relations and columns, roles and
+/// their members, and databases (whose owners have a role). Those of roles are the ones core's own
+/// cache of memberships listens to.
 const RIGHTS: [pg_sys::SysCacheIdentifier::Type; 5] = [
     pg_sys::SysCacheIdentifier::RELOID,
     pg_sys::SysCacheIdentifier::ATTNUM,
@@ -33,7 +35,8 @@ pub fn begin() {
     if WATCH.is_on.replace(true) {
         return;
     }
-    // SAFETY: registered once per process; the callbacks live as long as the library. Where core's list is full the session ends (FATAL).
+    // SAFETY: registered once per process; the callbacks live as long as the library. Where core's
+    // list is full the session ends (FATAL).
     unsafe {
         let nothing = pg_sys::Datum::from(0);
         for cache in RIGHTS {

@@ -1,4 +1,5 @@
-//! CREATE DATABASE and DROP DATABASE: core copies and removes files, and knows nothing of rows that lie in memory.
+//! CREATE DATABASE and DROP DATABASE: core copies and removes files, and knows nothing of rows that
+//! lie in memory.
 //!
 //! **A copy.** Core copies the empty files of the template's tables, and the catalogs that name
 //! them. The rows are copied in the engine (`storage::copy_table`), and logged with the transaction
@@ -9,25 +10,29 @@
 //! error there leaves no files behind. The statement's own hook comes before that, and notes the
 //! name alone.
 //!
-//! **A drop.** Core calls the hook before it looks for sessions in the database, and waits up to five seconds for them to go: until then they may
-//! still commit a CREATE, DROP or TRUNCATE. So
+//! **A drop.** Core calls the hook before it looks for sessions in the database, and waits up to
+//! five seconds for them to go: until then they may still commit a CREATE, DROP or TRUNCATE. So
 //!
-//! 1. in the hook nothing is looked at: the database is noted (`dropped`), and this process gets ready to write;
+//! 1. in the hook nothing is looked at: the database is noted (`dropped`), and this process gets
+//!    ready to write;
 //! 2. at PRE_COMMIT (`transaction::dropped_database`) core has removed the files: nobody is in the
 //!    database, no prepared transaction, and nobody can come in, since core keeps its
 //!    AccessExclusiveLock on it to the end of the transaction. The storages that are there now are
 //!    all there will ever be, and stand still without relation locks. They are dropped and logged
 //!    like any others, ahead of the commit record that deletes the row of `pg_database`: they go
 //!    together or not at all, also on a standby and after a crash in between;
-//! 3. an abort forgets the note. DROP DATABASE runs in no transaction block and so in no subtransaction: there is one note, and no level to it.
+//! 3. an abort forgets the note. DROP DATABASE runs in no transaction block and so in no
+//!    subtransaction: there is one note, and no level to it.
 //!
-//! An error at 2 (no memory, a full disk) leaves what core's own errors behind the removal of the files leave: a row without files, which core marks
-//! as invalid. It can only be dropped again, and so come the storages here again.
+//! An error at 2 (no memory, a full disk) leaves what core's own errors behind the removal of the
+//! files leave: a row without files, which core marks as invalid. It can only be dropped again, and
+//! so come the storages here again.
 //!
 //! **A drop where the library is not preloaded** calls nobody: `reclaim::orphans` finds what is
 //! left at the next start with it.
 //!
-//! ALTER DATABASE ... RENAME and SET TABLESPACE change neither the oid nor anything that storages know.
+//! ALTER DATABASE ... RENAME and SET TABLESPACE change neither the oid nor anything that storages
+//! know.
 use crate::errors;
 use crate::storage;
 use crate::transaction::{dropped_database, session, xact};
@@ -64,11 +69,13 @@ pub fn created(database: pg_sys::Oid) {
     let Some(name) = TEMPLATE.0.take() else {
         return;
     };
-    // A server whose tables could not be loaded is to be repaired by way of a new database. In `template0` nobody makes tables.
+    // A server whose tables could not be loaded is to be repaired by way of a new database. In
+    // `template0` nobody makes tables.
     if name.as_c_str() == c"template0" && session::is_refused() {
         return;
     }
-    // SAFETY: a catalog look-up. Core has looked the name up and locked what it found, so it has not changed hands since.
+    // SAFETY: a catalog look-up. Core has looked the name up and locked what it found, so it has
+    // not changed hands since.
     let template = unsafe { pg_sys::get_database_oid(name.as_ptr(), true) };
     // Of a temporary table that a session has left behind there is nothing to copy.
     let storages = dropped_database::storages(template).into_iter();
@@ -79,7 +86,8 @@ pub fn created(database: pg_sys::Oid) {
 
 /// A database is about to be dropped, unless core finds sessions in it.
 pub fn dropped(database: pg_sys::Oid) {
-    // What may wait or be refused comes before core removes files: the load, and what a first writer waits for.
+    // What may wait or be refused comes before core removes files: the load, and what a first
+    // writer waits for.
     session::session();
     xact::current();
     xact::write_xid();

@@ -1,8 +1,10 @@
 //! Queries of catalogs under the latest snapshot, and under `pg_catalog` alone (`search_path`).
 //!
-//! Who holds the locks that DDL takes must see what others committed before it got them. SPI's own snapshot is the transaction's: in REPEATABLE READ
-//! one from before, under which a table that was made since is not there, while its rows would be misread. Core reads catalogs, and validates rows,
-//! under a new snapshot each time, as is done here. What the transaction itself has done is seen, too.
+//! Who holds the locks that DDL takes must see what others committed before it got them. SPI's own
+//! snapshot is the transaction's: in REPEATABLE READ one from before, under which a table that was
+//! made since is not there, while its rows would be misread. Core reads catalogs, and validates
+//! rows, under a new snapshot each time, as is done here. What the transaction itself has done is
+//! seen, too.
 use super::search_path::within_catalog;
 use crate::errors::refuse::raise;
 use crate::pg::{guard, text};
@@ -63,7 +65,8 @@ impl Found {
     /// A column, counted from 1, copied; `None`: it is NULL.
     pub fn get<T: Value>(&self, column: i32) -> Option<T> {
         let mut is_null = false;
-        // SAFETY: made and used only while SPI holds the rows (`select`); the caller names the column's type as the query has it.
+        // SAFETY: made and used only while SPI holds the rows (`select`); the caller names the
+        // column's type as the query has it.
         unsafe {
             let value = pg_sys::SPI_getbinval(self.row, self.shape, column, &raw mut is_null);
             (!is_null).then(|| T::of(value))
@@ -73,7 +76,8 @@ impl Found {
 
 /// The rows that a query gives, each as `read` makes it.
 pub fn select<T>(query: &str, arguments: &[Argument], read: impl Fn(&Found) -> T) -> Vec<T> {
-    // SAFETY: connect and finish are paired; an error in between ends the transaction, which cleans up.
+    // SAFETY: connect and finish are paired; an error in between ends the transaction, which cleans
+    // up.
     within_catalog(|| unsafe {
         let rows = guard::without_context(|| run(query, arguments));
         let table = pg_sys::SPI_tuptable;
@@ -92,7 +96,8 @@ unsafe fn run(query: &str, arguments: &[Argument]) -> u64 {
     let text = text::to_c(query);
     let mut types: Vec<pg_sys::Oid> = arguments.iter().map(|argument| argument.0).collect();
     let mut values: Vec<pg_sys::Datum> = arguments.iter().map(|argument| argument.1).collect();
-    // SAFETY: the caller finishes; types and values are as many as the arguments, none of them NULL.
+    // SAFETY: the caller finishes; types and values are as many as the arguments, none of them
+    // NULL.
     unsafe {
         pg_sys::SPI_connect();
         let plan = pg_sys::SPI_prepare(text.as_ptr(), arguments.len() as i32, types.as_mut_ptr());

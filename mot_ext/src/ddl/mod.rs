@@ -14,8 +14,9 @@
 //! | `search_path` | whose operators the text of our own statements means |
 //! | `identity`, `inheritance` | what names mean; whose columns a statement changes |
 //!
-//! The hooks are installed only when the library is preloaded; without it the handlers answer (so `\d` and pg_dump work), tables cannot
-//! be used, and an event trigger of the extension refuses DDL.
+//! The hooks are installed only when the library is preloaded; without it the handlers answer (so
+//! `\d` and pg_dump work), tables cannot be used, and an event trigger of the extension refuses
+//! DDL.
 // PostgreSQL names its enum values in its own way; they appear as patterns throughout.
 #![allow(non_upper_case_globals)]
 

@@ -1,16 +1,18 @@
-//! DDL where the library is not preloaded: refused, since only the catalog would change. A DROP would leave the rows behind, a column
-//! added with a DEFAULT would read NULL in old rows.
+//! DDL where the library is not preloaded: refused, since only the catalog would change. A DROP
+//! would leave the rows behind, a column added with a DEFAULT would read NULL in old rows.
 //!
-//! Such a server has no hook of ours, so the extension has an event trigger. It fires before every DDL statement of the database and
-//! calls a function of the library, which knows how it was loaded; preloaded, it returns at once. If not:
+//! Such a server has no hook of ours, so the extension has an event trigger. It fires before every
+//! DDL statement of the database and calls a function of the library, which knows how it was
+//! loaded; preloaded, it returns at once. If not:
 //!
 //! - Statements whose text names a memory-optimized table are refused from their parse tree.
-//! - What reaches one in another way (DROP SCHEMA, DROP OWNED, ALTER TABLE of a parent) is refused in the object access hook. The hook
-//!   is installed now, and armed for this transaction only: who disables the trigger, to give the tables up, is not stopped by what an
-//!   earlier transaction of the session did.
+//! - What reaches one in another way (DROP SCHEMA, DROP OWNED, ALTER TABLE of a parent) is refused
+//!   in the object access hook. The hook is installed now, and armed for this transaction only: who
+//!   disables the trigger, to give the tables up, is not stopped by what an earlier transaction of
+//!   the session did.
 //!
-//! Single-user mode fires no event triggers. DROP DATABASE never does: the storages of its tables stay until `mot` is preloaded again and
-//! finds them (`reclaim::orphans`).
+//! Single-user mode fires no event triggers. DROP DATABASE never does: the storages of its tables
+//! stay until `mot` is preloaded again and finds them (`reclaim::orphans`).
 use super::{earlier_build, identity};
 use crate::pg::{nodes, version};
 use crate::{errors, shared_memory, storage};

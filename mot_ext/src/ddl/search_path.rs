@@ -1,11 +1,12 @@
 //! Whose functions and operators a statement of ours means.
 //!
-//! The text of our own queries is read under `pg_catalog` alone, whatever the session's `search_path`: an operator of somebody else's that fits its
-//! arguments better than the server's own would otherwise run as whoever alters a table. Nothing
-//! that users wrote runs under it.
+//! The text of our own queries is read under `pg_catalog` alone, whatever the session's
+//! `search_path`: an operator of somebody else's that fits its arguments better than the server's
+//! own would otherwise run as whoever alters a table. Nothing that users wrote runs under it.
 use pgrx::pg_sys;
 
-/// Does something under `pg_catalog` alone. An error in it leaves the setting to the abort of the transaction or savepoint.
+/// Does something under `pg_catalog` alone. An error in it leaves the setting to the abort of the
+/// transaction or savepoint.
 pub fn within_catalog<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: a setting of a new nest level, which ends here or at the abort.
     unsafe {

@@ -1,11 +1,14 @@
 //! The ProcessUtility hook: which statements concern memory-optimized tables, and who handles them.
 //!
 //! Contract:
-//! - A statement that has nothing to do with us reaches the previous hook (or PostgreSQL) untouched, through a call without
-//!   pgrx's guard: its errors travel as they would without this library.
-//! - The hook function itself is a plain frame (nothing to drop), since such an error jumps over it. Everything that looks
-//!   closer runs inside `handle`, guarded by [`crate::pg::guard`]; there each PostgreSQL function is called through its guard.
-//! - A plan may be cached (`readOnlyTree`), and a handler rewrites what it is given: handlers always work on a copy.
+//! - A statement that has nothing to do with us reaches the previous hook (or PostgreSQL)
+//!   untouched, through a call without pgrx's guard: its errors travel as they would without this
+//!   library.
+//! - The hook function itself is a plain frame (nothing to drop), since such an error jumps over
+//!   it. Everything that looks closer runs inside `handle`, guarded by [`crate::pg::guard`]; there
+//!   each PostgreSQL function is called through its guard.
+//! - A plan may be cached (`readOnlyTree`), and a handler rewrites what it is given: handlers
+//!   always work on a copy.
 use super::{database, foreign_spelling, publications, tables};
 use crate::compiled;
 use crate::pg::{guard, nodes};
@@ -45,7 +48,8 @@ impl From<bool> for Next {
 }
 
 struct Previous(Cell<pg_sys::ProcessUtility_hook_type>);
-// SAFETY: written once in the postmaster while it loads libraries; each process runs PostgreSQL's code on one thread.
+// SAFETY: written once in the postmaster while it loads libraries; each process runs PostgreSQL's
+// code on one thread.
 unsafe impl Sync for Previous {}
 static PREVIOUS: Previous = Previous(Cell::new(None));
 
@@ -132,7 +136,8 @@ fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
     )
 }
 
-/// Lets a handler do the statement; false when it is for PostgreSQL alone, perhaps with another parse tree.
+/// Lets a handler do the statement; false when it is for PostgreSQL alone, perhaps with another
+/// parse tree.
 unsafe fn handle(passed: &mut Statement) -> bool {
     // SAFETY: `process_utility` passes its own frame's statement.
     unsafe {
@@ -237,7 +242,8 @@ impl Statement {
     }
 }
 
-/// What core asks before a statement that writes the catalog; for those that do not go through core.
+/// What core asks before a statement that writes the catalog; for those that do not go through
+/// core.
 pub fn refuse_read_only(statement: &std::ffi::CStr) {
     // SAFETY: both raise or return.
     unsafe {

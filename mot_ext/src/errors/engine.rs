@@ -97,7 +97,8 @@ pub fn raise(error: EngineError) -> ! {
             "This is memory of the server process itself, not of mot.max_memory."
         ),
         EngineError::Cancelled => {
-            // PostgreSQL knows whether it was a timeout, a cancel or the end of the connection, and says so.
+            // PostgreSQL knows whether it was a timeout, a cancel or the end of the connection, and
+            // says so.
             crate::pg::interrupts::check_for_interrupts();
             raise_report!(PgLogLevel::ERROR, ERRCODE_QUERY_CANCELED, message, "", "")
         }

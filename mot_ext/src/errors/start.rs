@@ -1,4 +1,5 @@
-//! Where the tables cannot be loaded at a start, or their log cannot be replayed: what stops the start, and what statements are told.
+//! Where the tables cannot be loaded at a start, or their log cannot be replayed: what stops the
+//! start, and what statements are told.
 use crate::pg::{self, interrupts, report, text};
 use mot_engine::EngineError;
 use pgrx::prelude::*;
@@ -44,7 +45,8 @@ pub fn directory_is_link(directory: &str) -> ! {
     )
 }
 
-/// Stops recovery: a checkpoint cannot be loaded, or WAL is missing between it and the redo position.
+/// Stops recovery: a checkpoint cannot be loaded, or WAL is missing between it and the redo
+/// position.
 pub fn load_stops_start(why: &str) -> ! {
     raise_report!(
         PgLogLevel::FATAL,
@@ -59,8 +61,9 @@ pub fn load_stops_start(why: &str) -> ! {
     )
 }
 
-/// Stops recovery: a record cannot be applied. In the worker it ends the load, which says then that it has failed: were the process ended,
-/// nobody would load any more, and whoever waits for the tables would wait for ever.
+/// Stops recovery: a record cannot be applied. In the worker it ends the load, which says then that
+/// it has failed: were the process ended, nobody would load any more, and whoever waits for the
+/// tables would wait for ever.
 pub fn replay_stops(lsn: &str, error: EngineError) -> ! {
     let level = if interrupts::is_startup_process() || !pg::is_under_postmaster() {
         PgLogLevel::FATAL
@@ -76,7 +79,8 @@ pub fn replay_stops(lsn: &str, error: EngineError) -> ! {
     )
 }
 
-/// A reader of a standby needs rows for which replay has no memory, and keeps versions itself meanwhile.
+/// A reader of a standby needs rows for which replay has no memory, and keeps versions itself
+/// meanwhile.
 pub fn replay_without_memory() -> ! {
     raise_report!(
         PgLogLevel::ERROR,

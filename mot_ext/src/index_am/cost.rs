@@ -94,8 +94,8 @@ unsafe extern "C-unwind" fn estimate_rows(
     }
 }
 
-/// The costs of a scan whose conditions leave the index's first column open. Core's estimate from 18
-/// on takes it that btree passes over values, before that it does not.
+/// The costs of a scan whose conditions leave the index's first column open. Core's estimate from
+/// 18 on takes it that btree passes over values, before that it does not.
 ///
 /// # Safety
 /// The places have btree's estimate.

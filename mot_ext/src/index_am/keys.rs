@@ -1,8 +1,9 @@
 //! From core's scan keys to key ranges.
 //!
-//! The conditions on leading columns that fix a value each (`=`, `= ANY`, IS NULL) become prefixes, those on the next
-//! column a range. Core evaluates the rest, and whatever the range does not hold exactly, over the row
-//! (`xs_recheck`). Where there is none on the first column, that may be passed over (`skip`).
+//! The conditions on leading columns that fix a value each (`=`, `= ANY`, IS NULL) become prefixes,
+//! those on the next column a range. Core evaluates the rest, and whatever the range does not hold
+//! exactly, over the row (`xs_recheck`). Where there is none on the first column, that may be
+//! passed over (`skip`).
 use super::rows;
 use super::skip::Skip;
 use crate::access::bounds::Bounds;

@@ -20,8 +20,8 @@ impl IndexColumn {
         is_known.then_some(Answer::Exact)
     }
 
-    /// The answer to `<`, `<=`, `>=` and `>` with a value of a type, of an index that has the column
-    /// so. `None`: there is none. May raise.
+    /// The answer to `<`, `<=`, `>=` and `>` with a value of a type, of an index that has the
+    /// column so. `None`: there is none. May raise.
     pub fn answer_to_range(self, column: &KeyColumn, argument: pg_sys::Oid) -> Option<Answer> {
         if !self.is_ordered_as(column) {
             return None;

@@ -154,7 +154,8 @@ impl IndexColumn {
         })
     }
 
-    /// In whose order its texts are to lie in a new index; `None`: in that of their bytes. May raise.
+    /// In whose order its texts are to lie in a new index; `None`: in that of their bytes. May
+    /// raise.
     ///
     /// A computed key gives back a text, but no text inside another value. Texts that are compared
     /// in lower case always have a collation, unless there is no key that is right.
@@ -190,8 +191,8 @@ impl IndexColumn {
             || (order.folds || !self.is_deterministic()) && self.collation(is_computed).is_none()
     }
 
-    /// Whether its keys lie in the order of its operator class, whatever an index says of collations.
-    /// May raise.
+    /// Whether its keys lie in the order of its operator class, whatever an index says of
+    /// collations. May raise.
     ///
     /// Those of an enum lie by the oids of the values, and ALTER TYPE may put a new one between two
     /// others.
@@ -222,9 +223,9 @@ impl IndexColumn {
             }
     }
 
-    /// The family in whose order scans give its keys, whichever class the index has: values that are equal
-    /// in the one are equal in the other. `None`: there is none, or nothing is known of its keys.
-    /// May raise.
+    /// The family in whose order scans give its keys, whichever class the index has: values that
+    /// are equal in the one are equal in the other. `None`: there is none, or nothing is known of
+    /// its keys. May raise.
     pub fn order_family(self, column: Option<&KeyColumn>) -> Option<pg_sys::Oid> {
         let is_collated = column.is_some_and(|column| column.collation.is_some());
         match self.kind()? {

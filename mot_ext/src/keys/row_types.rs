@@ -227,7 +227,8 @@ pub unsafe fn own_form(record: Record, datum: pg_sys::Datum, bytes: &[u8]) -> &[
 /// A value of another row type with columns of the same types: a ROW() in a query.
 unsafe fn converted<'a>(record: Record, datum: pg_sys::Datum) -> &'a [u8] {
     // SAFETY: the caller's datum, whose header says of which row type it is; both descriptions are
-    // held while they are read, or until an error gives them back. Arrays have a place for each column.
+    // held while they are read, or until an error gives them back. Arrays have a place for each
+    // column.
     unsafe {
         let header =
             pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast::<pg_sys::HeapTupleHeaderData>();

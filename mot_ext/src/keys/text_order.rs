@@ -107,8 +107,8 @@ fn look_up(collation: pg_sys::Oid) -> TextOrder {
     }
 }
 
-/// Whether the library that gives keys is the one with which the server compares: another module may
-/// have brought another version of ICU into this process.
+/// Whether the library that gives keys is the one with which the server compares: another module
+/// may have brought another version of ICU into this process.
 fn is_of_server(collation: Collation, row: &LocaleRow) -> bool {
     row.provider != pg_sys::COLLPROVIDER_ICU || collation.version() == version::actual_version(row)
 }

@@ -1,7 +1,9 @@
-//! `mot.check`: proves that a table's rows, indexes and catalog agree; sizes; and which storages exist.
+//! `mot.check`: proves that a table's rows, indexes and catalog agree; sizes; and which storages
+//! exist.
 //!
-//! The check holds ShareLock: readers go on, writers wait. On a standby that lock does not exist; there it is exact only while replay stands
-//! still (`pg_wal_replay_pause`): what it finds while replay goes on proves nothing, and it says so instead. Sizes hold AccessShareLock, everywhere.
+//! The check holds ShareLock: readers go on, writers wait. On a standby that lock does not exist;
+//! there it is exact only while replay stands still (`pg_wal_replay_pause`): what it finds while
+//! replay goes on proves nothing, and it says so instead. Sizes hold AccessShareLock, everywhere.
 use crate::errors::refuse::raise;
 use crate::pg::{index_row, nodes, version};
 use crate::storage::{definition, rows_with_other_keys};
@@ -15,14 +17,16 @@ use pgrx::{PgRelation, pg_sys};
 /// Problems named in the error's detail; the others are counted.
 const PROBLEMS_SHOWN_MAX: usize = 20;
 
-/// A table opened for looking at all of it; closed at drop, its lock kept to the end of the transaction.
+/// A table opened for looking at all of it; closed at drop, its lock kept to the end of the
+/// transaction.
 struct Opened {
     table: pg_sys::Relation,
     storage: TableRef,
 }
 
 impl Opened {
-    /// Opens the user's own memory-optimized table; raises for anything else. It can be changed meanwhile.
+    /// Opens the user's own memory-optimized table; raises for anything else. It can be changed
+    /// meanwhile.
     fn owned(relid: pg_sys::Oid) -> Opened {
         Opened::owned_with(relid, pg_sys::AccessShareLock)
     }
@@ -267,7 +271,8 @@ fn invalid_indexes(opened: &Opened) -> Vec<IndexId> {
     invalid.map(IndexRef::id).collect()
 }
 
-/// What of a definition matters for keys must be what the catalog says. A column that became NOT NULL later keeps its NULL mark.
+/// What of a definition matters for keys must be what the catalog says. A column that became NOT
+/// NULL later keeps its NULL mark.
 unsafe fn definition_difference(
     table: pg_sys::Relation,
     oid: pg_sys::Oid,

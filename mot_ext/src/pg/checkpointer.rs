@@ -1,10 +1,13 @@
 //! Whether PostgreSQL's checkpointer takes its time.
 //!
-//! It spreads the writing of buffers over `checkpoint_completion_target` of `checkpoint_timeout` unless somebody waits for the checkpoint
-//! (CHECKPOINT, a backup, a shutdown) or the WAL grows fast; no hook says which it is. But while it is ahead of its schedule it sleeps between
-//! buffers, with a wait event of that name, and stops doing so as soon as somebody waits. That is what is looked at here.
+//! It spreads the writing of buffers over `checkpoint_completion_target` of `checkpoint_timeout`
+//! unless somebody waits for the checkpoint (CHECKPOINT, a backup, a shutdown) or the WAL grows
+//! fast; no hook says which it is. But while it is ahead of its schedule it sleeps between buffers,
+//! with a wait event of that name, and stops doing so as soon as somebody waits. That is what is
+//! looked at here.
 //!
-//! The wait event of a process that ended in its sleep (because the postmaster is gone) stays, so its process number is looked at, too.
+//! The wait event of a process that ended in its sleep (because the postmaster is gone) stays, so
+//! its process number is looked at, too.
 use super::interrupts;
 use super::version::is_own_virtual;
 use mot_engine::checkpoint;
@@ -35,14 +38,17 @@ unsafe impl Sync for Checkpointer {}
 impl Checkpointer {
     /// None while there is none.
     pub fn find() -> Option<Checkpointer> {
-        // SAFETY: the list of processes is set up before any process starts. The field is the checkpointer's own while it runs.
+        // SAFETY: the list of processes is set up before any process starts. The field is the
+        // checkpointer's own while it runs.
         unsafe { place(&*pg_sys::ProcGlobal).map(Checkpointer) }
     }
 
-    /// Whether it lives and sleeps between two buffers because it is ahead of its schedule. For any thread: it reads shared memory.
+    /// Whether it lives and sleeps between two buffers because it is ahead of its schedule. For any
+    /// thread: it reads shared memory.
     pub fn takes_its_time(&self) -> bool {
         let place = self.0.as_ptr();
-        // SAFETY: `find` found the place; the words are written by its process alone, whole, and everybody may look (pg_stat_activity does).
+        // SAFETY: `find` found the place; the words are written by its process alone, whole, and
+        // everybody may look (pg_stat_activity does).
         let (pid, waits_for) = unsafe {
             (
                 (&raw const (*place).pid).read_volatile(),
@@ -52,12 +58,14 @@ impl Checkpointer {
         pid != 0 && waits_for == WRITE_DELAY
     }
 
-    /// Ends it as an immediate shutdown does: it completes nothing any more. For when the postmaster is gone, which the checkpointer does not notice while it
-    /// waits for a delayed checkpoint.
+    /// Ends it as an immediate shutdown does: it completes nothing any more. For when the
+    /// postmaster is gone, which the checkpointer does not notice while it waits for a delayed
+    /// checkpoint.
     pub fn end_at_once(&self) {
         // SAFETY: as above. It is 0 when the process has ended by itself.
         let pid = unsafe { (&raw const (*self.0.as_ptr()).pid).read_volatile() };
-        // SAFETY: a signal to a process of this server; it ends there before it goes on with anything. 0 sends none.
+        // SAFETY: a signal to a process of this server; it ends there before it goes on with
+        // anything. 0 sends none.
         let tell = |signal| unsafe { libc::kill(pid, signal) } == 0;
         if pid == 0 || !tell(libc::SIGQUIT) {
             return;
@@ -85,8 +93,8 @@ fn place(all: &pg_sys::PROC_HDR) -> Option<NonNull<pg_sys::PGPROC>> {
     NonNull::new(unsafe { all.allProcs.add(number) })
 }
 
-/// Over how long PostgreSQL spreads a checkpoint that nobody waits for, by this process's settings; `since_previous` is the time since the
-/// one before.
+/// Over how long PostgreSQL spreads a checkpoint that nobody waits for, by this process's settings;
+/// `since_previous` is the time since the one before.
 pub fn time_to_spread(since_previous: Option<Duration>) -> Duration {
     // SAFETY: plain settings of this process.
     let (seconds, target) = unsafe { (CheckPointTimeout, CheckPointCompletionTarget) };
@@ -94,11 +102,13 @@ pub fn time_to_spread(since_previous: Option<Duration>) -> Duration {
     checkpoint::time_to_spread(timeout, since_previous, target)
 }
 
-/// Waits until the transactions that were between their commit record and the commit log are past that, as the checkpointer does behind its choice of
-/// a redo position: what is committed before that position is in the commit log then. May raise.
+/// Waits until the transactions that were between their commit record and the commit log are past
+/// that, as the checkpointer does behind its choice of a redo position: what is committed before
+/// that position is in the commit log then. May raise.
 pub fn wait_for_commits_under_way() {
     let mut count = 0;
-    // SAFETY: collects under ProcArrayLock into memory of this context; every slot up to the count is set.
+    // SAFETY: collects under ProcArrayLock into memory of this context; every slot up to the count
+    // is set.
     let mut under_way: Vec<pg_sys::VirtualTransactionId> = unsafe {
         let found = pg_sys::GetVirtualXIDsDelayingChkpt(&mut count, super::DELAY_START);
         let others = (0..count.max(0) as usize).map(|place| found.add(place).read());

@@ -1,11 +1,14 @@
 //! How deep a walk over an expression is.
 //!
-//! A walker of ours is entered and left through a guard for each node, which takes a multiple of the stack that core's own walkers take. So it would come to `max_stack_depth`
-//! (54001) where heap tables do not. Our walks only ask whether a faster way may be taken, and do not look at what lies too deep: then it may not.
+//! A walker of ours is entered and left through a guard for each node, which takes a multiple of
+//! the stack that core's own walkers take. So it would come to `max_stack_depth` (54001) where heap
+//! tables do not. Our walks only ask whether a faster way may be taken, and do not look at what
+//! lies too deep: then it may not.
 use pgrx::pg_sys;
 use std::ffi::c_void;
 
-/// Nodes in one another that are looked at: some 600 kB of stack, of 2 MB that `max_stack_depth` allows by default. Expressions written by hand stay below 20.
+/// Nodes in one another that are looked at: some 600 kB of stack, of 2 MB that `max_stack_depth`
+/// allows by default. Expressions written by hand stay below 20.
 const NODES_DEEP_MAX: u32 = 200;
 
 /// Nodes in one another so far.
@@ -15,7 +18,8 @@ pub struct Depth(u32);
 /// A walker, guarded; true ends the walk.
 pub type Walker = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool;
 
-/// Has core call the walker for the parts of a node. True: one of them ended the walk, or they lie too deep.
+/// Has core call the walker for the parts of a node. True: one of them ended the walk, or they lie
+/// too deep.
 ///
 /// # Safety
 /// A node that core's walker knows, and the context of the walk, which `depth` is a part of.

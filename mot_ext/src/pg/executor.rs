@@ -47,15 +47,16 @@ pub fn has_rights_hook() -> bool {
     unsafe { pg_sys::ExecutorCheckPerms_hook }.is_some()
 }
 
-/// Raises the constraint that a new row of `relation` violates, if any, as core does for the result relation at `position` of the
-/// range table.
+/// Raises the constraint that a new row of `relation` violates, if any, as core does for the result
+/// relation at `position` of the range table.
 pub unsafe fn check_constraints(
     relation: pg_sys::Relation,
     position: u32,
     row: *mut pg_sys::TupleTableSlot,
     estate: *mut pg_sys::EState,
 ) {
-    // SAFETY: an open relation and a filled slot of its row type; the structure lives as long as the memory of the statement.
+    // SAFETY: an open relation and a filled slot of its row type; the structure lives as long as
+    // the memory of the statement.
     unsafe {
         let info =
             pg_sys::palloc0(size_of::<pg_sys::ResultRelInfo>()).cast::<pg_sys::ResultRelInfo>();

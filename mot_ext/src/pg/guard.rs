@@ -1,20 +1,26 @@
-//! The frame between PostgreSQL and a callback of ours below which code of users runs: an error passes it as it was raised.
+//! The frame between PostgreSQL and a callback of ours below which code of users runs: an error
+//! passes it as it was raised.
 //!
-//! pgrx catches a PostgreSQL error where Rust called PostgreSQL, unwinds, and raises it again at the last Rust frame: with code, message,
-//! detail and hint only, the code as one of those that it knows (others become XX000), the texts as UTF-8. Users catch errors by codes of
-//! their own, and look at everything `GET STACKED DIAGNOSTICS` gives. So a callback on PostgreSQL's error context stack notes the whole error
-//! while it is raised, and here it is raised again from that.
+//! pgrx catches a PostgreSQL error where Rust called PostgreSQL, unwinds, and raises it again at
+//! the last Rust frame: with code, message, detail and hint only, the code as one of those that it
+//! knows (others become XX000), the texts as UTF-8. Users catch errors by codes of their own, and
+//! look at everything `GET STACKED DIAGNOSTICS` gives. So a callback on PostgreSQL's error context
+//! stack notes the whole error while it is raised, and here it is raised again from that.
 //!
-//! - What is noted has the context of the callbacks further in; those further out are asked again when it is raised again, so that each line
-//!   comes once.
-//! - An error that passes a frame of this kind further in is raised anew there. So the innermost one alone notes it.
+//! - What is noted has the context of the callbacks further in; those further out are asked again
+//!   when it is raised again, so that each line comes once.
+//! - An error that passes a frame of this kind further in is raised anew there. So the innermost
+//!   one alone notes it.
 //! - Errors of Rust code are none of PostgreSQL's yet: pgrx raises them.
-//! - Errors of parallel workers are raised by the leader, wherever it looks at interrupts, through the stack that there was when their plan began. If
-//!   a callback catches one that began later, it is not on that stack. So every execution has an entry too ([`execution`]), on each stack that
-//!   a plan in it finds: whoever of us is first on the stack notes the error for the callback that catches it, which raises it again from there. By
-//!   then the execution is under way yet, since its workers are.
-//! - Such a stack is kept as long as the plan lives, and a callback that it began below (a sub-select of a condition) may have ended by then. So entries of
-//!   callbacks lie in no frame: they stay, and say nothing while they are nobody's, but lead on to the execution they were in.
+//! - Errors of parallel workers are raised by the leader, wherever it looks at interrupts, through
+//!   the stack that there was when their plan began. If a callback catches one that began later, it
+//!   is not on that stack. So every execution has an entry too ([`execution`]), on each stack that
+//!   a plan in it finds: whoever of us is first on the stack notes the error for the callback that
+//!   catches it, which raises it again from there. By then the execution is under way yet, since
+//!   its workers are.
+//! - Such a stack is kept as long as the plan lives, and a callback that it began below (a
+//!   sub-select of a condition) may have ended by then. So entries of callbacks lie in no frame:
+//!   they stay, and say nothing while they are nobody's, but lead on to the execution they were in.
 mod noted;
 
 use noted::Noted;
@@ -40,8 +46,8 @@ unsafe extern "C-unwind" {
     fn throw_error(error: *mut pg_sys::ErrorData);
 }
 
-/// Errors that are kept while a callback runs: PL/pgSQL's `RAISE` without arguments raises one again after its handler has caught others. One after
-/// more than these goes on as pgrx has it.
+/// Errors that are kept while a callback runs: PL/pgSQL's `RAISE` without arguments raises one
+/// again after its handler has caught others. One after more than these goes on as pgrx has it.
 const NOTED_MAX: usize = 64;
 
 /// Bytes of texts of the errors that are kept, but for the newest.
@@ -54,7 +60,8 @@ struct Guard {
     noted: ManuallyDrop<Vec<Noted>>,
 }
 
-/// The entries of this process, one for each guard of those one within another. They are never given back.
+/// The entries of this process, one for each guard of those one within another. They are never
+/// given back.
 struct Entries(UnsafeCell<Pool>);
 // SAFETY: PostgreSQL's processes run this code on one thread.
 unsafe impl Sync for Entries {}
@@ -96,7 +103,8 @@ impl Pool {
             })));
     }
 
-    /// Takes the last entry, and all that was pushed later, off the stack. From now on it leads to the execution that it is in, or nowhere.
+    /// Takes the last entry, and all that was pushed later, off the stack. From now on it leads to
+    /// the execution that it is in, or nowhere.
     #[inline]
     unsafe fn pop(&mut self, guard: *mut Guard) {
         self.used -= 1;
@@ -136,7 +144,8 @@ unsafe fn is(entry: *mut pg_sys::ErrorContextCallback, on_error: OnError) -> boo
 #[inline]
 #[allow(ffi_unwind_calls)]
 pub unsafe fn execution(body: impl FnOnce()) {
-    // SAFETY: as PostgreSQL's own frames have entries: whoever catches an error sets the stack back to what it was.
+    // SAFETY: as PostgreSQL's own frames have entries: whoever catches an error sets the stack back
+    // to what it was.
     unsafe {
         let mut entry = pg_sys::ErrorContextCallback {
             previous: pg_sys::error_context_stack,
@@ -151,10 +160,12 @@ pub unsafe fn execution(body: impl FnOnce()) {
     }
 }
 
-/// Runs a callback's body. A PostgreSQL error in it goes on as it came, a panic as pgrx's `#[pg_guard]` has it.
+/// Runs a callback's body. A PostgreSQL error in it goes on as it came, a panic as pgrx's
+/// `#[pg_guard]` has it.
 ///
 /// # Safety
-/// An error jumps over the caller, and over everything up to PostgreSQL's handler: no frame among them has anything to drop.
+/// An error jumps over the caller, and over everything up to PostgreSQL's handler: no frame among
+/// them has anything to drop.
 #[inline]
 pub unsafe fn run<R>(body: impl FnOnce() -> R) -> R {
     let mut guard = Guard {
@@ -162,8 +173,9 @@ pub unsafe fn run<R>(body: impl FnOnce() -> R) -> R {
         noted: ManuallyDrop::new(Vec::new()),
     };
     let guard = &raw mut guard;
-    // SAFETY: this frame's own guard, used through the pointer alone; its entry leaves PostgreSQL's stack before the frame ends, whichever way
-    // the body does. What was pushed later is gone then. The pool is borrowed for no longer than each of the two calls.
+    // SAFETY: this frame's own guard, used through the pointer alone; its entry leaves PostgreSQL's
+    // stack before the frame ends, whichever way the body does. What was pushed later is gone then.
+    // The pool is borrowed for no longer than each of the two calls.
     let (ended, noted) = unsafe {
         (*ENTRIES.0.get()).push(guard);
         let ended = catch_unwind(AssertUnwindSafe(body));
@@ -177,7 +189,8 @@ pub unsafe fn run<R>(body: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Runs queries of our own: an error says nothing of them, for they are none that the user has written.
+/// Runs queries of our own: an error says nothing of them, for they are none that the user has
+/// written.
 pub fn without_context<R>(body: impl FnOnce() -> R) -> R {
     struct Pop(*mut pg_sys::ErrorContextCallback);
     impl Drop for Pop {
@@ -217,8 +230,9 @@ unsafe extern "C-unwind" fn on_error_in_execution(entry: *mut c_void) {
 
 #[allow(ffi_unwind_calls)]
 unsafe fn on_error_at(entry: *mut pg_sys::ErrorContextCallback) {
-    // SAFETY: live entries of the stack. The copy is made, and given back, outside of the error's own context, which `CopyErrorData` does not
-    // want; should memory be out, an error jumps over this frame, which has nothing to drop then.
+    // SAFETY: live entries of the stack. The copy is made, and given back, outside of the error's
+    // own context, which `CopyErrorData` does not want; should memory be out, an error jumps over
+    // this frame, which has nothing to drop then.
     unsafe {
         let Some(guard) = (*ENTRIES.0.get()).innermost() else {
             return;
@@ -250,8 +264,9 @@ unsafe fn on_error_at(entry: *mut pg_sys::ErrorContextCallback) {
     }
 }
 
-/// The entry that notes what is being raised: the innermost callback's, or the first of ours on a stack that it is not on. And whether all
-/// statements under way between it and the error are the user's.
+/// The entry that notes what is being raised: the innermost callback's, or the first of ours on a
+/// stack that it is not on. And whether all statements under way between it and the error are the
+/// user's.
 unsafe fn first_of_us(
     innermost: *mut pg_sys::ErrorContextCallback,
 ) -> Option<(*mut pg_sys::ErrorContextCallback, bool)> {
@@ -300,8 +315,8 @@ unsafe fn raise(mut noted: Vec<Noted>, payload: Box<dyn Any + Send>) -> ! {
     match found {
         Some(found) => {
             drop(payload);
-            // SAFETY: one thread; the error stays where it is until the next one, and PostgreSQL has copied it by then. Nothing is left
-            // to drop here.
+            // SAFETY: one thread; the error stays where it is until the next one, and PostgreSQL
+            // has copied it by then. Nothing is left to drop here.
             unsafe {
                 let raised = (*RAISED.0.get()).insert(found);
                 if !raised.from.is_null() {
@@ -318,7 +333,8 @@ unsafe fn raise(mut noted: Vec<Noted>, payload: Box<dyn Any + Send>) -> ! {
     }
 }
 
-/// A type of function pointer that PostgreSQL calls, made of a closure that captures nothing: see [`guarded!`].
+/// A type of function pointer that PostgreSQL calls, made of a closure that captures nothing: see
+/// [`guarded!`].
 pub trait Callback<Body> {
     fn new(body: Body) -> Self;
 }
@@ -337,7 +353,8 @@ macro_rules! callbacks {
                 where
                     Body: Fn($($argument),*) -> R + Copy,
                 {
-                    // SAFETY: there was a value of this type, which has no bytes. PostgreSQL is the caller, and what it passes is Copy.
+                    // SAFETY: there was a value of this type, which has no bytes. PostgreSQL is the
+                    // caller, and what it passes is Copy.
                     unsafe {
                         let body = *std::ptr::NonNull::<Body>::dangling().as_ref();
                         run(move || body($($argument),*))
@@ -361,8 +378,8 @@ callbacks!(A B C D E F G H I);
 callbacks!(A B C D E F G H I J);
 callbacks!(A B C D E F G H I J K);
 
-/// The function pointer by which PostgreSQL calls one of our functions through [`run`]: `guarded!(function(a, b))`, with
-/// a name for each of its arguments.
+/// The function pointer by which PostgreSQL calls one of our functions through [`run`]:
+/// `guarded!(function(a, b))`, with a name for each of its arguments.
 macro_rules! guarded {
     ($($function:ident)::+($($argument:ident),*)) => {
         $crate::pg::guard::Callback::new(

@@ -1,7 +1,8 @@
 //! The catalog's row of an index.
 use pgrx::pg_sys;
 
-/// Reads the row of `pg_index` of an index; `None`: there is none. The row goes when `read` returns.
+/// Reads the row of `pg_index` of an index; `None`: there is none. The row goes when `read`
+/// returns.
 pub fn read<T>(
     index: pg_sys::Oid,
     read: impl FnOnce(pg_sys::HeapTuple, &pg_sys::FormData_pg_index) -> T,

@@ -1,4 +1,5 @@
-//! Waiting that a signal can end: latch sleeps for backends, the startup process and workers, and the signals of workers.
+//! Waiting that a signal can end: latch sleeps for backends, the startup process and workers, and
+//! the signals of workers.
 use super::version;
 use pgrx::pg_sys;
 use std::ffi::c_int;
@@ -21,8 +22,8 @@ pub enum Woken {
     Latch,
 }
 
-/// Sleeps until the process latch is set or `timeout_ms` have passed; leaves at once when the postmaster is gone.
-/// Does not look at interrupts: the caller decides when an error may be raised.
+/// Sleeps until the process latch is set or `timeout_ms` have passed; leaves at once when the
+/// postmaster is gone. Does not look at interrupts: the caller decides when an error may be raised.
 pub fn sleep_ms(timeout_ms: i64) -> Woken {
     let death = if super::is_under_postmaster() {
         pg_sys::WL_EXIT_ON_PM_DEATH
@@ -54,13 +55,15 @@ pub fn check_for_interrupts() {
 
 /// Whether [`check_for_interrupts`] has something to do. Never raises.
 pub fn is_pending() -> bool {
-    // SAFETY: a plain variable of this process that a signal handler sets, so it is read anew each time.
+    // SAFETY: a plain variable of this process that a signal handler sets, so it is read anew each
+    // time.
     unsafe { (&raw const pg_sys::InterruptPending).read_volatile() != 0 }
 }
 
 /// Whether [`check_for_interrupts`] would end the statement now. Never raises.
 pub fn is_cancel_pending() -> bool {
-    // SAFETY: plain variables of this process; a signal handler sets the pending ones, so they are read anew each time.
+    // SAFETY: plain variables of this process; a signal handler sets the pending ones, so they are
+    // read anew each time.
     unsafe {
         let is_set = |flag: *const pg_sys::sig_atomic_t| flag.read_volatile() != 0;
         let can_raise = pg_sys::InterruptHoldoffCount == 0 && pg_sys::CritSectionCount == 0;
@@ -79,10 +82,11 @@ pub fn is_startup_process() -> bool {
     unsafe { pg_sys::MyBackendType == pg_sys::BackendType::B_STARTUP }
 }
 
-/// In the startup process: does what it does between records (ends it at shutdown, reads the configuration again).
-/// In any other process: nothing.
+/// In the startup process: does what it does between records (ends it at shutdown, reads the
+/// configuration again). In any other process: nothing.
 pub fn handle_startup_interrupts() {
-    // SAFETY: a plain variable of this process; the function belongs to the startup process and may end it by proc_exit.
+    // SAFETY: a plain variable of this process; the function belongs to the startup process and may
+    // end it by proc_exit.
     unsafe {
         if is_startup_process() {
             #[allow(ffi_unwind_calls)]
@@ -101,7 +105,8 @@ pub fn take_worker_signals() {
     }
 }
 
-/// For a worker that runs transactions: SIGTERM ends it at its next look at interrupts, as it ends a backend.
+/// For a worker that runs transactions: SIGTERM ends it at its next look at interrupts, as it ends
+/// a backend.
 pub fn take_backend_signals() {
     // SAFETY: PostgreSQL's own handler; a worker begins with its signals blocked.
     unsafe {

@@ -1,8 +1,10 @@
-//! PostgreSQL by hand: functions the bindings lack, functions called per row without pgrx's guard, how errors of users pass ([`guard`]), and
-//! what differs between major versions ([`version`]). Nothing else declares an extern.
+//! PostgreSQL by hand: functions the bindings lack, functions called per row without pgrx's guard,
+//! how errors of users pass ([`guard`]), and what differs between major versions ([`version`]).
+//! Nothing else declares an extern.
 //!
-//! pgrx wraps each bound function in a thread check and a `sigsetjmp`. That is right wherever PostgreSQL may raise an error;
-//! the functions declared `extern "C"` here are those proven (by reading their source in 15 to 18) never to raise one.
+//! pgrx wraps each bound function in a thread check and a `sigsetjmp`. That is right wherever
+//! PostgreSQL may raise an error; the functions declared `extern "C"` here are those proven (by
+//! reading their source in 15 to 18) never to raise one.
 pub mod btree;
 pub mod checkpointer;
 pub mod depth;
@@ -77,7 +79,8 @@ unsafe extern "C" {
     /// Gives memory back. Only a context's children and callbacks can raise.
     #[link_name = "MemoryContextReset"]
     fn reset_bare_context(context: pg_sys::MemoryContext);
-    /// Takes a row apart. Raises only if it is asked for more attributes than its type has, or of a virtual slot.
+    /// Takes a row apart. Raises only if it is asked for more attributes than its type has, or of a
+    /// virtual slot.
     #[link_name = "slot_getsomeattrs_int"]
     fn take_apart(slot: *mut pg_sys::TupleTableSlot, count: c_int);
 }
@@ -113,11 +116,11 @@ pub fn local_transaction() -> u32 {
     unsafe { *version::local_transaction() }
 }
 
-/// The oldest prepared transaction that replay has left; the next transaction id if there is none. For the end of replay: PostgreSQL itself
-/// asks the same a moment later. May raise.
+/// The oldest prepared transaction that replay has left; the next transaction id if there is none.
+/// For the end of replay: PostgreSQL itself asks the same a moment later. May raise.
 pub fn oldest_prepared_xid() -> u32 {
-    // SAFETY: the startup process (or the single-user process) at the end of replay, which owns the state of prepared transactions;
-    // errors pass the guard.
+    // SAFETY: the startup process (or the single-user process) at the end of replay, which owns the
+    // state of prepared transactions; errors pass the guard.
     #[allow(ffi_unwind_calls)]
     unsafe {
         pg_sys::ffi::pg_guard_ffi_boundary(|| {
@@ -127,11 +130,12 @@ pub fn oldest_prepared_xid() -> u32 {
     .into_inner()
 }
 
-/// While a record is replayed: this id, too, was given out where the log is. Does what PostgreSQL does with the id in a record's header before it
-/// replays that. May raise.
+/// While a record is replayed: this id, too, was given out where the log is. Does what PostgreSQL
+/// does with the id in a record's header before it replays that. May raise.
 pub fn observe_xid(xid: pg_sys::TransactionId) {
-    // SAFETY: the startup process (or the single-user process) in the midst of replay, which alone may. As in core a standby
-    // that can be read, or will be, takes all ids up to this one for running until it learns of their ends.
+    // SAFETY: the startup process (or the single-user process) in the midst of replay, which alone
+    // may. As in core a standby that can be read, or will be, takes all ids up to this one for
+    // running until it learns of their ends.
     unsafe {
         pg_sys::AdvanceNextFullTransactionIdPastXid(xid);
         if pg_sys::standbyState >= pg_sys::HotStandbyState::STANDBY_INITIALIZED {
@@ -169,13 +173,15 @@ const PMSIGNAL_BACKGROUND_WORKER_CHANGE: c_int = 5;
 #[cfg(feature = "pg18")]
 const PMSIGNAL_BACKGROUND_WORKER_CHANGE: c_int = 6;
 
-/// Whether `xid` is this transaction or a live subtransaction of it. PostgreSQL tells by 32 bits; rows keep the ids of their makers for ever, and a row
-/// of an earlier turn of the circle is not ours.
+/// Whether `xid` is this transaction or a live subtransaction of it. PostgreSQL tells by 32 bits;
+/// rows keep the ids of their makers for ever, and a row of an earlier turn of the circle is not
+/// ours.
 pub fn is_current_xid(xid: u64) -> bool {
     // SAFETY: never raises; reads process-local state only.
     let is_on_circle =
         unsafe { transaction_id_is_current(pg_sys::TransactionId::from_inner(xid as u32)) };
-    // A transaction's own ids are all within half a circle of the top one's, which is there if any is; a parallel worker has its leader's.
+    // A transaction's own ids are all within half a circle of the top one's, which is there if any
+    // is; a parallel worker has its leader's.
     is_on_circle && top_full_xid_if_any().is_some_and(|top| widen_xid(xid as u32, top) == xid)
 }
 
@@ -211,8 +217,9 @@ pub fn subtransaction() -> pg_sys::SubTransactionId {
     unsafe { get_current_subtransaction_id() }
 }
 
-/// Whether what begins now is run by a portal that is older than the current savepoint. What a SQL function that gives its rows one by one
-/// began then lives as long as the portal, and so may go on after that savepoint was rolled back.
+/// Whether what begins now is run by a portal that is older than the current savepoint. What a SQL
+/// function that gives its rows one by one began then lives as long as the portal, and so may go on
+/// after that savepoint was rolled back.
 #[inline]
 pub fn is_in_portal_older_than_savepoint() -> bool {
     // SAFETY: plain variables of this process; an active portal is a live one.
@@ -284,8 +291,8 @@ pub fn is_in_parallel_mode() -> bool {
     unsafe { in_parallel_mode() }
 }
 
-/// A setting's value as text; `None` if there is no such setting (its library is not loaded). The text is valid until the next
-/// call.
+/// A setting's value as text; `None` if there is no such setting (its library is not loaded). The
+/// text is valid until the next call.
 pub fn setting(name: &CStr) -> Option<&CStr> {
     // SAFETY: raises nothing for a setting that may be missing.
     unsafe {
@@ -317,10 +324,11 @@ pub fn poke_postmaster() {
     unsafe { send_postmaster_signal(PMSIGNAL_BACKGROUND_WORKER_CHANGE) }
 }
 
-/// The next 64-bit transaction id, read without a lock: one aligned 64-bit load, and a stale answer is good enough for every
-/// use here (relating a 32-bit id to its epoch).
+/// The next 64-bit transaction id, read without a lock: one aligned 64-bit load, and a stale answer
+/// is good enough for every use here (relating a 32-bit id to its epoch).
 pub fn next_full_xid() -> u64 {
-    // SAFETY: the variable cache lives in shared memory from before any backend starts; the field is 8-byte aligned.
+    // SAFETY: the variable cache lives in shared memory from before any backend starts; the field
+    // is 8-byte aligned.
     unsafe {
         #[cfg(any(feature = "pg15", feature = "pg16"))]
         let next = &raw const (*pg_sys::ShmemVariableCache).nextXid.value;
@@ -330,7 +338,8 @@ pub fn next_full_xid() -> u64 {
     }
 }
 
-/// The 64-bit id of `xid`, which lies within 2^31 of the next one. Special ids (below 3) keep their value.
+/// The 64-bit id of `xid`, which lies within 2^31 of the next one. Special ids (below 3) keep their
+/// value.
 pub fn widen_xid(xid: u32, next: u64) -> u64 {
     if xid < 3 {
         return u64::from(xid);
@@ -339,10 +348,11 @@ pub fn widen_xid(xid: u32, next: u64) -> u64 {
     next.wrapping_sub(i64::from(distance) as u64)
 }
 
-/// Puts this process into the ProcArray, so that a checkpoint sees its `delayChkptFlags`. A background worker without a
-/// database connection is not there by itself.
+/// Puts this process into the ProcArray, so that a checkpoint sees its `delayChkptFlags`. A
+/// background worker without a database connection is not there by itself.
 pub fn enter_proc_array() {
-    // SAFETY: called once per process, with a PGPROC, outside any transaction, before the process has other PostgreSQL state.
+    // SAFETY: called once per process, with a PGPROC, outside any transaction, before the process
+    // has other PostgreSQL state.
     unsafe {
         pg_sys::InitProcessPhase2();
         #[allow(ffi_unwind_calls)]
@@ -350,9 +360,11 @@ pub fn enter_proc_array() {
     }
 }
 
-/// Gives this process a fresh virtual transaction id: whoever waits for the old one to end its checkpoint delay goes on.
+/// Gives this process a fresh virtual transaction id: whoever waits for the old one to end its
+/// checkpoint delay goes on.
 pub fn renew_virtual_xid() {
-    // SAFETY: never raises; a process in the ProcArray has a backend id, which the counter hangs on.
+    // SAFETY: never raises; a process in the ProcArray has a backend id, which the counter hangs
+    // on.
     unsafe {
         let lxid = get_next_local_transaction_id();
         let field = version::local_transaction();
@@ -371,14 +383,16 @@ pub fn clear_virtual_xid() {
     }
 }
 
-/// Delays PostgreSQL's checkpoint at its first gate, between the choice of its redo position and its work.
+/// Delays PostgreSQL's checkpoint at its first gate, between the choice of its redo position and
+/// its work.
 pub const DELAY_START: c_int = pg_sys::DELAY_CHKPT_START as c_int;
 /// Delays PostgreSQL's checkpoint at its second gate, before its completion.
 pub const DELAY_COMPLETE: c_int = pg_sys::DELAY_CHKPT_COMPLETE as c_int;
 
 /// Raises and lowers this process's checkpoint delay flags.
 pub fn change_delay_flags(raise: c_int, lower: c_int) {
-    // SAFETY: plain store into this process's own PGPROC; the checkpointer reads it under ProcArrayLock.
+    // SAFETY: plain store into this process's own PGPROC; the checkpointer reads it under
+    // ProcArrayLock.
     unsafe {
         let flags = &raw mut (*pg_sys::MyProc).delayChkptFlags;
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
@@ -404,26 +418,29 @@ pub unsafe fn attribute_layouts(row_type: pg_sys::TupleDesc, count: usize) -> Ve
     layouts.collect()
 }
 
-/// Whether this is a child of a postmaster (false in single-user mode and in the postmaster itself).
+/// Whether this is a child of a postmaster (false in single-user mode and in the postmaster
+/// itself).
 pub fn is_under_postmaster() -> bool {
     // SAFETY: a plain flag set once per process.
     unsafe { pg_sys::IsUnderPostmaster }
 }
 
-/// Whether the postmaster is gone: no server can start before this process has let go of the shared memory. For any thread: both numbers
-/// are the process's.
+/// Whether the postmaster is gone: no server can start before this process has let go of the shared
+/// memory. For any thread: both numbers are the process's.
 pub fn is_orphaned() -> bool {
     // SAFETY: a plain variable set once per process, and a call that cannot fail.
     is_under_postmaster() && unsafe { libc::getppid() != pg_sys::PostmasterPid }
 }
 
-/// The same for a process that its end has just woken: this process may not have another parent yet. For its main thread.
+/// The same for a process that its end has just woken: this process may not have another parent
+/// yet. For its main thread.
 pub fn is_postmaster_gone() -> bool {
     #[allow(ffi_unwind_calls)]
     unsafe extern "C-unwind" {
         fn PostmasterIsAliveInternal() -> bool;
     }
-    // SAFETY: looks whether the pipe that the postmaster holds open has come to its end; errors pass the guard.
+    // SAFETY: looks whether the pipe that the postmaster holds open has come to its end; errors
+    // pass the guard.
     #[allow(ffi_unwind_calls)]
     unsafe {
         is_under_postmaster() && !pg_sys::ffi::pg_guard_ffi_boundary(|| PostmasterIsAliveInternal())
@@ -432,15 +449,16 @@ pub fn is_postmaster_gone() -> bool {
 
 /// Brings a process without a transaction back to a sane state after it caught a PostgreSQL error.
 pub fn clean_up_after_error() {
-    // SAFETY: what every auxiliary process of PostgreSQL does after a caught error; neither call raises.
+    // SAFETY: what every auxiliary process of PostgreSQL does after a caught error; neither call
+    // raises.
     unsafe {
         pg_sys::LWLockReleaseAll();
         pg_sys::ConditionVariableCancelSleep();
     }
 }
 
-/// Runs `action` and turns a PostgreSQL error, or a panic, in it into its message. For processes without a transaction: what
-/// PostgreSQL's abort would clean up is cleaned up here.
+/// Runs `action` and turns a PostgreSQL error, or a panic, in it into its message. For processes
+/// without a transaction: what PostgreSQL's abort would clean up is cleaned up here.
 pub fn catch<T>(action: impl FnOnce() -> T) -> Result<T, String> {
     PgTryBuilder::new(AssertUnwindSafe(|| Ok(action())))
         .catch_others(|error| Err(describe(error)))

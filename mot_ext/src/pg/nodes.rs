@@ -1,7 +1,7 @@
 //! Parse-tree plumbing: typed access to PostgreSQL's lists and nodes.
 //!
-//! All of it is unsafe in the same way: pointers must be live nodes of the type the caller names, which the node tag the
-//! caller has just tested guarantees.
+//! All of it is unsafe in the same way: pointers must be live nodes of the type the caller names,
+//! which the node tag the caller has just tested guarantees.
 pub use super::list::{items, list};
 use super::{text, version};
 use pgrx::pg_sys;
@@ -29,7 +29,8 @@ pub unsafe fn tag<T>(node: *const T) -> pg_sys::NodeTag {
     unsafe { (*node.cast::<pg_sys::Node>()).type_ }
 }
 
-/// A C string as Rust text, for messages and comparisons, and to be handed back by `pstrdup`: nothing of it is lost, whatever the encoding.
+/// A C string as Rust text, for messages and comparisons, and to be handed back by `pstrdup`:
+/// nothing of it is lost, whatever the encoding.
 pub unsafe fn text(string: *const c_char) -> String {
     // SAFETY: NULL or a NUL-terminated string, by contract.
     unsafe { text::from_c(string) }

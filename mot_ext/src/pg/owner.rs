@@ -1,8 +1,10 @@
 //! The process that runs a transaction, watched without a lock.
 //!
-//! PostgreSQL keeps a `PGPROC` for every process, at the same place as long as the server lives; another process may take one over, with
-//! ids of its own. Two of its fields are read here as they change, each in one load: `xid`, cleared (under ProcArrayLock) at the moment from
-//! which everybody takes the transaction for ended, and `wait_event_info`, not 0 while the process sleeps.
+//! PostgreSQL keeps a `PGPROC` for every process, at the same place as long as the server lives;
+//! another process may take one over, with ids of its own. Two of its fields are read here as they
+//! change, each in one load: `xid`, cleared (under ProcArrayLock) at the moment from which
+//! everybody takes the transaction for ended, and `wait_event_info`, not 0 while the process
+//! sleeps.
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -15,15 +17,18 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The process that runs top-level transaction `xid`; none for one that has ended, is prepared, or is a subtransaction.
+    /// The process that runs top-level transaction `xid`; none for one that has ended, is prepared,
+    /// or is a subtransaction.
     pub fn find(xid: pg_sys::TransactionId) -> Option<Owner> {
-        // SAFETY: reads the process array under its lock; raises nothing that a wait for the transaction would not.
+        // SAFETY: reads the process array under its lock; raises nothing that a wait for the
+        // transaction would not.
         let pid = unsafe { pg_sys::BackendXidGetPid(xid) };
         if pid == 0 {
             return None;
         }
         let runs_it = |process| Some(Owner { process, xid }).filter(|owner| !owner.has_ended());
-        // A known place may be of a process that had this pid before: 15 and 16 leave the pid of one that has ended.
+        // A known place may be of a process that had this pid before: 15 and 16 leave the pid of
+        // one that has ended.
         known(pid)
             .and_then(runs_it)
             .or_else(|| look_up(pid).and_then(runs_it))
@@ -73,10 +78,12 @@ fn look_up(pid: c_int) -> Option<*const pg_sys::PGPROC> {
     Some(process)
 }
 
-/// Plants a place of a process that has ended for the next look-up of `pid`, as 15 and 16 leave one behind when the system gives a pid out again.
+/// Plants a place of a process that has ended for the next look-up of `pid`, as 15 and 16 leave one
+/// behind when the system gives a pid out again.
 #[cfg(debug_assertions)]
 pub fn plant_ended(pid: c_int) {
-    // SAFETY: integers, pointers and lists of no members: zero is a valid PGPROC; it stays as long as this process.
+    // SAFETY: integers, pointers and lists of no members: zero is a valid PGPROC; it stays as long
+    // as this process.
     let ended = Box::leak(Box::new(unsafe { std::mem::zeroed::<pg_sys::PGPROC>() }));
     ended.pid = pid;
     place(pid).set((pid, ended));

@@ -1,10 +1,12 @@
 //! Predicate locks (SIREAD): what of predicate.c is exported, and the relations that are spoken of.
 //!
-//! The functions look at four things of a relation: its oid, its database, whether it is temporary, whether it is an index (by `rd_index`,
-//! and only where a table's rows are locked or locks are moved). So a [`Subject`] stands in for the relation:
+//! The functions look at four things of a relation: its oid, its database, whether it is temporary,
+//! whether it is an index (by `rd_index`, and only where a table's rows are locked or locks are
+//! moved). So a [`Subject`] stands in for the relation:
 //! - an index is spoken of without being opened;
-//! - a foreign table's own cache entry has no database, for it has no file: its rows would share their locks with the table of the same oid
-//!   in a copy of the database, and DROP INDEX would move locks to a table that nobody asks about.
+//! - a foreign table's own cache entry has no database, for it has no file: its rows would share
+//!   their locks with the table of the same oid in a copy of the database, and DROP INDEX would
+//!   move locks to a table that nobody asks about.
 use mot_engine::{Ordinal, Slot};
 use pgrx::pg_sys;
 
@@ -52,8 +54,8 @@ pub struct RowPlace {
     offset: u16,
 }
 
-/// Rows of a page, as heap pages have them. Not a tid's block: core makes three locked rows of a page (by default) a lock of the page, and
-/// one over a block's 1024 rows would meet most writers.
+/// Rows of a page, as heap pages have them. Not a tid's block: core makes three locked rows of a
+/// page (by default) a lock of the page, and one over a block's 1024 rows would meet most writers.
 const ROWS_PER_PAGE: u64 = 64;
 
 /// Versions of a row that have places of their own; they go round.
@@ -106,7 +108,8 @@ impl Subject {
     }
 
     fn call<T>(&self, call: impl FnOnce(pg_sys::Relation) -> T) -> T {
-        // SAFETY: the functions above only read the relation; none of the closures holds a value with a destructor.
+        // SAFETY: the functions above only read the relation; none of the closures holds a value
+        // with a destructor.
         unsafe {
             pg_sys::ffi::pg_guard_ffi_boundary(|| call((&raw const self.relation).cast_mut()))
         }

@@ -12,7 +12,8 @@ unsafe extern "C-unwind" {
     fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
 }
 
-/// What a report says, copied into PostgreSQL's memory: nothing of it is left to drop when an error jumps.
+/// What a report says, copied into PostgreSQL's memory: nothing of it is left to drop when an error
+/// jumps.
 #[derive(Clone, Copy)]
 pub struct Words {
     message: *mut c_char,
@@ -33,9 +34,11 @@ impl Words {
     }
 }
 
-/// Reports at a level as ereport() does; from ERROR on it does not return. `about` may fill further fields, and holds nothing with a destructor.
+/// Reports at a level as ereport() does; from ERROR on it does not return. `about` may fill further
+/// fields, and holds nothing with a destructor.
 pub unsafe fn report(level: PgLogLevel, code: PgSqlErrorCode, words: Words, about: impl Fn()) {
-    // SAFETY: a report is begun, filled and finished; each format takes exactly one string; the closure holds no value with a destructor (caller).
+    // SAFETY: a report is begun, filled and finished; each format takes exactly one string; the
+    // closure holds no value with a destructor (caller).
     unsafe {
         pg_sys::ffi::pg_guard_ffi_boundary(|| {
             #[allow(ffi_unwind_calls)]
@@ -55,8 +58,8 @@ pub unsafe fn report(level: PgLogLevel, code: PgSqlErrorCode, words: Words, abou
     }
 }
 
-/// Raises an error whose texts pgrx would not bring through whole: other than UTF-8 (`text`). Returns for all others, which are for pgrx: that unwinds at once,
-/// without a jump before.
+/// Raises an error whose texts pgrx would not bring through whole: other than UTF-8 (`text`).
+/// Returns for all others, which are for pgrx: that unwinds at once, without a jump before.
 pub fn raise_unless_utf8(
     code: PgSqlErrorCode,
     message: &str,
@@ -87,11 +90,13 @@ pub fn warn_unsupported(message: &str, hint: &str) {
     unsafe { report(PgLogLevel::WARNING, code, words, || ()) };
 }
 
-/// Writes an ERROR line to the server log, with a hint unless that is empty, and goes on: for workers that retry.
+/// Writes an ERROR line to the server log, with a hint unless that is empty, and goes on: for
+/// workers that retry.
 pub fn error_without_jump(message: &str, hint: &str) {
     let (message, hint) = (text::to_c(message), text::to_c(hint));
-    // SAFETY: an error record is begun, filled and sent as errfinish would, but nothing jumps; a worker has no client. The
-    // formats take exactly one string each. The code stays ERRCODE_INTERNAL_ERROR, errstart's default for an error.
+    // SAFETY: an error record is begun, filled and sent as errfinish would, but nothing jumps; a
+    // worker has no client. The formats take exactly one string each. The code stays
+    // ERRCODE_INTERNAL_ERROR, errstart's default for an error.
     unsafe {
         if pg_sys::errstart_cold(pgrx::PgLogLevel::ERROR as i32, std::ptr::null()) {
             #[allow(ffi_unwind_calls)]

@@ -1,8 +1,10 @@
-//! The physical replication slot `mot`: it keeps the WAL from the newest complete checkpoint on, for the cases in which that
-//! checkpoint is older than PostgreSQL's own (restartpoints, a worker that was down).
+//! The physical replication slot `mot`: it keeps the WAL from the newest complete checkpoint on,
+//! for the cases in which that checkpoint is older than PostgreSQL's own (restartpoints, a worker
+//! that was down).
 //!
-//! Held (acquired) by the checkpoint worker as long as it lives. Every function may raise; the worker runs them under
-//! [`super::catch`] and goes on without a slot if they do, since the gate alone suffices while it runs.
+//! Held (acquired) by the checkpoint worker as long as it lives. Every function may raise; the
+//! worker runs them under [`super::catch`] and goes on without a slot if they do, since the gate
+//! alone suffices while it runs.
 use super::version;
 use mot_engine::Lsn;
 use pgrx::pg_sys;
@@ -19,15 +21,18 @@ pub fn possible() -> bool {
     }
 }
 
-/// Whether there is the slot: it is made when the first checkpoint is complete, be it the empty one of a recovery that found none. Not before PostgreSQL has read its slots from disk.
+/// Whether there is the slot: it is made when the first checkpoint is complete, be it the empty one
+/// of a recovery that found none. Not before PostgreSQL has read its slots from disk.
 pub fn exists() -> bool {
     // SAFETY: looks through shared memory under a lock.
     !unsafe { pg_sys::SearchNamedReplicationSlot(NAME.as_ptr(), true) }.is_null()
 }
 
-/// Where the slot's WAL begins; None if there is no slot, or one that keeps none: it was invalidated, or never got a position.
+/// Where the slot's WAL begins; None if there is no slot, or one that keeps none: it was
+/// invalidated, or never got a position.
 fn begins() -> Option<Lsn> {
-    // SAFETY: looks through shared memory under a lock; a slot's place stays. Its position is read under its spinlock, and nothing between can raise.
+    // SAFETY: looks through shared memory under a lock; a slot's place stays. Its position is read
+    // under its spinlock, and nothing between can raise.
     let at = unsafe {
         let slot = pg_sys::SearchNamedReplicationSlot(NAME.as_ptr(), true);
         if slot.is_null() {
@@ -49,7 +54,8 @@ pub fn reaches_back_to(from: Lsn) -> bool {
     begins().is_some_and(|begins| begins <= from)
 }
 
-/// Whether a checkpoint that begins after `at` was complete once: the slot never stands at another place.
+/// Whether a checkpoint that begins after `at` was complete once: the slot never stands at another
+/// place.
 pub fn is_ahead_of(at: Lsn) -> bool {
     begins().is_some_and(|begins| begins > at)
 }
@@ -60,8 +66,9 @@ pub fn is_held() -> bool {
     !unsafe { pg_sys::MyReplicationSlot }.is_null()
 }
 
-/// Whether the WAL from the slot's position on stays whatever happens: a slot is held, and the server may not take its WAL away. (It
-/// would, at the end of a checkpoint, and end the process that holds the slot.)
+/// Whether the WAL from the slot's position on stays whatever happens: a slot is held, and the
+/// server may not take its WAL away. (It would, at the end of a checkpoint, and end the process
+/// that holds the slot.)
 pub fn keeps_wal() -> bool {
     is_held() && is_unlimited()
 }
@@ -77,7 +84,8 @@ pub fn is_unlimited() -> bool {
     unsafe { pg_sys::max_slot_wal_keep_size_mb < 0 }
 }
 
-/// Whether the slot keeps its WAL although nobody holds it: since 18 the server may take one away that was idle for long.
+/// Whether the slot keeps its WAL although nobody holds it: since 18 the server may take one away
+/// that was idle for long.
 pub fn stays_idle() -> bool {
     #[cfg(feature = "pg18")]
     // SAFETY: a plain setting.
@@ -87,7 +95,8 @@ pub fn stays_idle() -> bool {
     is_unlimited()
 }
 
-/// Acquires the slot where it is, so that it is not taken for an idle one. Answers whether there is one that keeps WAL.
+/// Acquires the slot where it is, so that it is not taken for an idle one. Answers whether there is
+/// one that keeps WAL.
 pub fn hold_as_is() -> bool {
     // SAFETY: as below.
     unsafe {
@@ -103,10 +112,11 @@ pub fn hold_as_is() -> bool {
     }
 }
 
-/// Acquires the slot, making it if it is missing or was invalidated, so that it keeps the WAL from `from` on.
+/// Acquires the slot, making it if it is missing or was invalidated, so that it keeps the WAL from
+/// `from` on.
 pub fn hold(from: Lsn) {
-    // SAFETY: the process has a PGPROC and no slot; StartupReplicationSlots has run (the caller waits for recovery to be
-    // under way or over). All calls may raise.
+    // SAFETY: the process has a PGPROC and no slot; StartupReplicationSlots has run (the caller
+    // waits for recovery to be under way or over). All calls may raise.
     unsafe {
         let mut found = exists();
         if found {
@@ -132,14 +142,14 @@ pub fn release() {
     unsafe { pg_sys::ReplicationSlotRelease() }
 }
 
-/// Lets go of the WAL before `to`. PostgreSQL writes the position to disk at its next checkpoint; an older one after a crash
-/// only keeps more.
+/// Lets go of the WAL before `to`. PostgreSQL writes the position to disk at its next checkpoint;
+/// an older one after a crash only keeps more.
 pub fn advance(to: Lsn) {
     if !is_held() {
         return;
     }
-    // SAFETY: this process holds the slot, so only it changes the data; readers take the spinlock. Nothing between acquire and
-    // release can raise.
+    // SAFETY: this process holds the slot, so only it changes the data; readers take the spinlock.
+    // Nothing between acquire and release can raise.
     unsafe {
         let slot = pg_sys::MyReplicationSlot;
         pg_sys::SpinLockAcquire(&raw mut (*slot).mutex);

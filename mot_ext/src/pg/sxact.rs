@@ -1,8 +1,10 @@
-//! The server's record of a SERIALIZABLE transaction (SERIALIZABLEXACT of `storage/predicate_internals.h`, as 15 to 18 have it), as far as
-//! `serializable/commit_order.rs` needs it.
+//! The server's record of a SERIALIZABLE transaction (SERIALIZABLEXACT of
+//! `storage/predicate_internals.h`, as 15 to 18 have it), as far as `serializable/commit_order.rs`
+//! needs it.
 //!
-//! It lies in shared memory and is read and written under SerializableXactHashLock, as predicate.c does. The layout is not in the bindings;
-//! [`is_known`] compares what can be compared before it is relied upon.
+//! It lies in shared memory and is read and written under SerializableXactHashLock, as predicate.c
+//! does. The layout is not in the bindings; [`is_known`] compares what can be compared before it is
+//! relied upon.
 use pgrx::pg_sys;
 use std::mem::offset_of;
 
@@ -36,7 +38,8 @@ struct Sxact {
     prepare_number: u64,
     /// Given out after.
     commit_number: u64,
-    /// The last number before its snapshot; with CONFLICT_OUT, the lowest `prepare_number` of those it did not see and that were first.
+    /// The last number before its snapshot; with CONFLICT_OUT, the lowest `prepare_number` of those
+    /// it did not see and that were first.
     snapshot_or_earliest: u64,
     out_conflicts: Ring,
     in_conflicts: Ring,
@@ -54,7 +57,8 @@ struct Sxact {
     process: i32,
 }
 
-/// "`reader` did not see what `writer` wrote": a member of the reader's `out_conflicts` by its first field, of the writer's `in_conflicts` by its second.
+/// "`reader` did not see what `writer` wrote": a member of the reader's `out_conflicts` by its
+/// first field, of the writer's `in_conflicts` by its second.
 #[repr(C)]
 struct Conflict {
     out_link: Ring,
@@ -77,7 +81,8 @@ const _: () = assert!(
 
 /// Whether the current transaction's record, if it has one, looks as described here. Before commit.
 pub fn is_known() -> bool {
-    // SAFETY: raises nothing; the record is this process' own as long as the transaction runs, and these fields of it are not changed by others.
+    // SAFETY: raises nothing; the record is this process' own as long as the transaction runs, and
+    // these fields of it are not changed by others.
     unsafe {
         let own = own_serializable_xact();
         own.is_null()
@@ -86,10 +91,11 @@ pub fn is_known() -> bool {
     }
 }
 
-/// The current transaction's record, if that ring of it has members. Unlocked, one pointer is compared: what matters to the caller entered
-/// the ring before, and a lock lies between.
+/// The current transaction's record, if that ring of it has members. Unlocked, one pointer is
+/// compared: what matters to the caller entered the ring before, and a lock lies between.
 unsafe fn own_with(ring: impl Fn(*mut Sxact) -> *mut Ring) -> Option<*mut Sxact> {
-    // SAFETY: see `is_known`, which was asked before; the process' own record does not go before its transaction.
+    // SAFETY: see `is_known`, which was asked before; the process' own record does not go before
+    // its transaction.
     unsafe {
         let own = own_serializable_xact();
         let has_members = !own.is_null() && {
@@ -100,9 +106,11 @@ unsafe fn own_with(ring: impl Fn(*mut Sxact) -> *mut Ring) -> Option<*mut Sxact>
     }
 }
 
-/// Under SerializableXactHashLock, alone. Raises nothing: the lock is free for the taking, and few locks are held.
+/// Under SerializableXactHashLock, alone. Raises nothing: the lock is free for the taking, and few
+/// locks are held.
 unsafe fn locked(work: impl FnOnce()) {
-    // SAFETY: a lock of the server's main array; released before this returns, and `work` raises nothing.
+    // SAFETY: a lock of the server's main array; released before this returns, and `work` raises
+    // nothing.
     unsafe {
         let lock = &raw mut (*pg_sys::MainLWLockArray.add(SERIALIZABLE_XACT_HASH_LOCK)).lock;
         pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
@@ -119,7 +127,8 @@ unsafe fn members(head: *mut Ring) -> impl Iterator<Item = *mut Ring> {
         .take_while(move |at| *at != head)
 }
 
-/// Whether somebody may miss what this transaction wrote, which has passed its last check and is not noted as committed. Locked.
+/// Whether somebody may miss what this transaction wrote, which has passed its last check and is
+/// not noted as committed. Locked.
 unsafe fn may_be_missed(sxact: *mut Sxact) -> bool {
     // SAFETY: a live record.
     unsafe {
@@ -127,7 +136,8 @@ unsafe fn may_be_missed(sxact: *mut Sxact) -> bool {
     }
 }
 
-/// Notes of `sxact`, of which it is not noted yet, that somebody it did not see was first, who passed the last check as number `check`. Locked.
+/// Notes of `sxact`, of which it is not noted yet, that somebody it did not see was first, who
+/// passed the last check as number `check`. Locked.
 unsafe fn mark(sxact: *mut Sxact, check: u64) {
     // SAFETY: a live record.
     unsafe {
@@ -136,10 +146,11 @@ unsafe fn mark(sxact: *mut Sxact, check: u64) {
     }
 }
 
-/// Notes of the current transaction, which has committed and is not released, that somebody it did not see may have been first, if one of them
-/// has passed its last check. Raises nothing.
+/// Notes of the current transaction, which has committed and is not released, that somebody it did
+/// not see may have been first, if one of them has passed its last check. Raises nothing.
 pub fn note_earlier_commits() {
-    // SAFETY: who committed before this transaction entered the ring before that, and ProcArrayLock lies between. Records in rings are live.
+    // SAFETY: who committed before this transaction entered the ring before that, and ProcArrayLock
+    // lies between. Records in rings are live.
     unsafe {
         let Some(own) = own_with(|own| &raw mut (*own).out_conflicts) else {
             return;
@@ -157,8 +168,9 @@ pub fn note_earlier_commits() {
     }
 }
 
-/// Notes of the current transaction, which is prepared to be committed by whoever comes, that somebody it did not see may be first, if there is
-/// one who has not failed; and lets [`note_for_prepared`] know it. Raises nothing.
+/// Notes of the current transaction, which is prepared to be committed by whoever comes, that
+/// somebody it did not see may be first, if there is one who has not failed; and lets
+/// [`note_for_prepared`] know it. Raises nothing.
 pub fn note_later_commits() {
     // SAFETY: the record is this process' own until PREPARE is through.
     unsafe {
@@ -185,10 +197,11 @@ pub fn note_later_commits() {
     }
 }
 
-/// The current transaction is about to be checked and to commit: notes of those who are prepared, and did not see what it wrote, that it may be
-/// first. Raises nothing.
+/// The current transaction is about to be checked and to commit: notes of those who are prepared,
+/// and did not see what it wrote, that it may be first. Raises nothing.
 pub fn note_for_prepared() {
-    // SAFETY: who is a member for this transaction's writes was made one by this process; records in rings are live.
+    // SAFETY: who is a member for this transaction's writes was made one by this process; records
+    // in rings are live.
     unsafe {
         let Some(own) = own_with(|own| &raw mut (*own).in_conflicts) else {
             return;
@@ -199,7 +212,8 @@ pub fn note_for_prepared() {
                 let reader = (*link.cast::<Conflict>()).reader;
                 let is_marked = (*reader).flags & CONFLICT_OUT != 0;
                 if (*reader).pid == 0 && may_be_missed(reader) && !is_marked {
-                    // Lower than this transaction's number will be, as is what an earlier mark says.
+                    // Lower than this transaction's number will be, as is what an earlier mark
+                    // says.
                     mark(reader, (*reader).prepare_number);
                 }
             }

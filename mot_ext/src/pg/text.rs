@@ -1,19 +1,23 @@
 //! The server's text as Rust's, and back, without loss.
 //!
-//! Names, expressions and messages of the server are in the database's encoding, which is any of many (LATIN1, EUC_JP), and in SQL_ASCII none at all.
-//! Rust's text is UTF-8. So a byte that is not part of UTF-8 becomes a character that stands for it, and every way out makes the byte of it again:
-//! texts that differ stay different, and what is put together of parts (a message, a statement) comes out as the bytes of these parts. Server
-//! encodings have no ASCII bytes inside of longer characters, so what is cut or quoted at ASCII is cut right.
+//! Names, expressions and messages of the server are in the database's encoding, which is any of
+//! many (LATIN1, EUC_JP), and in SQL_ASCII none at all. Rust's text is UTF-8. So a byte that is not
+//! part of UTF-8 becomes a character that stands for it, and every way out makes the byte of it
+//! again: texts that differ stay different, and what is put together of parts (a message, a
+//! statement) comes out as the bytes of these parts. Server encodings have no ASCII bytes inside of
+//! longer characters, so what is cut or quoted at ASCII is cut right.
 //!
-//! What is UTF-8 is itself, in whatever encoding it was meant, but for the stand-ins' own characters: each of their bytes is stood for.
+//! What is UTF-8 is itself, in whatever encoding it was meant, but for the stand-ins' own
+//! characters: each of their bytes is stood for.
 //!
-//! Neither lengths nor `{:?}` of a decoded text are the server's. Text that pgrx is to make of a datum (`&str`, `String`) is not decoded so: pgrx raises an
-//! error where it is no UTF-8.
+//! Neither lengths nor `{:?}` of a decoded text are the server's. Text that pgrx is to make of a
+//! datum (`&str`, `String`) is not decoded so: pgrx raises an error where it is no UTF-8.
 use pgrx::pg_sys;
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char};
 
-/// A byte stands so far behind it: bytes from 0x80 on at the very end of the last plane, which is for private use.
+/// A byte stands so far behind it: bytes from 0x80 on at the very end of the last plane, which is
+/// for private use.
 const STAND_INS: u32 = 0x10_FF00;
 
 /// What the server's bytes say.
@@ -63,7 +67,8 @@ pub unsafe fn from_c(string: *const c_char) -> String {
     decode(unsafe { CStr::from_ptr(string) }.to_bytes())
 }
 
-/// A C string for the server. A zero byte, which none of the server's own texts has, becomes a space.
+/// A C string for the server. A zero byte, which none of the server's own texts has, becomes a
+/// space.
 pub fn to_c(text: &str) -> CString {
     let mut bytes = encode(text).into_owned();
     for byte in &mut bytes {
@@ -77,12 +82,14 @@ pub fn to_c(text: &str) -> CString {
 /// A C string in the current memory context.
 pub fn to_palloc(text: &str) -> *mut c_char {
     let bytes = encode(text);
-    // SAFETY: pnstrdup copies the given bytes and ends them; it raises for want of memory only, and then by unwinding.
+    // SAFETY: pnstrdup copies the given bytes and ends them; it raises for want of memory only, and
+    // then by unwinding.
     unsafe { pg_sys::pnstrdup(bytes.as_ptr().cast(), bytes.len() as pg_sys::Size) }
 }
 
-/// A text that was not made in this database (an error of the load, say, with a system's message in it), for whoever is in it: a character that its encoding
-/// may not have is shown as a question mark.
+/// A text that was not made in this database (an error of the load, say, with a system's message in
+/// it), for whoever is in it: a character that its encoding may not have is shown as a question
+/// mark.
 pub fn foreign(text: &str) -> String {
     // SAFETY: a plain look-up.
     let is_utf8 = unsafe { pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 };

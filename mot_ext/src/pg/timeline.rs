@@ -1,8 +1,10 @@
 //! Timelines: on which one a position lies, and in which one's file of local WAL.
 //!
-//! What lies before a fork lies in files of two timelines: the new one begins with a copy of the segment in which it forks. The old one's file may be
-//! gone by that name: a promotion with archiving on calls it `.partial`. PostgreSQL's own replay looks for each segment in all timelines of the history
-//! that it heads for, newest first; its routine for local WAL, which we read with, knows only the timeline of the replay position.
+//! What lies before a fork lies in files of two timelines: the new one begins with a copy of the
+//! segment in which it forks. The old one's file may be gone by that name: a promotion with
+//! archiving on calls it `.partial`. PostgreSQL's own replay looks for each segment in all
+//! timelines of the history that it heads for, newest first; its routine for local WAL, which we
+//! read with, knows only the timeline of the replay position.
 use pgrx::pg_sys;
 use std::ffi::{c_char, c_int};
 use std::path::Path;
@@ -34,8 +36,8 @@ unsafe extern "C-unwind" {
     fn tliOfPointInHistory(position: u64, history: *mut pg_sys::List) -> u32;
 }
 
-/// The timeline on which `position` lies, in the history of `timeline`. May raise; the history is read from PGDATA into the
-/// current memory context.
+/// The timeline on which `position` lies, in the history of `timeline`. May raise; the history is
+/// read from PGDATA into the current memory context.
 pub fn timeline_of(position: u64, timeline: u32) -> u32 {
     // SAFETY: both take plain values and the list just made; errors pass the guard.
     #[allow(ffi_unwind_calls)]
@@ -45,7 +47,8 @@ pub fn timeline_of(position: u64, timeline: u32) -> u32 {
     }
 }
 
-/// PostgreSQL's own routine for reading local WAL, as bare function pointers for its reader, but for how it finds a segment.
+/// PostgreSQL's own routine for reading local WAL, as bare function pointers for its reader, but
+/// for how it finds a segment.
 pub fn local_wal_routine() -> pg_sys::XLogReaderRoutine {
     pg_sys::XLogReaderRoutine {
         page_read: Some(read_local_xlog_page_no_wait),
@@ -60,8 +63,9 @@ unsafe extern "C-unwind" fn open_segment(
     segment: u64,
     timeline: *mut pg_sys::TimeLineID,
 ) {
-    // SAFETY: PostgreSQL's reader hands over itself and a place. The timeline that it asked for stays there: it is what the reader compares with when it
-    // asks whether it has the file already. Errors pass the guard.
+    // SAFETY: PostgreSQL's reader hands over itself and a place. The timeline that it asked for
+    // stays there: it is what the reader compares with when it asks whether it has the file
+    // already. Errors pass the guard.
     #[allow(ffi_unwind_calls)]
     unsafe {
         let bytes = u64::from((*state).segcxt.ws_segsize.unsigned_abs());
@@ -70,8 +74,9 @@ unsafe extern "C-unwind" fn open_segment(
     }
 }
 
-/// The timeline whose file has what `timeline` has in a segment: itself, or if there is no such file the newest one of the history that recovery heads
-/// for whose fork lies in the segment. May raise.
+/// The timeline whose file has what `timeline` has in a segment: itself, or if there is no such
+/// file the newest one of the history that recovery heads for whose fork lies in the segment. May
+/// raise.
 ///
 /// Asked only for positions in that history: what `timeline` has behind the fork nobody reads.
 fn timeline_with(segment: u64, timeline: u32, segment_bytes: u64) -> u32 {
@@ -83,7 +88,8 @@ fn timeline_with(segment: u64, timeline: u32, segment_bytes: u64) -> u32 {
     if target <= timeline {
         return timeline;
     }
-    // SAFETY: takes a plain value; the list just made, of entries as above, newest first. Errors pass the guard.
+    // SAFETY: takes a plain value; the list just made, of entries as above, newest first. Errors
+    // pass the guard.
     #[allow(ffi_unwind_calls)]
     let history: Vec<(u32, u64)> = unsafe {
         let history = pg_sys::ffi::pg_guard_ffi_boundary(|| readTimeLineHistory(target));

@@ -1,4 +1,5 @@
-//! An error about a constraint, with the table's and the constraint's names in their own fields, which pgrx's report lacks.
+//! An error about a constraint, with the table's and the constraint's names in their own fields,
+//! which pgrx's report lacks.
 use super::report::{self, Words};
 use pgrx::pg_sys;
 use pgrx::prelude::*;

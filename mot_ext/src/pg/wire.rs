@@ -1,4 +1,5 @@
-//! What core's sender of rows to a client (`printtup`) has to be asked for: whose rows it sends, and in which encoding.
+//! What core's sender of rows to a client (`printtup`) has to be asked for: whose rows it sends,
+//! and in which encoding.
 use super::small_context;
 use pgrx::pg_sys;
 use std::cell::Cell;
@@ -35,13 +36,15 @@ pub fn is_text_sent_as_stored() -> bool {
     client == database || client == SQL_ASCII
 }
 
-/// The formats that the client of an extended-protocol Execute wants the columns in, NULL for text in all of them; `None` unless the receiver
-/// is core's own for just that, at work for the portal that runs.
-///
-/// A receiver's portal stands behind its public part, in a structure that is private to core. It is believed only if it is the portal
+/// The formats that the client of an extended-protocol Execute wants the columns in, NULL for text
+/// in all of them; `None` unless the receiver is core's own for just that, at work for the portal
 /// that runs.
+///
+/// A receiver's portal stands behind its public part, in a structure that is private to core. It is
+/// believed only if it is the portal that runs.
 pub unsafe fn formats_of_execute(receiver: *mut pg_sys::DestReceiver) -> Option<*const i16> {
-    // SAFETY: a receiver of the running query; core's own have a pointer behind their public part (`DR_printtup`).
+    // SAFETY: a receiver of the running query; core's own have a pointer behind their public part
+    // (`DR_printtup`).
     unsafe {
         if (*receiver).mydest != pg_sys::CommandDest::DestRemoteExecute
             || (*receiver).receiveSlot.map_or(0, |send| send as usize) != printtup()
@@ -59,7 +62,8 @@ fn printtup() -> usize {
     if known != 0 {
         return known;
     }
-    // SAFETY: a receiver that is made, looked at and given back to the memory context; may raise for want of memory.
+    // SAFETY: a receiver that is made, looked at and given back to the memory context; may raise
+    // for want of memory.
     let found = unsafe {
         let receiver = pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestRemoteExecute);
         let found = (*receiver).receiveSlot.map_or(0, |send| send as usize);
@@ -70,10 +74,12 @@ fn printtup() -> usize {
     found
 }
 
-/// A row of a text as core's `StringInfo` holds it, grown where need be: 54000 beyond a gigabyte, as core raises it.
+/// A row of a text as core's `StringInfo` holds it, grown where need be: 54000 beyond a gigabyte,
+/// as core raises it.
 pub struct Message {
     text: pg_sys::StringInfoData,
-    /// Of its own, so that whoever looks for a backend's memory finds it by name; NULL before the first row.
+    /// Of its own, so that whoever looks for a backend's memory finds it by name; NULL before the
+    /// first row.
     context: pg_sys::MemoryContext,
 }
 
@@ -86,7 +92,8 @@ impl Message {
         }
     }
 
-    /// Begins a DataRow of so many columns. Memory is taken under `parent`, which must live as long as the message.
+    /// Begins a DataRow of so many columns. Memory is taken under `parent`, which must live as long
+    /// as the message.
     pub unsafe fn begin_row(&mut self, columns: i16, parent: pg_sys::MemoryContext) {
         if self.text.data.is_null() {
             // SAFETY: a live parent (caller); may raise for want of memory.
@@ -120,7 +127,8 @@ impl Message {
 
     #[inline]
     fn put(&mut self, bytes: &[u8]) {
-        // SAFETY: the room is there after the test; the string keeps a byte behind its end as core's do.
+        // SAFETY: the room is there after the test; the string keeps a byte behind its end as
+        // core's do.
         unsafe {
             if (self.text.len as usize) + bytes.len() >= self.text.maxlen as usize {
                 let needed = c_int::try_from(bytes.len()).unwrap_or(c_int::MAX);
@@ -157,7 +165,8 @@ fn no_text() -> pg_sys::StringInfoData {
 /// Bytes a message may keep between two executions.
 const KEPT_BYTES_MAX: c_int = 32 << 10;
 
-/// Bytes of a text, varchar, bpchar or bytea that is neither compressed nor kept elsewhere; `None` for one that is.
+/// Bytes of a text, varchar, bpchar or bytea that is neither compressed nor kept elsewhere; `None`
+/// for one that is.
 #[inline]
 pub unsafe fn plain_bytes<'a>(datum: pg_sys::Datum) -> Option<&'a [u8]> {
     let value = datum.cast_mut_ptr::<pg_sys::varlena>();
@@ -170,8 +179,8 @@ pub unsafe fn plain_bytes<'a>(datum: pg_sys::Datum) -> Option<&'a [u8]> {
     }
 }
 
-/// Looks up the function that writes values of a type for the client, in text or binary form, into `function`, which lives as long as
-/// `context`. May raise.
+/// Looks up the function that writes values of a type for the client, in text or binary form, into
+/// `function`, which lives as long as `context`. May raise.
 pub unsafe fn find_output(
     kind: pg_sys::Oid,
     is_binary: bool,

@@ -2,8 +2,8 @@
 //! node that hands its rows on.
 //!
 //! When core's executor makes such a condition into scan keys it looks whether the index is a
-//! btree, or raises. So the scan is made while its indexes are shown as btrees, wherever it is made:
-//! with the query, in a worker, or for a re-evaluation (EvalPlanQual).
+//! btree, or raises. So the scan is made while its indexes are shown as btrees, wherever it is
+//! made: with the query, in a worker, or for a re-evaluation (EvalPlanQual).
 use crate::index_am::flips;
 use crate::pg::guard::guarded;
 use crate::pg::local::ProcessLocal;

@@ -3,13 +3,13 @@
 //!
 //! The engine orders texts by their bytes where it has no way to their collation. There the planner
 //! is told of another operator family, which orders so and has the same `=`. So no ORDER BY of that
-//! column, MIN or MAX uses the index. But the columns behind it are in order where `=` fixes it, and
-//! a merge join may sort its other side so. Where there is no such family the index gives no order.
-//! Equality and IN need none.
+//! column, MIN or MAX uses the index. But the columns behind it are in order where `=` fixes it,
+//! and a merge join may sort its other side so. Where there is no such family the index gives no
+//! order. Equality and IN need none.
 //!
 //! An index that is shown as a btree (`flips`) is ours here. Core makes a row comparison a
-//! condition of btrees alone: the planner takes our ordered indexes for such. Before 18 the executor
-//! looks at the index itself, and a node of ours helps it (`row_comparisons`).
+//! condition of btrees alone: the planner takes our ordered indexes for such. Before 18 the
+//! executor looks at the index itself, and a node of ours helps it (`row_comparisons`).
 #[cfg(not(feature = "pg18"))]
 use super::row_comparisons::allow as allow_row_comparisons;
 use super::{costs, unique_proof};

@@ -39,8 +39,8 @@ unsafe fn is_allowed(index: *const pg_sys::IndexOptInfo) -> bool {
     unsafe { (*index).hypothetical && (*index).relam == pg_sys::BTREE_AM_OID }
 }
 
-/// Puts a relation's paths that compare rows below nodes of ours: a plain look at each path, if none
-/// does.
+/// Puts a relation's paths that compare rows below nodes of ours: a plain look at each path, if
+/// none does.
 ///
 /// # Safety
 /// The planner's own structures, with all paths of the relation. So for the others here.

@@ -1,12 +1,14 @@
 //! Storages of databases that are no more: found at the start, and freed.
 //!
-//! A server on which the library is not preloaded has no hook of ours, and nothing can refuse DROP DATABASE there (`ddl::preload`): the tables' storages stay.
-//! The next start with the library loads them again, and nobody could ever drop them. So once in each start as a primary
+//! A server on which the library is not preloaded has no hook of ours, and nothing can refuse DROP
+//! DATABASE there (`ddl::preload`): the tables' storages stay. The next start with the library
+//! loads them again, and nobody could ever drop them. So once in each start as a primary
 //!
-//! 1. the checkpoint worker, which knows no catalog, looks for databases with storages that have no directory in the default tablespace
-//!    (`Watch`). That is a hint and no more: the database may lie in another tablespace. Only then
-//! 2. a worker with a connection to the shared catalogs is started, which asks `pg_database` (`free`) and drops in a transaction like any other, so it
-//!    is logged, and standbys follow.
+//! 1. the checkpoint worker, which knows no catalog, looks for databases with storages that have no
+//!    directory in the default tablespace (`Watch`). That is a hint and no more: the database may
+//!    lie in another tablespace. Only then
+//! 2. a worker with a connection to the shared catalogs is started, which asks `pg_database`
+//!    (`free`) and drops in a transaction like any other, so it is logged, and standbys follow.
 //!
 //! **Why no live one is freed.** The transaction that makes a storage comes after the one that
 //! makes its database, or is that one (a copied template). So when a storage is committed, its
@@ -80,7 +82,8 @@ fn start() {
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn mot_orphans_main(_arg: pg_sys::Datum) {
     interrupts::take_backend_signals();
-    // SAFETY: the setting's strings are static; the connection sees shared catalogs only. Errors end the process, which is then started again.
+    // SAFETY: the setting's strings are static; the connection sees shared catalogs only. Errors
+    // end the process, which is then started again.
     unsafe {
         // A standby that is away must not keep this transaction open.
         pg_sys::SetConfigOption(

@@ -25,18 +25,23 @@ use pgrx::prelude::*;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// The pause after an idle round is as many times longer than that after a busy one, unless a session ends it (`nap`).
+/// The pause after an idle round is as many times longer than that after a busy one, unless a
+/// session ends it (`nap`).
 const IDLE_ROUNDS: i64 = 25;
-/// While an old snapshot holds the horizon back, all rows changed since wait, and are visited again and again: a tenth of a processor at
-/// most. Processor time: a sweep that had to wait for one on a busy machine would be paused for as many times longer.
+/// While an old snapshot holds the horizon back, all rows changed since wait, and are visited again
+/// and again: a tenth of a processor at most. Processor time: a sweep that had to wait for one on a
+/// busy machine would be paused for as many times longer.
 const OLD_PAUSE_FACTOR: u32 = 10;
-/// The same of sweeps for the commit log's sake alone, while the horizon is older than what was told last: somebody else holds it back, or
-/// `vacuum_defer_cleanup_age` (15) does and it would never move.
+/// The same of sweeps for the commit log's sake alone, while the horizon is older than what was
+/// told last: somebody else holds it back, or `vacuum_defer_cleanup_age` (15) does and it would
+/// never move.
 const JUDGE_PAUSE_FACTOR: u32 = 100;
-/// Sweeps after the horizon has come to stand: a transaction below it leaves the ProcArray a moment before it tells the sweeper of its
-/// rows. On an idle server nothing else would ever move the horizon past them. (The first of them takes the horizon to where it comes to stand.)
+/// Sweeps after the horizon has come to stand: a transaction below it leaves the ProcArray a moment
+/// before it tells the sweeper of its rows. On an idle server nothing else would ever move the
+/// horizon past them. (The first of them takes the horizon to where it comes to stand.)
 const QUIET_SWEEPS: u32 = 2;
-/// While a large table is freed the horizon is taken no more often than this: a question to all of the ProcArray, where a stretch takes less than a millisecond.
+/// While a large table is freed the horizon is taken no more often than this: a question to all of
+/// the ProcArray, where a stretch takes less than a millisecond.
 const HORIZON_EVERY: Duration = Duration::from_millis(50);
 /// Longest sleep in which nobody wakes this process, in milliseconds: somebody may wait for a
 /// sweep.
@@ -48,11 +53,12 @@ const ERROR_PAUSE_MS: i64 = 5_000;
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
     crate::pg::worker::begin();
-    // TransactionIdIsInProgress passes over the caller's own place in the ProcArray. A process that is not in it has somebody
-    // else's place, whose transaction would be taken for an aborted one.
+    // TransactionIdIsInProgress passes over the caller's own place in the ProcArray. A process that
+    // is not in it has somebody else's place, whose transaction would be taken for an aborted one.
     pg::enter_proc_array();
     let session = session::join_uncounted();
-    // SAFETY: registered once; runs before the process leaves the ProcArray (callbacks run last in, first out).
+    // SAFETY: registered once; runs before the process leaves the ProcArray (callbacks run last in,
+    // first out).
     unsafe { pg_sys::before_shmem_exit(Some(on_exit), pg_sys::Datum::from(0)) };
     judged::begin_to_show(judged::Worker::Reclaimer);
     let mut reclaimer = Reclaimer {
@@ -96,8 +102,8 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
             sleep_unless_asked(pause_ms);
         }
     }
-    // Not 0, which would mean "never start again": an administrator may have ended just this worker.
-    // SAFETY: ends the process; its exit callbacks leave the engine.
+    // Not 0, which would mean "never start again": an administrator may have ended just this
+    // worker. SAFETY: ends the process; its exit callbacks leave the engine.
     unsafe { pg_sys::proc_exit(1) };
 }
 
@@ -130,7 +136,8 @@ struct Reclaimer {
     minds_again_at: Instant,
     /// The horizon of the last round, and below what it could judge.
     seen: (Xid, Option<Xid>),
-    /// Nobody but what PostgreSQL was told is judged held the horizon back at the last round: what sessions leave behind can be taken out soon.
+    /// Nobody but what PostgreSQL was told is judged held the horizon back at the last round: what
+    /// sessions leave behind can be taken out soon.
     can_be_woken: bool,
 }
 
@@ -158,7 +165,8 @@ impl Reclaimer {
         // What had ended by then is settled before anybody is told of the bound.
         settle_prepared(session);
         self.seen = (horizon, judged_below);
-        // What PostgreSQL was told is what holds the horizon back. If it is somebody else, a new word would change little.
+        // What PostgreSQL was told is what holds the horizon back. If it is somebody else, a new
+        // word would change little.
         let holds_back = horizon >= judged::told() || Instant::now() >= self.judges_again_at;
         let judges = holds_back && judged_below.is_some_and(|below| below > judged::told());
         if has_moved {
@@ -189,7 +197,8 @@ impl Reclaimer {
             kept_out += done.groups_kept_out;
         }
         if kept_out > 0 {
-            // An index build or a check was in the way, maybe of every sweep since the horizon came to stand.
+            // An index build or a check was in the way, maybe of every sweep since the horizon came
+            // to stand.
             self.sweeps_left = QUIET_SWEEPS;
         }
         if let Some(xid) = clock.lost.get()
@@ -225,9 +234,11 @@ impl Reclaimer {
         fresh_horizon() > horizon || judged_after_a_sweep(session) > judged_below
     }
 
-    /// Looks what old snapshots see, if one of them holds the horizon back, and it is time for it. False: there is nothing new to know.
+    /// Looks what old snapshots see, if one of them holds the horizon back, and it is time for it.
+    /// False: there is nothing new to know.
     fn mind_old_snapshots(&mut self, session: &Session, horizon: Xid) -> bool {
-        // What PostgreSQL was told is judged comes a sweep behind, and holds the horizon back where nobody else does.
+        // What PostgreSQL was told is judged comes a sweep behind, and holds the horizon back where
+        // nobody else does.
         if horizon >= judged::told() || Instant::now() < self.minds_again_at {
             return false;
         }
@@ -243,8 +254,8 @@ impl Reclaimer {
     }
 }
 
-/// The clock of sweeps: a transaction that the commit log knows no more counts as running, so that one row which cannot be judged does not keep all
-/// others from it.
+/// The clock of sweeps: a transaction that the commit log knows no more counts as running, so that
+/// one row which cannot be judged does not keep all others from it.
 struct SweepClock {
     known_from: Xid,
     /// The oldest such transaction met.
@@ -295,8 +306,9 @@ fn settle_prepared(session: &Session) {
     or_raise(session.drop_ended_locks(|xid| !PgClock.is_in_progress(xid)));
 }
 
-/// Below which no outcome has to be asked for any more once all that has something to do is swept, from now on; None where nobody wants to know. The
-/// order of the three questions matters: mot_engine/src/reclaim/unjudged.rs.
+/// Below which no outcome has to be asked for any more once all that has something to do is swept,
+/// from now on; None where nobody wants to know. The order of the three questions matters:
+/// mot_engine/src/reclaim/unjudged.rs.
 fn judged_after_a_sweep(session: &Session) -> Option<Xid> {
     // SAFETY: reads shared state; never raises.
     if session.engine().state() != State::Ready || unsafe { pg_sys::RecoveryInProgress() } {
@@ -313,7 +325,8 @@ fn processor_time() -> Duration {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: writes `time`. The clock is there on every system PostgreSQL runs on that has our other calls; were it not, no time would pass.
+    // SAFETY: writes `time`. The clock is there on every system PostgreSQL runs on that has our
+    // other calls; were it not, no time would pass.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
@@ -336,7 +349,8 @@ impl Log for WrittenSoon {
     }
 }
 
-/// Frees dropped tables and indexes; the log is told if this server writes one. Right after recovery it may not yet: a later round frees.
+/// Frees dropped tables and indexes; the log is told if this server writes one. Right after
+/// recovery it may not yet: a later round frees.
 fn free_doomed(session: &Session) -> usize {
     // A large table takes its time, in which a shutdown is not to wait, nor what others may prune.
     let mut taken_at = Instant::now();

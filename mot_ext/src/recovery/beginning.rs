@@ -1,4 +1,5 @@
-//! What a recovery leaves in the directory before its first record: the checkpoint that its next start goes on from, should there be no newer one by then.
+//! What a recovery leaves in the directory before its first record: the checkpoint that its next
+//! start goes on from, should there be no newer one by then.
 use crate::checkpoint::files;
 use crate::pg::text::show_lsn;
 use crate::shared_memory;
@@ -6,13 +7,17 @@ use mot_engine::Lsn;
 use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
 
-/// There is no checkpoint, and there never was one: the server has no tables before the WAL that it replays now, as one that was cloned from a primary
-/// before that had the library. So a checkpoint without tables is written for where the replay begins, before the first record: PostgreSQL's redo position
-/// may move on before there is another one (a standby that cannot be read; checkpoints of ours that fail), and would then lie behind rows that a start which
-/// finds none takes for rows that never were. With it there is something to hold the slot for, and a start reads the WAL in between, or says what is missing.
+/// There is no checkpoint, and there never was one: the server has no tables before the WAL that it
+/// replays now, as one that was cloned from a primary before that had the library. So a checkpoint
+/// without tables is written for where the replay begins, before the first record: PostgreSQL's
+/// redo position may move on before there is another one (a standby that cannot be read;
+/// checkpoints of ours that fail), and would then lie behind rows that a start which finds none
+/// takes for rows that never were. With it there is something to hold the slot for, and a start
+/// reads the WAL in between, or says what is missing.
 ///
-/// It is right wherever there is none. On a server that began cleanly PostgreSQL's first checkpoint, with the first rows before it, completes only
-/// after ours; of one that is copied the copy has ours. A directory that is lost altogether is told by the slot (`load`).
+/// It is right wherever there is none. On a server that began cleanly PostgreSQL's first
+/// checkpoint, with the first rows before it, completes only after ours; of one that is copied the
+/// copy has ours. A directory that is lost altogether is told by the slot (`load`).
 pub(super) fn begin_without_tables(to: Lsn) -> Result<(), String> {
     let redo = beginning(to);
     files::begin_empty(redo).map_err(|e| e.to_string())?;
@@ -28,8 +33,8 @@ pub(super) fn begin_without_tables(to: Lsn) -> Result<(), String> {
     Ok(())
 }
 
-/// Where the replay that goes on from `to` begins: where a shutdown's checkpoint begins, rather than where it ends, for there another timeline may
-/// begin.
+/// Where the replay that goes on from `to` begins: where a shutdown's checkpoint begins, rather
+/// than where it ends, for there another timeline may begin.
 pub(super) fn beginning(to: Lsn) -> Lsn {
     // SAFETY: reads a shared position; never raises.
     let begin = Lsn(unsafe { pg_sys::GetRedoRecPtr() });

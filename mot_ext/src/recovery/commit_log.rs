@@ -1,12 +1,15 @@
 //! PostgreSQL cuts its commit log off, and a recovery must not have to ask for what was in it.
 //!
-//! What became of a replayed transaction nobody tells a resource manager; the commit log is asked when replay has ended, or by readers and the
-//! reclaimer of a standby. But VACUUM cuts the commit log off where no heap table needs it any more, and replay does the same where the log says so. From
-//! then on a recovery reads "not committed" of older transactions: their rows, of transactions that have committed, would be taken out.
+//! What became of a replayed transaction nobody tells a resource manager; the commit log is asked
+//! when replay has ended, or by readers and the reclaimer of a standby. But VACUUM cuts the commit
+//! log off where no heap table needs it any more, and replay does the same where the log says so.
+//! From then on a recovery reads "not committed" of older transactions: their rows, of transactions
+//! that have committed, would be taken out.
 //!
-//! 1. **Replay.** PostgreSQL calls nobody before it replays CLOG_TRUNCATE, so this module stands before its resource manager's function in the table
-//!    that our own is registered in: what older transactions left is judged first (`ParallelReplayer::judge_below`). They had all ended when VACUUM cut
-//!    there, and what they had to log, commit records included, lies before.
+//! 1. **Replay.** PostgreSQL calls nobody before it replays CLOG_TRUNCATE, so this module stands
+//!    before its resource manager's function in the table that our own is registered in: what older
+//!    transactions left is judged first (`ParallelReplayer::judge_below`). They had all ended when
+//!    VACUUM cut there, and what they had to log, commit records included, lies before.
 //! 2. **The gap**, which we read before PostgreSQL begins to replay (`recovery::load::replay_gap`):
 //!    the outcomes of its transactions are in files that may be gone by now, or be there again
 //!    without them: a recovery makes a file anew that it has something to write to. So the files
@@ -35,7 +38,8 @@ impl Previous {
         Previous(Cell::new(None))
     }
 
-    /// Puts `redo` in the place of the function of the resource manager with number `id`, which it is to call.
+    /// Puts `redo` in the place of the function of the resource manager with number `id`, which it
+    /// is to call.
     ///
     /// # Safety
     /// Called once, by the postmaster (or the only process), before anything is replayed.
@@ -66,7 +70,8 @@ pub fn init() {
 /// A plain frame: errors of PostgreSQL's own function travel as without this library.
 #[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
-    // SAFETY: PostgreSQL hands over a reader that stands on a decoded record; nothing to drop is in this frame.
+    // SAFETY: PostgreSQL hands over a reader that stands on a decoded record; nothing to drop is in
+    // this frame.
     unsafe {
         if is_cut(record) {
             judge_first(record);
@@ -94,7 +99,8 @@ pub unsafe fn is_cut(record: *mut pg_sys::XLogReaderState) -> bool {
     u32::from(info) & !pg_sys::XLR_INFO_MASK == pg_sys::CLOG_TRUNCATE
 }
 
-/// The oldest transaction that the commit log keeps behind the record, which cuts it off. All older ones had ended before.
+/// The oldest transaction that the commit log keeps behind the record, which cuts it off. All older
+/// ones had ended before.
 ///
 /// # Safety
 /// `record` has a decoded record for which `is_cut` holds.
@@ -112,27 +118,33 @@ const XIDS_PER_FILE: u64 = pg_sys::BLCKSZ as u64 * 4 * 32;
 /// Files there can be, and then the first number comes again.
 const FILES: u64 = (1 << 32) / XIDS_PER_FILE;
 
-/// What the log itself says of a gap's transactions: a bit for each one that committed in it, and below which id all had ended.
+/// What the log itself says of a gap's transactions: a bit for each one that committed in it, and
+/// below which id all had ended.
 ///
-/// Who had committed before the gap is known by the checkpoint (its list of those that the walk found open). So of a transaction that is open in a row
-/// when the gap is in, one of these is true:
-/// - its commit record is in the gap: it has a bit, as its subtransactions have, which that record names;
-/// - it had ended where the commit log was cut off in the gap, and has no bit: it did not commit. (A prepared one is never below a cut.);
+/// Who had committed before the gap is known by the checkpoint (its list of those that the walk
+/// found open). So of a transaction that is open in a row when the gap is in, one of these is true:
+/// - its commit record is in the gap: it has a bit, as its subtransactions have, which that record
+///   names;
+/// - it had ended where the commit log was cut off in the gap, and has no bit: it did not commit.
+///   (A prepared one is never below a cut.);
 /// - it is prepared, or its commit record lies behind the gap: it stays open.
 ///
 /// At most a bit for each transaction of the gap is in memory: 4 KiB for 32,768 of them.
 pub struct Outcomes {
-    /// All transactions below had ended by the end of the gap, and their commit records, if they have any, are not behind it.
+    /// All transactions below had ended by the end of the gap, and their commit records, if they
+    /// have any, are not behind it.
     ended_below: Xid,
     committed: XidSet,
 }
 
 impl Outcomes {
-    /// Of a gap behind which PostgreSQL replays, or nothing comes (`is_all`): then all have ended of which the commit log has no file any more, and
-    /// nobody could be asked about them. None are known yet.
+    /// Of a gap behind which PostgreSQL replays, or nothing comes (`is_all`): then all have ended
+    /// of which the commit log has no file any more, and nobody could be asked about them. None are
+    /// known yet.
     ///
-    /// Where replay follows, nothing tells that but the gap: a file may be missing that was cut off behind the gap, and the server's own limit is
-    /// that of a moment after the position from which it replays.
+    /// Where replay follows, nothing tells that but the gap: a file may be missing that was cut off
+    /// behind the gap, and the server's own limit is that of a moment after the position from which
+    /// it replays.
     pub fn of_gap(is_all: bool) -> Outcomes {
         Outcomes {
             ended_below: if is_all { files_begin() } else { Xid(0) },
@@ -150,7 +162,8 @@ impl Outcomes {
         self.ended_below = self.ended_below.max(below);
     }
 
-    /// Tells the rows, when the gap up to `at` is in. The ids of all its transactions are below `next`.
+    /// Tells the rows, when the gap up to `at` is in. The ids of all its transactions are below
+    /// `next`.
     pub fn tell(&self, replay: &mut Replay, session: &Session, next: Xid, at: Lsn) {
         if !self.committed.is_empty() || self.ended_below > Xid(0) {
             replay.judge_below(session, self, next, at);
@@ -158,7 +171,8 @@ impl Outcomes {
     }
 }
 
-/// The first transaction of the oldest file of the commit log, of those that reach up to the next id without a break.
+/// The first transaction of the oldest file of the commit log, of those that reach up to the next
+/// id without a break.
 fn files_begin() -> Xid {
     let mut first = pg::next_full_xid() / XIDS_PER_FILE;
     for _ in 0..FILES {

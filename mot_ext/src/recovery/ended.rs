@@ -1,11 +1,11 @@
-//! Which transactions have ended in the log that is being replayed, and how: for a replay that needs
-//! memory, or a place for an index, while nobody reads.
+//! Which transactions have ended in the log that is being replayed, and how: for a replay that
+//! needs memory, or a place for an index, while nobody reads.
 //!
-//! The server that wrote the log took out at once what an ended transaction left to take out: states
-//! that a committed one superseded, and what a rolled-back one had logged (PREPARE TRANSACTION and
-//! ROLLBACK PREPARED; a failure behind PRE_COMMIT). So it had its room again. Replay mostly need not
-//! know: verdicts are asked for when it has ended, and beside readers by the reclaimer. Where it
-//! needs that room, it must.
+//! The server that wrote the log took out at once what an ended transaction left to take out:
+//! states that a committed one superseded, and what a rolled-back one had logged (PREPARE
+//! TRANSACTION and ROLLBACK PREPARED; a failure behind PRE_COMMIT). So it had its room again.
+//! Replay mostly need not know: verdicts are asked for when it has ended, and beside readers by the
+//! reclaimer. Where it needs that room, it must.
 //!
 //! # Invariant
 //!
@@ -22,12 +22,13 @@
 //!   subtransactions (rows from a checkpoint bear their ids). Behind it the log has nothing more of
 //!   them.
 //! - **The records of the running transactions**, for all that are older than the oldest of these.
-//!   Every checkpoint of PostgreSQL's writes one before its record, and a server that works one every
-//!   15 seconds. So they tell of those whose end lies before the position from which is replayed, and
-//!   of those that a server lost in a crash of its own. Prepared transactions count as running.
+//!   Every checkpoint of PostgreSQL's writes one before its record, and a server that works one
+//!   every 15 seconds. So they tell of those whose end lies before the position from which is
+//!   replayed, and of those that a server lost in a crash of its own. Prepared transactions count
+//!   as running.
 //! - **The commit log, of the latter alone.** Their commit records lie before, so the bits of those
-//!   that committed are set: by replay, or by the server that wrote the checkpoint. Only then can the
-//!   others be called rolled back.
+//!   that committed are set: by replay, or by the server that wrote the checkpoint. Only then can
+//!   the others be called rolled back.
 //! - What committed before replay begins is called committed in the rows by then: the tables'
 //!   checkpoint says who it was, or the gap behind it. Nobody has to ask.
 //!
@@ -35,13 +36,13 @@
 //!
 //! Its files may be of a later moment than the replayed log.
 //!
-//! - After a crash they are ahead by commits that are to be replayed. A standby with
-//!   `hot_standby = off` writes them, and its minimum recovery point stays behind. If it is lost, and
-//!   started with `on`, it can be read at that point. A commit bit is no reason then: the superseded
-//!   state is what readers see, until the commit record is replayed (ha/t/038).
-//! - "Aborted" may be said of a transaction of which more is to be replayed. An abort is not flushed
-//!   before it is written there, so a bit can be all that a crash has left of it, and the id be given
-//!   out again. Such bits go when a recovery ends, to which a standby has not come.
+//! - After a crash they are ahead by commits that are to be replayed. A standby with `hot_standby =
+//!   off` writes them, and its minimum recovery point stays behind. If it is lost, and started with
+//!   `on`, it can be read at that point. A commit bit is no reason then: the superseded state is
+//!   what readers see, until the commit record is replayed (ha/t/038).
+//! - "Aborted" may be said of a transaction of which more is to be replayed. An abort is not
+//!   flushed before it is written there, so a bit can be all that a crash has left of it, and the
+//!   id be given out again. Such bits go when a recovery ends, to which a standby has not come.
 //! - A file can be cut off, or not reach as far as an id that a checkpoint has.
 //!
 //! # The rest
@@ -52,10 +53,11 @@
 //!   has committed in a gap, the rows are told when all of it is in.
 //! - With readers PostgreSQL knows who runs, and nothing is kept here.
 //! - A bit is kept for each transaction that has ended since the oldest one that runs, and nothing
-//!   older: the commit log has that. Where no record tells who runs (`wal_level = minimal`), it is one
-//!   for each since the commit log was cut off.
-//! - When a recovery ends, PostgreSQL itself takes the commit log for the truth: a prepared transaction
-//!   that is committed there is dropped as stale. So `finish_after_replay` does the same.
+//!   older: the commit log has that. Where no record tells who runs (`wal_level = minimal`), it is
+//!   one for each since the commit log was cut off.
+//! - When a recovery ends, PostgreSQL itself takes the commit log for the truth: a prepared
+//!   transaction that is committed there is dropped as stale. So `finish_after_replay` does the
+//!   same.
 use super::commit_log::Previous;
 use super::reader::{self, End};
 use super::replay;
@@ -120,8 +122,8 @@ pub fn did_commit(xid: Xid) -> bool {
     if xid.0 >= ENDED_BELOW.load(Ordering::Relaxed) {
         return known().committed.has(xid);
     }
-    // A checkpoint may have rows of ids that the log does not name; the commit log need have no place
-    // for these.
+    // A checkpoint may have rows of ids that the log does not name; the commit log need have no
+    // place for these.
     xid.0 < pg::next_full_xid() && is_marked_committed(xid)
 }
 
@@ -143,7 +145,8 @@ fn known() -> MutexGuard<'static, Known> {
 /// A plain frame: errors of PostgreSQL's own function travel as without this library.
 #[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
-    // SAFETY: PostgreSQL hands over a reader that stands on a decoded record; nothing to drop is in this frame.
+    // SAFETY: PostgreSQL hands over a reader that stands on a decoded record; nothing to drop is in
+    // this frame.
     unsafe {
         if reader::end_of(record).is_some() {
             note(record);
@@ -167,7 +170,8 @@ unsafe extern "C-unwind" fn note(record: *mut pg_sys::XLogReaderState) {
 /// As `redo`.
 #[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" fn redo_running(record: *mut pg_sys::XLogReaderState) {
-    // SAFETY: PostgreSQL hands over a reader that stands on a decoded record; nothing to drop is in this frame.
+    // SAFETY: PostgreSQL hands over a reader that stands on a decoded record; nothing to drop is in
+    // this frame.
     unsafe {
         if u32::from((*(*record).record).header.xl_info) & !pg_sys::XLR_INFO_MASK
             == pg_sys::XLOG_RUNNING_XACTS

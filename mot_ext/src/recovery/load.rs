@@ -1,12 +1,15 @@
-//! Bringing the tables into memory: the newest checkpoint, then the WAL between it and where PostgreSQL begins.
+//! Bringing the tables into memory: the newest checkpoint, then the WAL between it and where
+//! PostgreSQL begins.
 //!
-//! In the startup process this is part of `rm_startup`; after a clean shutdown, when PostgreSQL calls no resource manager,
-//! the checkpoint worker does it while statements on tables wait.
+//! In the startup process this is part of `rm_startup`; after a clean shutdown, when PostgreSQL
+//! calls no resource manager, the checkpoint worker does it while statements on tables wait.
 //!
-//! A standby that begins where a clean shutdown ended can be read before there is a record to replay, perhaps for ever. The worker loads there, too
-//! (`load_standby`), so both may come to it at once: whoever claims the load first does it. `rm_startup` waits for a worker that was first, and
-//! replays on what that has loaded. If the recovery ends without a record, nobody calls `rm_cleanup`: the worker finishes (`finish_standby`);
-//! until then nobody writes (`transaction::xact::write_xid`).
+//! A standby that begins where a clean shutdown ended can be read before there is a record to
+//! replay, perhaps for ever. The worker loads there, too (`load_standby`), so both may come to it
+//! at once: whoever claims the load first does it. `rm_startup` waits for a worker that was first,
+//! and replays on what that has loaded. If the recovery ends without a record, nobody calls
+//! `rm_cleanup`: the worker finishes (`finish_standby`); until then nobody writes
+//! (`transaction::xact::write_xid`).
 use super::beginning::{begin_without_tables, beginning, tell_covered};
 use super::commit_log::Outcomes;
 use super::reader::{self, End, GapVisitor, OwnRecord};
@@ -52,10 +55,11 @@ pub fn wait_for_worker() -> Result<(), String> {
     }
 }
 
-/// In the checkpoint worker of a standby that can be read and has not begun to replay. Everything logged before the shutdown is in: the
-/// state is as after `rm_startup`.
+/// In the checkpoint worker of a standby that can be read and has not begun to replay. Everything
+/// logged before the shutdown is in: the state is as after `rm_startup`.
 pub fn load_standby() -> Result<(), String> {
-    // SAFETY: reads a shared position; never raises. It stands at the shutdown's checkpoint: redo waits for this load.
+    // SAFETY: reads a shared position; never raises. It stands at the shutdown's checkpoint: redo
+    // waits for this load.
     let redo = Lsn(unsafe { pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()) });
     load_for_replay(&mut Replay::new(), redo)?;
     shared_memory::engine()
@@ -66,8 +70,9 @@ pub fn load_standby() -> Result<(), String> {
 
 /// What a recovery, or a standby, replays on: the checkpoint and the gap behind it, up to `to`.
 ///
-/// A final mark is taken off: it speaks of the WAL up to the shutdown's checkpoint, from where replay goes on. If PostgreSQL's redo position then moves
-/// on without a checkpoint of ours (a standby that cannot be read), the gap that the next start finds is not empty.
+/// A final mark is taken off: it speaks of the WAL up to the shutdown's checkpoint, from where
+/// replay goes on. If PostgreSQL's redo position then moves on without a checkpoint of ours (a
+/// standby that cannot be read), the gap that the next start finds is not empty.
 pub fn load_for_replay(replay: &mut Replay, to: Lsn) -> Result<(), String> {
     let Some(manifest) = load(Some(to))? else {
         return begin_without_tables(to);
@@ -86,20 +91,21 @@ pub fn load_for_replay(replay: &mut Replay, to: Lsn) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether what was read behind the checkpoint must be read again, should it be loaded again: its files have neither the records of ours nor the ends
-/// of transactions that were prepared in it.
+/// Whether what was read behind the checkpoint must be read again, should it be loaded again: its
+/// files have neither the records of ours nor the ends of transactions that were prepared in it.
 fn is_gap_needed(manifest: &Manifest, was_read: bool) -> bool {
     let gap_records = &shared_memory::control().recovery.gap_records;
     was_read && (gap_records.load(Ordering::Relaxed) > 0 || manifest.has_open())
 }
 
-/// In the checkpoint worker, after `load_standby`: the recovery is over, and there was no record. Statements may read meanwhile, and nobody
-/// has written yet.
+/// In the checkpoint worker, after `load_standby`: the recovery is over, and there was no record.
+/// Statements may read meanwhile, and nobody has written yet.
 pub fn finish_standby() -> Result<(), String> {
     finish_after_clean_start()
 }
 
-/// Loads the newest checkpoint; `None` if there never was one. A recovery tells from where it replays.
+/// Loads the newest checkpoint; `None` if there never was one. A recovery tells from where it
+/// replays.
 fn load(replayed_from: Option<Lsn>) -> Result<Option<Manifest>, String> {
     let engine = shared_memory::engine().expect("preloaded");
     if shared_memory::control().taken_over.load(Ordering::SeqCst) {
@@ -182,7 +188,8 @@ struct Gap<'a> {
     own_records: &'a Cell<u64>,
     is_reading: &'a Cell<bool>,
     outcomes: Outcomes,
-    /// No id in the gap is past it. (PostgreSQL's redo position comes with the next id of a moment after it.)
+    /// No id in the gap is past it. (PostgreSQL's redo position comes with the next id of a moment
+    /// after it.)
     next: Xid,
 }
 
@@ -211,7 +218,8 @@ impl GapVisitor for Gap<'_> {
     }
 }
 
-/// Reads and applies the WAL between the checkpoint and `to`. False: there is none, or nothing of ours is in it.
+/// Reads and applies the WAL between the checkpoint and `to`. False: there is none, or nothing of
+/// ours is in it.
 pub fn replay_gap(
     manifest: &Manifest,
     replay: &mut Replay,
@@ -266,8 +274,9 @@ pub fn replay_gap(
             Ok(true)
         }
         Err(error) if !is_reading.get() => Err(error),
-        // Written when the last writer was gone, and no start has taken that mark off since: nothing of ours is in the gap. Not so where files of before were
-        // put in place of those that a later start has left.
+        // Written when the last writer was gone, and no start has taken that mark off since:
+        // nothing of ours is in the gap. Not so where files of before were put in place of those
+        // that a later start has left.
         Ok(Err(_)) | Err(_)
             if manifest.is_final && own_records.get() == 0 && !slot::is_ahead_of(manifest.redo) =>
         {
@@ -343,8 +352,8 @@ pub fn load_in_worker() -> Result<(), String> {
     finish_after_clean_start()
 }
 
-/// The whole of it in single-user mode, at the first statement that needs a table. Nothing can be written there, so the
-/// checkpoint stays as it is.
+/// The whole of it in single-user mode, at the first statement that needs a table. Nothing can be
+/// written there, so the checkpoint stays as it is.
 pub fn load_single_user() -> Result<(), String> {
     load_and_replay()?;
     finish_after_clean_start()
@@ -361,14 +370,16 @@ fn load_and_replay() -> Result<Option<(Manifest, bool)>, String> {
     Ok(Some((manifest, was_read)))
 }
 
-/// Replay is over: transactions of before are finished and their processes gone, but for prepared ones. Their outcome is read from the
-/// commit log, slots without a row are free, statements may run.
+/// Replay is over: transactions of before are finished and their processes gone, but for prepared
+/// ones. Their outcome is read from the commit log, slots without a row are free, statements may
+/// run.
 ///
-/// PostgreSQL brings prepared transactions back only after this. Until then it can be told from which transaction id on there are any, but
-/// not (without reading its files) the ids of their subtransactions. So what is not known to have committed from there on, up to the next id
-/// that will be given out, is left open in rows and definitions, and their row locks are put back;
-/// the reclaimer, writers and readers judge it when PostgreSQL knows again who is in progress. Ids
-/// from there on are nobody's yet.
+/// PostgreSQL brings prepared transactions back only after this. Until then it can be told from
+/// which transaction id on there are any, but not (without reading its files) the ids of their
+/// subtransactions. So what is not known to have committed from there on, up to the next id that
+/// will be given out, is left open in rows and definitions, and their row locks are put back; the
+/// reclaimer, writers and readers judge it when PostgreSQL knows again who is in progress. Ids from
+/// there on are nobody's yet.
 pub fn finish_after_replay() -> Result<(), String> {
     let session = session::join_uncounted();
     let from = clock::widen(pg_sys::TransactionId::from_inner(pg::oldest_prepared_xid()));
@@ -378,10 +389,12 @@ pub fn finish_after_replay() -> Result<(), String> {
     shared_memory::control()
         .redo_ends
         .store(true, Ordering::SeqCst);
-    // Nobody is running any more, even where the server still remembers the transactions of a primary that is gone.
+    // Nobody is running any more, even where the server still remembers the transactions of a
+    // primary that is gone.
     recovery::finish_beside_prepared(session, &EndedClock, from..next, threads)
         .map_err(|error| error.to_string())?;
-    // Recovery is not over for PostgreSQL, so nobody cuts the commit log off yet. States below a row's newest one were not looked at.
+    // Recovery is not over for PostgreSQL, so nobody cuts the commit log off yet. States below a
+    // row's newest one were not looked at.
     judged::tell(files::clog_begins());
     shared_memory::engine()
         .expect("preloaded")
@@ -389,7 +402,8 @@ pub fn finish_after_replay() -> Result<(), String> {
     Ok(())
 }
 
-/// There was no replay: PostgreSQL knows already which transactions are prepared, and nobody else can have work in the tables.
+/// There was no replay: PostgreSQL knows already which transactions are prepared, and nobody else
+/// can have work in the tables.
 fn finish_after_clean_start() -> Result<(), String> {
     let session = session::join_uncounted();
     // Whose the subtransactions of prepared transactions are is asked below.

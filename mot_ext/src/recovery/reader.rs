@@ -1,8 +1,10 @@
-//! Reading a stretch of WAL ourselves: the gap between the checkpoint that was loaded and the position from which PostgreSQL
-//! replays. A gap exists when the checkpoint worker could not hold PostgreSQL's checkpoint (restartpoints of a standby, a
-//! worker that was down); the physical slot `mot` has then kept the WAL.
+//! Reading a stretch of WAL ourselves: the gap between the checkpoint that was loaded and the
+//! position from which PostgreSQL replays. A gap exists when the checkpoint worker could not hold
+//! PostgreSQL's checkpoint (restartpoints of a standby, a worker that was down); the physical slot
+//! `mot` has then kept the WAL.
 //!
-//! Runs in the startup process (inside rm_startup) and in the checkpoint worker (after a clean start). May raise.
+//! Runs in the startup process (inside rm_startup) and in the checkpoint worker (after a clean
+//! start). May raise.
 use super::commit_log;
 use crate::pg;
 use crate::pg::text::show_lsn;
@@ -52,8 +54,9 @@ pub fn read_gap(from: Lsn, to: Lsn, visitor: &mut impl GapVisitor) -> Result<Gap
     }
     let mut end_of_wal = pg_sys::ReadLocalXLogPageNoWaitPrivate { end_of_wal: false };
     let mut routine = pg::timeline::local_wal_routine();
-    // SAFETY: the routine and the private data live until the reader is freed below. An error that unwinds leaks the reader to
-    // its memory context, which dies with the caller's transaction or process.
+    // SAFETY: the routine and the private data live until the reader is freed below. An error that
+    // unwinds leaks the reader to its memory context, which dies with the caller's transaction or
+    // process.
     unsafe {
         let reader = pg_sys::XLogReaderAllocate(
             pg_sys::wal_segment_size,
@@ -154,7 +157,8 @@ pub unsafe fn tell_ends(
     reader: *mut pg_sys::XLogReaderState,
     mut tell: impl FnMut(pg_sys::TransactionId, End),
 ) {
-    // SAFETY: the caller's promise; the parsed form points into the record, which stays until the next read.
+    // SAFETY: the caller's promise; the parsed form points into the record, which stays until the
+    // next read.
     unsafe {
         let Some(end) = end_of(reader) else {
             return;

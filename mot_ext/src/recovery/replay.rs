@@ -1,7 +1,9 @@
-//! Replay as the startup process does it: engine's replayer with its threads, what they wait for, and how they end with the process.
+//! Replay as the startup process does it: engine's replayer with its threads, what they wait for,
+//! and how they end with the process.
 //!
-//! - Threads (mot_engine/src/recovery/README.md) begin when they are first needed and know the engine alone. They end before the process
-//!   does, in a callback of its exit, also at a FATAL in the middle of a record.
+//! - Threads (mot_engine/src/recovery/README.md) begin when they are first needed and know the
+//!   engine alone. They end before the process does, in a callback of its exit, also at a FATAL in
+//!   the middle of a record.
 //! - `apply` and `drain` wait for memory if need be: visibly and interruptibly.
 //! - Readers of a standby call `wait_until_applied` with their snapshot in hand.
 use super::{ended, stall};
@@ -60,8 +62,9 @@ impl Replay {
         }
     }
 
-    /// Applies one record or hands it over, and stops recovery if one cannot be applied. While the arena is full it waits, interruptibly: on
-    /// a standby queries may end that keep versions, and everywhere the server stays as it is until an administrator has read why.
+    /// Applies one record or hands it over, and stops recovery if one cannot be applied. While the
+    /// arena is full it waits, interruptibly: on a standby queries may end that keep versions, and
+    /// everywhere the server stays as it is until an administrator has read why.
     pub fn apply(&mut self, session: &Session, data: &[u8], end: Lsn, xid: Xid) {
         let has_readers = has_readers();
         let how = HandOver {
@@ -95,7 +98,8 @@ impl Replay {
         self.until_done(session, end, |replayer| replayer.drain(&mut pause));
     }
 
-    /// The commit log will tell no more of transactions below `below` from the record on that ends at `at`: what they left is judged first.
+    /// The commit log will tell no more of transactions below `below` from the record on that ends
+    /// at `at`: what they left is judged first.
     pub fn judge_below(&mut self, session: &Session, clock: &impl Clock, below: Xid, at: Lsn) {
         self.drain(session);
         let threads = settings::load_threads();
@@ -192,8 +196,9 @@ unsafe extern "C-unwind" fn stop_at_exit(_code: std::ffi::c_int, _arg: pg_sys::D
     }
 }
 
-/// Between two looks: the startup process may have to end or to read its settings; the worker that replays the gap after a clean start
-/// ends with the server. One that alone was told to end replays first: it would leave the tables half replayed, and the server as failed.
+/// Between two looks: the startup process may have to end or to read its settings; the worker that
+/// replays the gap after a clean start ends with the server. One that alone was told to end replays
+/// first: it would leave the tables half replayed, and the server as failed.
 fn pause() {
     interrupts::handle_startup_interrupts();
     if !interrupts::is_startup_process() && shutdown_asked() && server_is_stopping() {
@@ -201,13 +206,14 @@ fn pause() {
     }
 }
 
-/// Whether more of the log than this record waits to be replayed. Crash recovery and a replay from an archive read what is there; a
-/// standby that streams is behind if it has received clearly more.
+/// Whether more of the log than this record waits to be replayed. Crash recovery and a replay from
+/// an archive read what is there; a standby that streams is behind if it has received clearly more.
 fn is_ahead(end: Lsn) -> bool {
     if settings::REPLAY_HAND_OVER.get() == settings::ReplayHandOver::Always {
         return true;
     }
-    // SAFETY: reads a shared position under a spinlock; never raises. Before streaming it is behind `end`.
+    // SAFETY: reads a shared position under a spinlock; never raises. Before streaming it is behind
+    // `end`.
     let received =
         unsafe { pg_sys::GetWalRcvFlushRecPtr(std::ptr::null_mut(), std::ptr::null_mut()) };
     received < end.0 || received - end.0 > AHEAD_BYTES
@@ -231,9 +237,11 @@ impl Drop for Waiting {
     }
 }
 
-/// Whether statements may run beside replay. Whoever replays lets them in, so the answer holds until it goes on: the startup process by making
-/// the standby one that can be read; the worker, which replays the gap of a standby that can be read already (`load_standby`), by the
-/// state behind Loading. Transactions of that gap ended before the standby began, so snapshots that are there see all of them.
+/// Whether statements may run beside replay. Whoever replays lets them in, so the answer holds
+/// until it goes on: the startup process by making the standby one that can be read; the worker,
+/// which replays the gap of a standby that can be read already (`load_standby`), by the state
+/// behind Loading. Transactions of that gap ended before the standby began, so snapshots that are
+/// there see all of them.
 pub fn has_readers() -> bool {
     let is_loading =
         || shared_memory::engine().is_some_and(|engine| engine.state() == State::Loading);
@@ -241,9 +249,11 @@ pub fn has_readers() -> bool {
     unsafe { pg_sys::HotStandbyActive() && !is_loading() }
 }
 
-/// Frees what the server that wrote the log had freed by then, and removes versions that replay left: superseded ones, and those that were
-/// rolled back. As long as nobody reads (crash recovery, a standby before it is consistent or without hot_standby) everything superseded by a
-/// transaction whose commit was replayed is dead, for later snapshots see that commit. Then the reclaim worker does it, under the readers' horizon.
+/// Frees what the server that wrote the log had freed by then, and removes versions that replay
+/// left: superseded ones, and those that were rolled back. As long as nobody reads (crash recovery,
+/// a standby before it is consistent or without hot_standby) everything superseded by a transaction
+/// whose commit was replayed is dead, for later snapshots see that commit. Then the reclaim worker
+/// does it, under the readers' horizon.
 fn make_room(session: &Session) {
     if has_readers() {
         return;
@@ -269,8 +279,9 @@ fn drop_ended_locks(session: &Session) -> u64 {
     or_raise(session.drop_ended_locks(|xid| !DuringReplay.is_in_progress(xid)))
 }
 
-/// Has indexes go whose places the server that wrote the log could use again by then. With readers PostgreSQL knows which of the log's transactions
-/// run, as far as it is replayed; before that only their ends tell.
+/// Has indexes go whose places the server that wrote the log could use again by then. With readers
+/// PostgreSQL knows which of the log's transactions run, as far as it is replayed; before that only
+/// their ends tell.
 fn make_places(session: &Session) {
     if has_readers() {
         fresh_horizon();
@@ -280,8 +291,8 @@ fn make_places(session: &Session) {
     }
 }
 
-/// The clock while replay goes on and nobody reads: a transaction has ended if the log says so, up to
-/// where replay is. All others may yet commit, whatever the commit log says of them (`ended`).
+/// The clock while replay goes on and nobody reads: a transaction has ended if the log says so, up
+/// to where replay is. All others may yet commit, whatever the commit log says of them (`ended`).
 struct DuringReplay;
 
 impl Clock for DuringReplay {

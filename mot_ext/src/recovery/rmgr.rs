@@ -1,11 +1,16 @@
 //! The resource manager: what PostgreSQL calls when it replays, shows or identifies our records.
 //!
-//! - `rm_startup` runs when PostgreSQL has found a record to replay, before the first one; not at all after a clean
-//!   shutdown. It loads the newest checkpoint (unless the worker has: a standby may have been read before), or writes an empty one if there never was any,
-//!   reads the WAL between that and PostgreSQL's redo position itself if there is any, and then waits until the checkpoint worker stands at its gate.
-//! - `rm_redo` applies one record, or hands it over to threads (`replay`); a row that already has it is skipped, so replay may begin anywhere.
-//! - `rm_cleanup` runs when replay has ended; it waits until everything is applied. Recovery is not over for PostgreSQL yet: its last checkpoint follows.
-//! - An error in any of them is FATAL for the startup process: the server does not start, and says why. Nothing is skipped.
+//! - `rm_startup` runs when PostgreSQL has found a record to replay, before the first one; not at
+//!   all after a clean shutdown. It loads the newest checkpoint (unless the worker has: a standby
+//!   may have been read before), or writes an empty one if there never was any, reads the WAL
+//!   between that and PostgreSQL's redo position itself if there is any, and then waits until the
+//!   checkpoint worker stands at its gate.
+//! - `rm_redo` applies one record, or hands it over to threads (`replay`); a row that already has
+//!   it is skipped, so replay may begin anywhere.
+//! - `rm_cleanup` runs when replay has ended; it waits until everything is applied. Recovery is not
+//!   over for PostgreSQL yet: its last checkpoint follows.
+//! - An error in any of them is FATAL for the startup process: the server does not start, and says
+//!   why. Nothing is skipped.
 use super::replay::{self, Stopwatch, replayer};
 use super::{commit_log, ended, load, reader};
 use crate::checkpoint::recovery_end;
@@ -23,9 +28,10 @@ use std::time::{Duration, Instant};
 /// Name of the resource manager in pg_waldump and error messages.
 const RMGR_NAME: &CStr = c"mot";
 
-/// How long replay waits for the checkpoint worker to come up. The postmaster starts it within a second; without it
-/// recovery goes on if the slot's WAL serves in place of the gate. If there is none (`max_replication_slots = 0`, `wal_level = minimal`) it waits on, and says
-/// so each time: PostgreSQL's checkpoints would remove WAL of which no checkpoint of ours has the rows.
+/// How long replay waits for the checkpoint worker to come up. The postmaster starts it within a
+/// second; without it recovery goes on if the slot's WAL serves in place of the gate. If there is
+/// none (`max_replication_slots = 0`, `wal_level = minimal`) it waits on, and says so each time:
+/// PostgreSQL's checkpoints would remove WAL of which no checkpoint of ours has the rows.
 const WORKER_WAIT: Duration = Duration::from_secs(20);
 
 struct Table(UnsafeCell<pg_sys::RmgrData>);
@@ -46,7 +52,8 @@ static RMGR: Table = Table(UnsafeCell::new(pg_sys::RmgrData {
 
 /// Registers the resource manager while the server preloads libraries.
 pub fn init() {
-    // SAFETY: the flag is set by the postmaster; the table is static; PostgreSQL refuses a second registration by FATAL.
+    // SAFETY: the flag is set by the postmaster; the table is static; PostgreSQL refuses a second
+    // registration by FATAL.
     unsafe {
         if pg_sys::process_shared_preload_libraries_in_progress {
             pg_sys::RegisterCustomRmgr(RMGR_ID, RMGR.0.get());
@@ -71,7 +78,8 @@ unsafe extern "C-unwind" fn startup() {
         .store(std::process::id(), Ordering::SeqCst);
     control.redo_began.store(true, Ordering::SeqCst);
     if pg::is_under_postmaster() {
-        // The worker must hold its gate before this recovery's last checkpoint; the postmaster sleeps until it is told.
+        // The worker must hold its gate before this recovery's last checkpoint; the postmaster
+        // sleeps until it is told.
         pg::poke_postmaster();
     }
     // SAFETY: reads a shared position; never raises.
@@ -142,7 +150,8 @@ unsafe extern "C-unwind" fn cleanup() {
     replay::report(shared_memory::engine().expect("preloaded"));
     replay::end();
     if pg::is_under_postmaster() {
-        // While the tables are not ready: from then on the worker may be in the midst of a checkpoint.
+        // While the tables are not ready: from then on the worker may be in the midst of a
+        // checkpoint.
         recovery_end::wait_for_slot();
     }
     if let Err(error) = load::finish_after_replay() {

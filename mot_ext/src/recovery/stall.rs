@@ -2,13 +2,17 @@
 //!
 //! Who tells:
 //!
-//! - The process that replays, as long as it stands in `Replay::apply` or `Replay::drain`: it meets the stall itself.
-//! - The checkpoint worker, when threads wait for memory while that process waits for the next WAL record. PostgreSQL runs no code of ours in
-//!   the startup process then (its latch could be set, but its loop calls nothing of an extension's), and the record on which the threads stand
-//!   may be the last for a long time. The startup process does its part (making room, as long as nobody reads) when it has the next record.
+//! - The process that replays, as long as it stands in `Replay::apply` or `Replay::drain`: it meets
+//!   the stall itself.
+//! - The checkpoint worker, when threads wait for memory while that process waits for the next WAL
+//!   record. PostgreSQL runs no code of ours in the startup process then (its latch could be set,
+//!   but its loop calls nothing of an extension's), and the record on which the threads stand may
+//!   be the last for a long time. The startup process does its part (making room, as long as nobody
+//!   reads) when it has the next record.
 //!
-//! The first keeps `RecoveryStats::waits_for_memory` up meanwhile; the worker is silent then, and waits a moment before it says anything, so both
-//! speak at a time only if the one begins while the other ends.
+//! The first keeps `RecoveryStats::waits_for_memory` up meanwhile; the worker is silent then, and
+//! waits a moment before it says anything, so both speak at a time only if the one begins while the
+//! other ends.
 use super::replay::has_readers;
 use crate::pg::text::show_lsn;
 use crate::pg::title;
@@ -19,7 +23,8 @@ use mot_engine::memory::ArenaFull;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// So long the threads' stall must last before the worker tells of it: sweeping ends most of them sooner.
+/// So long the threads' stall must last before the worker tells of it: sweeping ends most of them
+/// sooner.
 const WORKER_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Says that replay waits for memory, as long as this lives.

@@ -1,7 +1,8 @@
 //! The process that waits for a load: shows how far it is, and ends it when the server shuts down.
 //!
-//! The load runs in threads of this process that call nothing of PostgreSQL. Meanwhile the main thread handles interrupts. The startup
-//! process may be ended from within them (`proc_exit`), so a callback stops the threads first: nothing of the process goes away under them.
+//! The load runs in threads of this process that call nothing of PostgreSQL. Meanwhile the main
+//! thread handles interrupts. The startup process may be ended from within them (`proc_exit`), so a
+//! callback stops the threads first: nothing of the process goes away under them.
 use crate::pg::{self, interrupts, title};
 use crate::shared_memory::server_phase::server_is_stopping;
 use mot_engine::checkpoint::{Manifest, SignalsBlocked};
@@ -15,7 +16,8 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longest pause between two looks at the load, in milliseconds; the first ones are shorter, for small databases.
+/// Longest pause between two looks at the load, in milliseconds; the first ones are shorter, for
+/// small databases.
 const LOOK_MS_MAX: i64 = 100;
 /// How often the server log tells of the progress.
 const REPORT: Duration = Duration::from_secs(10);
@@ -63,7 +65,8 @@ pub fn load(
         interrupts::sleep_ms(look_ms);
         look_ms = (look_ms * 2).min(LOOK_MS_MAX);
         interrupts::handle_startup_interrupts();
-        // A worker that alone was told to end loads first: the next one would find the tables half loaded.
+        // A worker that alone was told to end loads first: the next one would find the tables half
+        // loaded.
         if pg::is_under_postmaster() && crate::pg::worker::shutdown_asked() && server_is_stopping()
         {
             progress.load_is_unwanted.store(1, Ordering::Relaxed);

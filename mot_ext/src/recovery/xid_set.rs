@@ -7,7 +7,8 @@ const WORD_XIDS: u64 = u64::BITS as u64;
 const PART_WORDS: u64 = 512;
 const PART_XIDS: u64 = WORD_XIDS * PART_WORDS;
 
-/// Full ids, of which those that lie together mostly belong together: 4 KiB for 32,768 of them, and nothing where there is none.
+/// Full ids, of which those that lie together mostly belong together: 4 KiB for 32,768 of them, and
+/// nothing where there is none.
 #[derive(Default)]
 pub struct XidSet {
     parts: BTreeMap<u64, Box<[u64; PART_WORDS as usize]>>,

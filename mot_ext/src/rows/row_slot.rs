@@ -1,11 +1,11 @@
 //! A kind of slot for rows in place.
 //!
-//! It is core's slot of heap tuples, which points at a version in the arena, but for one thing: where a heap tuple's header has `xmax`, `cmin` and `ctid`,
-//! a version has the engine's word (mot_engine/src/row/version.rs). So who asks the slot for those
-//! system columns is answered from here (`rows/upon.rs`), and who takes a copy of the tuple
-//! gets one with a heap tuple's header. Nobody reads a header of the arena but through these
-//! functions: a plan's expressions ask the slot, and what PL/pgSQL, sorts or triggers keep are
-//! copies.
+//! It is core's slot of heap tuples, which points at a version in the arena, but for one thing:
+//! where a heap tuple's header has `xmax`, `cmin` and `ctid`, a version has the engine's word
+//! (mot_engine/src/row/version.rs). So who asks the slot for those system columns is answered from
+//! here (`rows/upon.rs`), and who takes a copy of the tuple gets one with a heap tuple's header.
+//! Nobody reads a header of the arena but through these functions: a plan's expressions ask the
+//! slot, and what PL/pgSQL, sorts or triggers keep are copies.
 //!
 //! A re-evaluation has the rows that it refetches put into it (`tuple::store_copy`): copies, which
 //! the slot owns.
@@ -47,7 +47,8 @@ pub fn kind() -> *const pg_sys::TupleTableSlotOps {
     &raw const KIND.0
 }
 
-/// The tuple of a slot of this kind, if it lies in the arena: only `tuple::store` points such a slot at what it does not own.
+/// The tuple of a slot of this kind, if it lies in the arena: only `tuple::store` points such a
+/// slot at what it does not own.
 unsafe fn in_place(slot: *mut pg_sys::TupleTableSlot) -> Option<pg_sys::HeapTuple> {
     // SAFETY: a slot of this kind, which has the form of core's.
     unsafe {
@@ -180,7 +181,8 @@ unsafe extern "C-unwind" fn copyslot(
     target: *mut pg_sys::TupleTableSlot,
     source: *mut pg_sys::TupleTableSlot,
 ) {
-    // SAFETY: as core calls it: a slot of this kind, and a filled one of any kind whose copy the target owns.
+    // SAFETY: as core calls it: a slot of this kind, and a filled one of any kind whose copy the
+    // target owns.
     unsafe {
         let copy_of = (*(*source).tts_ops)
             .copy_heap_tuple

@@ -1,9 +1,10 @@
 //! Between PostgreSQL's slots and the engine's rows.
 //!
-//! - Out: a heap-tuple slot is pointed at a version's image in the arena. No copy, and no guarded call: the slot's fields are
-//!   written here exactly as `tts_heap_store_tuple` writes them. The caller's snapshot or row lock keeps the image.
-//! - In: the body of what `heap_form_tuple` makes of values that were detoasted first, so that no row holds a pointer out of itself or a compressed
-//!   value.
+//! - Out: a heap-tuple slot is pointed at a version's image in the arena. No copy, and no guarded
+//!   call: the slot's fields are written here exactly as `tts_heap_store_tuple` writes them. The
+//!   caller's snapshot or row lock keeps the image.
+//! - In: the body of what `heap_form_tuple` makes of values that were detoasted first, so that no
+//!   row holds a pointer out of itself or a compressed value.
 use super::row_slot;
 use crate::pg::version;
 use crate::transaction::wait::tid_of;
@@ -18,8 +19,9 @@ pub fn empty() -> pg_sys::HeapTupleData {
     unsafe { std::mem::zeroed() }
 }
 
-/// Points `tuple` at a version of a row of `relation`. Its columns, `xmin`, `ctid` and `tableoid` can be asked for; `xmax`, `cmin` and `cmax` only
-/// of a [`copy`], or through a slot of [`super::row_slot`].
+/// Points `tuple` at a version of a row of `relation`. Its columns, `xmin`, `ctid` and `tableoid`
+/// can be asked for; `xmax`, `cmin` and `cmax` only of a [`copy`], or through a slot of
+/// [`super::row_slot`].
 #[inline]
 pub fn point(
     tuple: &mut pg_sys::HeapTupleData,
@@ -33,8 +35,8 @@ pub fn point(
     tuple.t_tableOid = relation;
 }
 
-/// A copy of a version in the current memory context, with the header of a heap tuple that nobody has locked or deleted: every system column can be asked
-/// for.
+/// A copy of a version in the current memory context, with the header of a heap tuple that nobody
+/// has locked or deleted: every system column can be asked for.
 pub unsafe fn copy(row: Slot, version: VersionRef, relation: pg_sys::Oid) -> pg_sys::HeapTuple {
     let mut tuple = empty();
     point(&mut tuple, row, version, relation);
@@ -46,8 +48,9 @@ pub unsafe fn copy(row: Slot, version: VersionRef, relation: pg_sys::Oid) -> pg_
     }
 }
 
-/// Puts `tuple` into a slot without copying, as `ExecStoreHeapTuple(tuple, slot, false)` does: one of [`super::row_slot`], or of core's for heap tuples of
-/// which nobody asks for more than `point` says.
+/// Puts `tuple` into a slot without copying, as `ExecStoreHeapTuple(tuple, slot, false)` does: one
+/// of [`super::row_slot`], or of core's for heap tuples of which nobody asks for more than `point`
+/// says.
 #[inline]
 pub unsafe fn store(slot: *mut pg_sys::TupleTableSlot, tuple: *mut pg_sys::HeapTupleData) {
     // SAFETY: the slot is of the heap kind's form (slots of tables of the access method always
@@ -83,7 +86,8 @@ pub unsafe fn store_copy(
         if std::ptr::eq(ops, row_slot::kind())
             || std::ptr::eq(ops, &raw const pg_sys::TTSOpsHeapTuple)
         {
-            // Core's way knows its own kind alone, and would form the row of ours anew, without its system columns.
+            // Core's way knows its own kind alone, and would form the row of ours anew, without its
+            // system columns.
             store_owned(slot, copy);
         } else {
             pg_sys::ExecForceStoreHeapTuple(copy, slot, true);

@@ -1,8 +1,9 @@
 //! Changing one row: the loops that wait, as in heapam and nodeModifyTable.
 //!
-//! The second writer of a row queues on it, waits for the first one's transaction, and looks again. If the row has changed then,
-//! READ COMMITTED locks its newest state and hands it back for re-checking ([`Fate::Newer`]); REPEATABLE READ raises 40001. A row
-//! this very command changed already is left alone; one that a trigger or function of this command changed is an error.
+//! The second writer of a row queues on it, waits for the first one's transaction, and looks again.
+//! If the row has changed then, READ COMMITTED locks its newest state and hands it back for
+//! re-checking ([`Fate::Newer`]); REPEATABLE READ raises 40001. A row this very command changed
+//! already is left alone; one that a trigger or function of this command changed is an error.
 use super::tuple;
 use crate::errors::or_raise;
 use crate::pg::index_row;
@@ -35,7 +36,8 @@ pub struct Target {
 pub enum Fate {
     /// Changed; for a deletion, the tombstone.
     Done(VersionRef),
-    /// Another transaction changed it first: this is its newest state, locked; the caller checks its conditions again.
+    /// Another transaction changed it first: this is its newest state, locked; the caller checks
+    /// its conditions again.
     Newer(VersionRef),
     /// Not to be changed: deleted, or changed by this command already.
     Skip,
@@ -64,8 +66,8 @@ impl Target {
         self.relation.oid()
     }
 
-    /// Inserts a row. With `passes_over`, a duplicate in one of those indexes takes the row back and is reported; any other
-    /// duplicate is an error.
+    /// Inserts a row. With `passes_over`, a duplicate in one of those indexes takes the row back
+    /// and is reported; any other duplicate is an error.
     pub fn insert(
         &self,
         body: &[u8],
@@ -84,7 +86,8 @@ impl Target {
             match self.enter_once(slot, version) {
                 Entered::Done => return self.inserted(slot, version),
                 Entered::Busy(xid) => {
-                    // Not waiting with the row in place: two such statements would wait for each other.
+                    // Not waiting with the row in place: two such statements would wait for each
+                    // other.
                     xact::current().retract(self.session);
                     queue.wait_for_transaction(slot, xid);
                 }
@@ -104,8 +107,8 @@ impl Target {
         Inserted::Done(slot, version)
     }
 
-    /// Makes the index entries of a new row; a duplicate is an error. It may wait with the row in place: nothing leads to it but the entries that it has made
-    /// so far, as in a heap table.
+    /// Makes the index entries of a new row; a duplicate is an error. It may wait with the row in
+    /// place: nothing leads to it but the entries that it has made so far, as in a heap table.
     fn enter(&self, slot: Slot, version: VersionRef, queue: &mut RowLockQueue) {
         loop {
             match self.enter_once(slot, version) {
@@ -130,7 +133,8 @@ impl Target {
         }
     }
 
-    /// Makes an attempt of the engine's. It is made again where there is no key for an index that is found dead, or that may have been dropped since.
+    /// Makes an attempt of the engine's. It is made again where there is no key for an index that
+    /// is found dead, or that may have been dropped since.
     pub fn attempt<T>(&self, mut make: impl FnMut() -> Result<T, EngineError>) -> T {
         match make() {
             Err(
@@ -164,9 +168,11 @@ impl Target {
         found
     }
 
-    /// A new state of a row wants a key that a running transaction holds. Not waiting with the state in place: an entry of an earlier state of the row, which
-    /// somebody still sees, may lead others to it by a key that it has no entry for yet; they would wait for us, and we maybe for them. It is taken back,
-    /// and the row locked meanwhile, so that nobody else changes it (if somebody was quicker, the next attempt finds out).
+    /// A new state of a row wants a key that a running transaction holds. Not waiting with the
+    /// state in place: an entry of an earlier state of the row, which somebody still sees, may lead
+    /// others to it by a key that it has no entry for yet; they would wait for us, and we maybe for
+    /// them. It is taken back, and the row locked meanwhile, so that nobody else changes it (if
+    /// somebody was quicker, the next attempt finds out).
     pub fn wait_for_key(&self, slot: Slot, seen: VersionRef, by: Xid, queue: &mut RowLockQueue) {
         xact::current().retract(self.session);
         let _: Locked = self.lock(slot, seen, LockStrength::Update);
@@ -186,7 +192,8 @@ impl Target {
         }
         let mut row = tuple::empty();
         tuple::point(&mut row, slot, version, self.oid());
-        // SAFETY: the relation is open; our own uncommitted version stays until the abort that this leads to.
+        // SAFETY: the relation is open; our own uncommitted version stays until the abort that this
+        // leads to.
         self.relation.with(|relation| unsafe {
             duplicate::raise(relation, index.relation_oid(), &raw mut row)
         })
@@ -237,7 +244,8 @@ impl Target {
                 seen = newest;
                 continue;
             }
-            // As `heap_update` has it: by the keys that differ. A weaker one could not be held on to where somebody holds the key.
+            // As `heap_update` has it: by the keys that differ. A weaker one could not be held on
+            // to where somebody holds the key.
             let strength =
                 self.attempt(|| Transaction::strength_of_update(session, table, seen, body));
             if self.is_held_by_dead(written, strength) {
@@ -387,8 +395,8 @@ fn is_live(index: pg_sys::Oid) -> bool {
 /// The row is locked and the statement passes over such rows.
 pub struct Skipped;
 
-/// The statement met a row that changed after its snapshot: counts it, and raises 40001 where the transaction's snapshot is older
-/// than the statement: REPEATABLE READ.
+/// The statement met a row that changed after its snapshot: counts it, and raises 40001 where the
+/// transaction's snapshot is older than the statement: REPEATABLE READ.
 pub fn refuse_under_old_snapshot(what: &str) {
     session::count_conflict(|conflicts| &conflicts.rows_changed_meanwhile);
     // SAFETY: a plain variable of this process.

@@ -1,7 +1,9 @@
-//! SERIALIZABLE: PostgreSQL's own serializable snapshot isolation (predicate.c), told of what is read and written here.
+//! SERIALIZABLE: PostgreSQL's own serializable snapshot isolation (predicate.c), told of what is
+//! read and written here.
 //!
-//! Core finds dangerous structures of rw-dependencies among transactions and raises 40001; it must hear of each pair "R did not see what W,
-//! running beside it, wrote". Locks are core's, so one guarantee covers heap and memory-optimized tables together.
+//! Core finds dangerous structures of rw-dependencies among transactions and raises 40001; it must
+//! hear of each pair "R did not see what W, running beside it, wrote". Locks are core's, so one
+//! guarantee covers heap and memory-optimized tables together.
 //!
 //! # Who says what
 //!
@@ -18,21 +20,25 @@
 //! | W, TRUNCATE, DROP TABLE | asks for readers of anything of the table |
 //! | DDL that changes an index's keys under its oid | turns the index's locks into locks of the table (core does so at DROP INDEX) |
 //!
-//! A range is "all keys whose first n columns are these", for the n columns that the conditions fix by one value each, named by a number
-//! of 32 bits ([`mot_engine::key::prefix_number`]), and locked as a page of the index. Without fixed columns it is the whole index. An entry lies in one range
-//! for each n, and its maker asks for all. Equal numbers of different ranges cost a needless 40001, never a missed one; so do rows whose
-//! slot is used again, and versions of a row whose places are the same ([`RowPlace`]).
+//! A range is "all keys whose first n columns are these", for the n columns that the conditions fix
+//! by one value each, named by a number of 32 bits ([`mot_engine::key::prefix_number`]), and locked
+//! as a page of the index. Without fixed columns it is the whole index. An entry lies in one range
+//! for each n, and its maker asks for all. Equal numbers of different ranges cost a needless 40001,
+//! never a missed one; so do rows whose slot is used again, and versions of a row whose places are
+//! the same ([`RowPlace`]).
 //!
 //! # No pair is missed
 //!
-//! W's change c is what R would have seen differently. Both pass through core's lock of the target they share (R's row or range or table,
-//! which c is in): one of them is first.
+//! W's change c is what R would have seen differently. Both pass through core's lock of the target
+//! they share (R's row or range or table, which c is in): one of them is first.
 //! - R's lock is first: W's question comes after c is installed, finds the lock.
-//! - W's question is first: c, and its entries, were installed before it; R reads after its lock, so R meets c. R's snapshot does not see
-//!   it (or there is no dependency), so the walk to the state it does see passes c, or a later state on top of c, and reports.
+//! - W's question is first: c, and its entries, were installed before it; R reads after its lock,
+//!   so R meets c. R's snapshot does not see it (or there is no dependency), so the walk to the
+//!   state it does see passes c, or a later state on top of c, and reports.
 //!
-//! Core's partition locks order the memory accesses. When core promotes a lock it takes the coarser one before it gives up the finer, and
-//! a question goes from fine to coarse; each of ours does, for its own row or range.
+//! Core's partition locks order the memory accesses. When core promotes a lock it takes the coarser
+//! one before it gives up the finer, and a question goes from fine to coarse; each of ours does,
+//! for its own row or range.
 //!
 //! Which target do they share?
 //! - c replaces the version that R saw, and R got it: from a scan of all rows, the table; else the
@@ -43,15 +49,18 @@
 //!   -> W' is enough, and heap tells of no more. If W has made the later version itself, it is the
 //!   W' of the rule above.
 //! - c makes a row, or moves one, into a range R read: the range.
-//! - c changes a row that R's snapshot does not see, in a range R read: then another W' made the row, or moved it there, after R's
-//!   snapshot. R meets W'; W' comes before W. A cycle over R and W is one over R, W' and W: R -> W' is enough.
+//! - c changes a row that R's snapshot does not see, in a range R read: then another W' made the
+//!   row, or moved it there, after R's snapshot. R meets W'; W' comes before W. A cycle over R and
+//!   W is one over R, W' and W: R -> W' is enough.
 //!
-//! What is no longer in a chain does not matter: a state is taken out when its maker took it back, when its own transaction replaced it (the
-//! later state has the same top-level transaction), or when a newer one is committed below the horizon, which R's snapshot sees. Likewise
-//! an entry stays while a state that R's snapshot sees, or one above it, has its key.
+//! What is no longer in a chain does not matter: a state is taken out when its maker took it back,
+//! when its own transaction replaced it (the later state has the same top-level transaction), or
+//! when a newer one is committed below the horizon, which R's snapshot sees. Likewise an entry
+//! stays while a state that R's snapshot sees, or one above it, has its key.
 //!
-//! W asks after it has written, where heapam asks before, under the page's lock: what matters is only that it asks before it can
-//! commit. If the answer is 40001, abort takes the change back as any other.
+//! W asks after it has written, where heapam asks before, under the page's lock: what matters is
+//! only that it asks before it can commit. If the answer is 40001, abort takes the change back as
+//! any other.
 //!
 //! What core makes of the pairs rests on who committed first: `commit_order`.
 //!
@@ -70,12 +79,13 @@
 //!
 //! # Cost
 //!
-//! Outside SERIALIZABLE: one look at the isolation level per statement and table, and one branch per row. Inside: core's locks; compiled
-//! statements are not run.
+//! Outside SERIALIZABLE: one look at the isolation level per statement and table, and one branch
+//! per row. Inside: core's locks; compiled statements are not run.
 //!
 //! # What is not covered, as on heap tables
 //!
-//! Row locks (they conflict by themselves), a `ctid` that no row has, and transactions of other isolation levels.
+//! Row locks (they conflict by themselves), a `ctid` that no row has, and transactions of other
+//! isolation levels.
 pub mod commit_order;
 
 use crate::errors::or_raise;
@@ -118,7 +128,8 @@ impl Reading for PgSnapshot<'_> {
     }
 }
 
-/// Makers of states that a snapshot passed over. Filled while the engine is pinned, so nothing may be raised then.
+/// Makers of states that a snapshot passed over. Filled while the engine is pinned, so nothing may
+/// be raised then.
 #[derive(Default)]
 struct Unseen {
     makers: RefCell<Vec<Xid>>,
@@ -170,7 +181,8 @@ impl Snapshot for Reader {
         self.snapshot.did_commit(xid)
     }
 
-    /// What is passed over is reported before the next row is handed out: a row that nobody reads shall cost nobody a 40001.
+    /// What is passed over is reported before the next row is handed out: a row that nobody reads
+    /// shall cost nobody a 40001.
     fn may_judge_ahead(&self) -> bool {
         false
     }
@@ -202,7 +214,8 @@ impl Reading for Reader {
 }
 
 impl Reader {
-    /// For a table that is locked, read under a snapshot that stays registered as long as the value is used.
+    /// For a table that is locked, read under a snapshot that stays registered as long as the value
+    /// is used.
     pub unsafe fn new(table: pg_sys::Oid, registered: pg_sys::Snapshot) -> Box<Reader> {
         Box::new(Reader {
             table: Subject::new(table),
@@ -223,7 +236,8 @@ impl Reader {
 
     /// A row was found. Locks it, and looks who has changed it.
     pub fn found(&self, table: TableRef, row: Slot, version: VersionRef) {
-        // Asked only whether it is ours, for no lock is needed then. An id of an earlier turn of the circle is not, though it has the same 32 bits.
+        // Asked only whether it is ours, for no lock is needed then. An id of an earlier turn of
+        // the circle is not, though it has the same 32 bits.
         let maker = if PgClock.is_current(version.xid()) {
             narrow(version.xid())
         } else {
@@ -245,7 +259,8 @@ impl Reader {
         }
     }
 
-    /// Reports who wrote what was not seen since the last time; raises 40001 if that, or anything before, dooms the transaction.
+    /// Reports who wrote what was not seen since the last time; raises 40001 if that, or anything
+    /// before, dooms the transaction.
     pub fn report(&self) {
         let mut makers = self.unseen.makers.take();
         if self.unseen.is_incomplete.take() {
@@ -270,7 +285,8 @@ impl Reader {
         if !PgClock.is_in_progress(maker) && !PgClock.did_commit(maker) {
             return;
         }
-        // SAFETY: the snapshot counts it as running, so it is not below its xmin, and TransactionXmin is not above that.
+        // SAFETY: the snapshot counts it as running, so it is not below its xmin, and
+        // TransactionXmin is not above that.
         unsafe {
             let top = pg_sys::SubTransGetTopmostTransaction(narrow(maker));
             if !pg_sys::TransactionIdPrecedes(top, pg_sys::TransactionXmin) {

@@ -1,11 +1,14 @@
-//! What all processes of the server share: the engine's arena and a block of our own, the control block.
+//! What all processes of the server share: the engine's arena and a block of our own, the control
+//! block.
 //!
-//! - Both are mapped once, in the postmaster (the control block while it preloads libraries, the arena in the first
-//!   `shmem_startup_hook`); every child inherits them at the same address.
-//! - Both are formatted in `shmem_startup_hook`, which runs at server start and again after a crash of a backend, when no
-//!   child is alive. Nothing from before survives: tables are loaded again. The one exception is a warm restart
-//!   (`crate::recovery::warm`): the arena of the server before is taken over as it is.
-//! - Not preloaded: nothing is mapped, `engine()` answers `None`, and touching a table raises 55000.
+//! - Both are mapped once, in the postmaster (the control block while it preloads libraries, the
+//!   arena in the first `shmem_startup_hook`); every child inherits them at the same address.
+//! - Both are formatted in `shmem_startup_hook`, which runs at server start and again after a crash
+//!   of a backend, when no child is alive. Nothing from before survives: tables are loaded again.
+//!   The one exception is a warm restart (`crate::recovery::warm`): the arena of the server before
+//!   is taken over as it is.
+//! - Not preloaded: nothing is mapped, `engine()` answers `None`, and touching a table raises
+//!   55000.
 mod outcomes;
 #[cfg(debug_assertions)]
 mod pause_points;
@@ -35,16 +38,19 @@ const FAILURE_BYTES_MAX: usize = 1024;
 /// Processes that can tell of their snapshots.
 const TOLD_LINES: usize = EPOCH_PARTICIPANTS_MAX;
 
-/// The control block: what the workers, recovery and the backends tell each other. Plain atomics, zero at start.
+/// The control block: what the workers, recovery and the backends tell each other. Plain atomics,
+/// zero at start.
 #[repr(C)]
 pub struct Control {
-    /// Backends that have joined the engine, WAL senders only while their transaction has written; the last checkpoint waits until it is 0.
+    /// Backends that have joined the engine, WAL senders only while their transaction has written;
+    /// the last checkpoint waits until it is 0.
     pub participants: AtomicU32,
     /// Set at shutdown: no backend may join any more, and no WAL sender that has may write.
     pub closing: AtomicBool,
     /// The checkpoint worker stands at PostgreSQL's checkpoint gates.
     pub gate_is_held: AtomicBool,
-    /// The checkpoint worker has held its slot, or tried in vain, since there was a checkpoint to hold it for.
+    /// The checkpoint worker has held its slot, or tried in vain, since there was a checkpoint to
+    /// hold it for.
     pub slot_is_settled: AtomicBool,
     /// rm_startup ran: this start replays WAL.
     pub redo_began: AtomicBool,
@@ -57,7 +63,8 @@ pub struct Control {
     pub redo_ends: AtomicBool,
     /// rm_cleanup ran: everything is replayed, though recovery may not be over for PostgreSQL.
     pub redo_ended: AtomicBool,
-    /// The checkpoint on disk is not marked final: whoever loads it reads the WAL between it and PostgreSQL's redo position, or fails.
+    /// The checkpoint on disk is not marked final: whoever loads it reads the WAL between it and
+    /// PostgreSQL's redo position, or fails.
     pub gap_is_read: AtomicBool,
     /// Sessions that may be copying checkpoint files (`checkpoint::copies`).
     pub copiers: AtomicU32,
@@ -66,7 +73,8 @@ pub struct Control {
     /// On a standby: our checkpoint is not behind PostgreSQL's, and stays so
     /// (`checkpoint::first_copy`).
     pub copies_are_whole: AtomicBool,
-    /// The tables could not be loaded because their checkpoint is that of a cluster with another system identifier.
+    /// The tables could not be loaded because their checkpoint is that of a cluster with another
+    /// system identifier.
     pub is_of_another_cluster: AtomicBool,
     /// Redo position of the newest complete checkpoint.
     pub covered: AtomicU64,
@@ -105,7 +113,8 @@ pub struct CheckpointStats {
     pub files_reused: AtomicU64,
     pub bytes_reused: AtomicU64,
     pub write_ms: AtomicU64,
-    /// PostgreSQL's timestamp (microseconds since 2000) of the newest complete one; 0 = none since server start.
+    /// PostgreSQL's timestamp (microseconds since 2000) of the newest complete one; 0 = none since
+    /// server start.
     pub finished_at: AtomicU64,
     pub worker_pid: AtomicU32,
     /// When the one that is being written began, as PostgreSQL's timestamp, and how far it is.
@@ -180,7 +189,8 @@ struct Shared {
 
 struct Local(UnsafeCell<Option<Shared>>);
 
-// SAFETY: written only in the postmaster (or the single process), on one thread, before any child that reads it is forked.
+// SAFETY: written only in the postmaster (or the single process), on one thread, before any child
+// that reads it is forked.
 unsafe impl Sync for Local {}
 
 static SHARED: Local = Local(UnsafeCell::new(None));
@@ -198,7 +208,8 @@ pub fn engine() -> Option<Engine> {
 /// The control block. Only code that runs when the library is preloaded may ask for it.
 pub fn control() -> &'static Control {
     let shared = shared().expect("the library is preloaded");
-    // SAFETY: mapped for the life of the server; all fields are atomics, valid for any bytes that `format` leaves.
+    // SAFETY: mapped for the life of the server; all fields are atomics, valid for any bytes that
+    // `format` leaves.
     unsafe { &*shared.control }
 }
 
@@ -228,7 +239,8 @@ pub fn init(before: Before) {
     if control == libc::MAP_FAILED {
         no_region(&std::io::Error::last_os_error().to_string());
     }
-    // SAFETY: one thread, before any fork; hooks are plain variables of this process, and the previous one is kept.
+    // SAFETY: one thread, before any fork; hooks are plain variables of this process, and the
+    // previous one is kept.
     unsafe {
         *SHARED.0.get() = Some(Shared {
             before,
@@ -245,7 +257,8 @@ static mut PREVIOUS_HOOK: pg_sys::shmem_startup_hook_type = None;
 
 #[pg_guard]
 unsafe extern "C-unwind" fn on_shmem_startup() {
-    // SAFETY: set once in `init`, on this thread; the hook is PostgreSQL's or another library's, called as PostgreSQL would.
+    // SAFETY: set once in `init`, on this thread; the hook is PostgreSQL's or another library's,
+    // called as PostgreSQL would.
     #[allow(ffi_unwind_calls)]
     unsafe {
         if let Some(previous) = PREVIOUS_HOOK {
@@ -255,7 +268,8 @@ unsafe extern "C-unwind" fn on_shmem_startup() {
     format();
 }
 
-/// Maps the region: the first time, before there are children. With the engine of the server before, if it is taken over.
+/// Maps the region: the first time, before there are children. With the engine of the server
+/// before, if it is taken over.
 fn open_region(open: Open) -> (Region, Option<(Engine, TakenOver)>) {
     let bytes = (MAX_MEMORY_MIB.get() as usize) << 20;
     let huge_pages = match HUGE_PAGES.get() {
@@ -272,7 +286,8 @@ fn open_region(open: Open) -> (Region, Option<(Engine, TakenOver)>) {
     }
 }
 
-/// Empties the control block and the arena, unless the arena is taken over. No other process of this server is alive.
+/// Empties the control block and the arena, unless the arena is taken over. No other process of
+/// this server is alive.
 fn format() {
     // SAFETY: see `Local`; no child is alive, so nobody uses what is reset.
     unsafe {
@@ -301,7 +316,8 @@ fn format() {
         let Some(region) = &shared.region else {
             return;
         };
-        // A fresh region reads as zero. To write that over reserved huge pages would take long, and put them all on this process's node.
+        // A fresh region reads as zero. To write that over reserved huge pages would take long, and
+        // put them all on this process's node.
         if (!is_first || region.is_kept())
             && let Err(error) = region.reset()
         {

@@ -23,8 +23,10 @@ fn is_ordered_to_stop() -> bool {
     }
 }
 
-/// It does not say so where a recovery shuts the server down at its target (`recovery_target_action`): there the process that replays leaves before the
-/// recovery is over, and the postmaster tells all others to end. Looked at in this order, since whoever ends a recovery says so before it leaves.
+/// It does not say so where a recovery shuts the server down at its target
+/// (`recovery_target_action`): there the process that replays leaves before the recovery is over,
+/// and the postmaster tells all others to end. Looked at in this order, since whoever ends a
+/// recovery says so before it leaves.
 fn has_stopped_in_recovery() -> bool {
     is_replayer_there() == Some(false) && recovery_in_progress()
 }
@@ -39,8 +41,10 @@ pub fn is_replayer_there() -> Option<bool> {
     Some(unsafe { libc::kill(replays_in as libc::pid_t, 0) } == 0)
 }
 
-/// Whether a checkpoint for the redo position `redo` would be one of the timeline that an archive recovery, or a standby, has come to the end of, and without what had not
-/// committed there: that is taken out by then. The server may yet be lost before it is for good on its new timeline, and go on with the old one, where the commits are behind that end.
+/// Whether a checkpoint for the redo position `redo` would be one of the timeline that an archive
+/// recovery, or a standby, has come to the end of, and without what had not committed there: that
+/// is taken out by then. The server may yet be lost before it is for good on its new timeline, and
+/// go on with the old one, where the commits are behind that end.
 pub fn is_of_old_timeline(redo: Lsn) -> bool {
     if !has_ended_beside_timeline() {
         return false;
@@ -50,7 +54,8 @@ pub fn is_of_old_timeline(redo: Lsn) -> bool {
     redo.0 < end
 }
 
-/// Whether such a recovery is between that end and the moment from which its server is on the new timeline whatever happens. (A single process has no other moment for its checkpoint.)
+/// Whether such a recovery is between that end and the moment from which its server is on the new
+/// timeline whatever happens. (A single process has no other moment for its checkpoint.)
 pub fn has_ended_beside_timeline() -> bool {
     shared_memory::control().redo_ends.load(Ordering::SeqCst)
         && replays_an_archive()
@@ -80,7 +85,8 @@ pub fn has_restartpoints() -> bool {
     replays_an_archive() && !shared_memory::control().redo_ended.load(Ordering::SeqCst)
 }
 
-/// Whether the server recovers, or has not ended to, from an archive or as a standby; and not from a crash.
+/// Whether the server recovers, or has not ended to, from an archive or as a standby; and not from
+/// a crash.
 pub fn replays_an_archive() -> bool {
     recovery_state() == pg_sys::RecoveryState::RECOVERY_STATE_ARCHIVE
 }

@@ -1,7 +1,8 @@
 //! Every setting of the extension, in one table.
 //!
-//! Settings with the postmaster context can only be defined while the server reads `shared_preload_libraries`; without it
-//! they keep their defaults, and nothing reads them because nothing is mapped.
+//! Settings with the postmaster context can only be defined while the server reads
+//! `shared_preload_libraries`; without it they keep their defaults, and nothing reads them because
+//! nothing is mapped.
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use pgrx::pg_sys;
 use std::ffi::CString;
@@ -47,8 +48,9 @@ const TEMP_MEMORY_KIB_DEFAULT: i32 = 1024 * 1024;
 const TEMP_MEMORY_UNLIMITED: i32 = -1;
 /// More threads than this never helped a disk or a load.
 const THREADS_MAX: i32 = 256;
-/// As many replay threads as there are cores, up to a limit: each decodes the whole log (a tenth of its work), and the server's own part of
-/// replay, which one process does, is soon what takes longest.
+/// As many replay threads as there are cores, up to a limit: each decodes the whole log (a tenth of
+/// its work), and the server's own part of replay, which one process does, is soon what takes
+/// longest.
 const REPLAY_WORKERS_AUTO: i32 = -1;
 const REPLAY_WORKERS_AUTO_MAX: usize = 4;
 /// One day, in milliseconds: no waiting setting makes sense beyond it.
@@ -250,7 +252,8 @@ pub fn load_threads() -> usize {
     }
 }
 
-/// Threads that replay; 0 is none beside the startup process. One would only take turns with it on a machine with one core.
+/// Threads that replay; 0 is none beside the startup process. One would only take turns with it on
+/// a machine with one core.
 pub fn replay_threads() -> usize {
     // SAFETY: a plain flag of this process.
     if !unsafe { pg_sys::IsUnderPostmaster } {

@@ -1,7 +1,8 @@
-//! Bugs on purpose: `mot.test_switch` leaves out one step that isolation rests on, so that the tests which look for such bugs are known to
-//! find them (`proof/tests/seeded_bugs.rs`); or it makes a worker slow where a race with it is to
-//! be lost. Only in builds with debug assertions (`checked`), for superusers; elsewhere [`skips`]
-//! is false at compile time and there is no such setting. The list is [`Step`].
+//! Bugs on purpose: `mot.test_switch` leaves out one step that isolation rests on, so that the
+//! tests which look for such bugs are known to find them (`proof/tests/seeded_bugs.rs`); or it
+//! makes a worker slow where a race with it is to be lost. Only in builds with debug assertions
+//! (`checked`), for superusers; elsewhere [`skips`] is false at compile time and there is no such
+//! setting. The list is [`Step`].
 
 #[cfg(debug_assertions)]
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
@@ -15,8 +16,8 @@ pub enum Step {
     #[cfg(debug_assertions)]
     #[name = c"none"]
     None,
-    /// Before a row is changed: whether it is still in the state the statement saw. READ COMMITTED's second judgement and REPEATABLE READ's
-    /// 40001 go with it.
+    /// Before a row is changed: whether it is still in the state the statement saw. READ
+    /// COMMITTED's second judgement and REPEATABLE READ's 40001 go with it.
     #[cfg_attr(debug_assertions, name = c"skip-update-recheck")]
     UpdateRecheck,
     /// FOR UPDATE and its weaker kin lock the row.

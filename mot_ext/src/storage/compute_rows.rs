@@ -5,13 +5,13 @@
 //! - **In a new index** each committed row gets its key in place (`mot_engine`,
 //!   `transaction/reform.rs`): it stays the state that it is, for everybody's snapshot. Writers and
 //!   row lockers go on beside it. They form rows with keys of this index: core has waited for all
-//!   who do not know it. A row with unfinished work on top is waited for, unless the committed state
-//!   below has its key. So nobody is waited for twice on account of one row, but where functions
-//!   are not immutable.
+//!   who do not know it. A row with unfinished work on top is waited for, unless the committed
+//!   state below has its key. So nobody is waited for twice on account of one row, but where
+//!   functions are not immutable.
 //! - **Own uncommitted rows** get a new state, as by any change.
-//! - **In an index that is rebuilt** (REINDEX) rows have their keys. Where one is another one by now,
-//!   since a function is not immutable, the row gets a new state, too: the former key is the one of
-//!   the former index, which comes back with a rollback. That takes an EXCLUSIVE lock
+//! - **In an index that is rebuilt** (REINDEX) rows have their keys. Where one is another one by
+//!   now, since a function is not immutable, the row gets a new state, too: the former key is the
+//!   one of the former index, which comes back with a rollback. That takes an EXCLUSIVE lock
 //!   (`ddl/tables/index_locks.rs`), and snapshots from before do not use the index
 //!   (`indcheckxmin`). Where nobody has taken that lock, such a row is an error.
 use super::computed_keys::Evaluator;
@@ -65,9 +65,9 @@ pub unsafe fn put_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relation)
     rows.close();
 }
 
-/// Whether this session keeps all other index builds from an open table, as CONCURRENTLY does. CREATE
-/// INDEX does not: its SHARE lock lets others build beside it, and nobody sees their indexes before
-/// they have given all rows their keys.
+/// Whether this session keeps all other index builds from an open table, as CONCURRENTLY does.
+/// CREATE INDEX does not: its SHARE lock lets others build beside it, and nobody sees their indexes
+/// before they have given all rows their keys.
 unsafe fn keeps_builds_out(table: pg_sys::Relation) -> bool {
     [
         pg_sys::ShareUpdateExclusiveLock,

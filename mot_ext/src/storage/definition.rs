@@ -12,12 +12,14 @@ use pgrx::pg_sys;
 const INDOPTION_DESC: i16 = 1;
 const INDOPTION_NULLS_FIRST: i16 = 2;
 
-/// The definition of an open index on a table that the caller has open: what the engine needs to build keys from rows.
+/// The definition of an open index on a table that the caller has open: what the engine needs to
+/// build keys from rows.
 pub unsafe fn index_definition(
     table: pg_sys::Relation,
     index: pg_sys::Relation,
 ) -> IndexDefinition {
-    // SAFETY: both relations are open; an index has as many keys, options and classes as its form says.
+    // SAFETY: both relations are open; an index has as many keys, options and classes as its form
+    // says.
     unsafe {
         let form = &*(*index).rd_index;
         let is_computed = is_computed(index);

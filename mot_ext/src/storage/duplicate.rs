@@ -8,7 +8,8 @@ use std::ffi::CStr;
 /// Raises 23505 for `row`, which has the key of another row in this index.
 pub unsafe fn raise(table: pg_sys::Relation, index: u32, row: *mut pg_sys::HeapTupleData) -> ! {
     session::count_conflict(|conflicts| &conflicts.unique_violations);
-    // SAFETY: the table is open; the index is one of its indexes, locked with it; the row is a tuple of the table.
+    // SAFETY: the table is open; the index is one of its indexes, locked with it; the row is a
+    // tuple of the table.
     unsafe {
         let index = pg_sys::index_open(pg_sys::Oid::from(index), pg_sys::AccessShareLock as i32);
         let description = key_text::of(table, index, row);

@@ -1,8 +1,8 @@
 //! From a relation of the access methods to its storage in the engine, and a storage's life.
 //!
 //! Owns: which storage a table or an index has, every call that makes or drops one, and the keys
-//! that the catalog says how to compute. May be called by `table_am`, `index_am` and `ddl`; calls `relation` (the process's cache), `xact`,
-//! `session`.
+//! that the catalog says how to compute. May be called by `table_am`, `index_am` and `ddl`; calls
+//! `relation` (the process's cache), `xact`, `session`.
 //!
 //! - A table's storage is found by (database, pg_class.reltablespace, relfilenode), a temporary
 //!   one's by its session, too; an index's by the last two of the three among its table's. Oids do

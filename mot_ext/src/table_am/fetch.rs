@@ -179,8 +179,8 @@ pub unsafe fn tuple(
 }
 
 /// Whether the row's state has other keys than the state that a tuple id names. So core asks when a
-/// constraint is due: it means the entries of the named state, and a change of keys has made others,
-/// of which the change has told core. On heap it has ended the HOT chain.
+/// constraint is due: it means the entries of the named state, and a change of keys has made
+/// others, of which the change has told core. On heap it has ended the HOT chain.
 unsafe fn is_other_entry(
     table: TableRef,
     tid: pg_sys::ItemPointerData,
@@ -224,8 +224,9 @@ pub unsafe fn row_version(
             }
             return false;
         };
-        // A trigger's row may be the transaction's own, and a savepoint in the trigger takes nothing of it: it is
-        // older. But what a slot shows may outlive the statement, so it is copied.
+        // A trigger's row may be the transaction's own, and a savepoint in the trigger takes
+        // nothing of it: it is older. But what a slot shows may outlive the statement, so it is
+        // copied.
         let shown = Shown {
             relation: relation_oid,
             table,

@@ -1,7 +1,7 @@
 //! The routine that core finds by the access method's handler.
 //!
-//! The handler answers without `shared_preload_libraries`: `\d`, DROP and pg_dump may open a table. The first touch of
-//! a table's storage is what raises 55000.
+//! The handler answers without `shared_preload_libraries`: `\d`, DROP and pg_dump may open a table.
+//! The first touch of a table's storage is what raises 55000.
 use super::{
     bitmap, fetch, insert, lock, parallel, relation, rewrite, sample, scan, slot, speculative,
     update,

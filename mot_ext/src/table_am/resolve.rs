@@ -9,7 +9,8 @@ use pgrx::pg_sys::{self, SnapshotType::SNAPSHOT_MVCC};
 /// The MVCC snapshots by which an id may have been read: the one given, by which it was read,
 /// unless that tells nothing (SnapshotAny), and the active one.
 unsafe fn readings(snapshot: pg_sys::Snapshot) -> [Option<PgSnapshot<'static>>; 2] {
-    // SAFETY: the caller's snapshot is NULL or valid; an active one is registered as long as the statement runs.
+    // SAFETY: the caller's snapshot is NULL or valid; an active one is registered as long as the
+    // statement runs.
     unsafe {
         let reading = |snapshot: pg_sys::Snapshot| {
             let is_mvcc = !snapshot.is_null() && (*snapshot).snapshot_type == SNAPSHOT_MVCC;

@@ -28,8 +28,8 @@ impl Shown {
     }
 }
 
-/// Shows a version: a committed one in place, for the statement's snapshot keeps it, and one of the own transaction as
-/// a copy.
+/// Shows a version: a committed one in place, for the statement's snapshot keeps it, and one of the
+/// own transaction as a copy.
 ///
 /// # Safety
 /// An initialized slot of the relation's row type.

@@ -1,10 +1,14 @@
-//! PostgreSQL's clock: transaction ids, the commit log and snapshots, as the engine's `Clock` and `Snapshot` see them.
+//! PostgreSQL's clock: transaction ids, the commit log and snapshots, as the engine's `Clock` and
+//! `Snapshot` see them.
 //!
-//! - An xid of the engine is PostgreSQL's full 64-bit id. PostgreSQL's own functions take 32 bits; an id is cut on the way
-//!   in and widened on the way out against the next id, which is right while both are within 2^31 of each other.
-//! - `is_current` never raises and is called without a guard; `is_in_progress`, `did_commit` and an overflowed snapshot may
-//!   read the commit log or pg_subtrans from disk and so may raise: the engine calls them with no latch held.
-//! - A [`PgSnapshot`] borrows the arrays of PostgreSQL's snapshot: it must not outlive the registration of that snapshot.
+//! - An xid of the engine is PostgreSQL's full 64-bit id. PostgreSQL's own functions take 32 bits;
+//!   an id is cut on the way in and widened on the way out against the next id, which is right
+//!   while both are within 2^31 of each other.
+//! - `is_current` never raises and is called without a guard; `is_in_progress`, `did_commit` and an
+//!   overflowed snapshot may read the commit log or pg_subtrans from disk and so may raise: the
+//!   engine calls them with no latch held.
+//! - A [`PgSnapshot`] borrows the arrays of PostgreSQL's snapshot: it must not outlive the
+//!   registration of that snapshot.
 use super::applied;
 use crate::pg;
 use mot_engine::{Clock, CommandId, Snapshot, Xid};
@@ -24,8 +28,9 @@ pub fn widen(xid: pg_sys::TransactionId) -> Xid {
     Xid(pg::widen_xid(xid.into_inner(), pg::next_full_xid()))
 }
 
-/// The full id of one of PostgreSQL's 32-bit ids that is at most `next` and less than 2^32 behind it: for ids of a long stretch of the log, which may be
-/// further back than PostgreSQL itself ever has to look.
+/// The full id of one of PostgreSQL's 32-bit ids that is at most `next` and less than 2^32 behind
+/// it: for ids of a long stretch of the log, which may be further back than PostgreSQL itself ever
+/// has to look.
 pub fn widen_before(xid: pg_sys::TransactionId, next: Xid) -> Xid {
     let xid = xid.into_inner();
     let behind = u64::from((next.0 as u32).wrapping_sub(xid));
@@ -36,35 +41,40 @@ pub fn widen_before(xid: pg_sys::TransactionId, next: Xid) -> Xid {
     })
 }
 
-/// The oldest transaction that is running, prepared ones included; the next one if none is. Not in recovery. May raise.
+/// The oldest transaction that is running, prepared ones included; the next one if none is. Not in
+/// recovery. May raise.
 pub fn oldest_active() -> Xid {
     // SAFETY: looks through the ProcArray under its lock.
     widen(unsafe { pg_sys::GetOldestActiveTransactionId() })
 }
 
-/// PostgreSQL's horizon of rows in all databases: every transaction below it has ended, for everybody's snapshots, too. This process may ask [`PgClock`] from
-/// now on.
+/// PostgreSQL's horizon of rows in all databases: every transaction below it has ended, for
+/// everybody's snapshots, too. This process may ask [`PgClock`] from now on.
 ///
-/// Snapshots, prepared transactions, standbys' feedback and slots that keep rows (`xmin`) hold it back. Slots of logical decoding, which keep rows of catalogs
-/// (`catalog_xmin`), do not, as on heap tables: decoding reads no rows of ours. They do hold back `GetOldestNonRemovableTransactionId(NULL)`, which is about catalogs shared by
-/// all databases.
+/// Snapshots, prepared transactions, standbys' feedback and slots that keep rows (`xmin`) hold it
+/// back. Slots of logical decoding, which keep rows of catalogs (`catalog_xmin`), do not, as on
+/// heap tables: decoding reads no rows of ours. They do hold back
+/// `GetOldestNonRemovableTransactionId(NULL)`, which is about catalogs shared by all databases.
 ///
-/// Whoever asks PostgreSQL who is in progress rests on two variables of its process that only the taking of a snapshot keeps fresh, and is to call
-/// this first, again and again, if it takes none:
+/// Whoever asks PostgreSQL who is in progress rests on two variables of its process that only the
+/// taking of a snapshot keeps fresh, and is to call this first, again and again, if it takes none:
 /// - RecentXmin: nobody below it is asked about;
-/// - TransactionXmin: a subtransaction is not followed to its parents from there down, and one whose parent may still tell is asked in pg_subtrans,
-///   which is cut off below.
+/// - TransactionXmin: a subtransaction is not followed to its parents from there down, and one
+///   whose parent may still tell is asked in pg_subtrans, which is cut off below.
 ///
-/// As a process begins they are 3, and on the circle of 32-bit ids every id of the upper half precedes 3, as it does one that has fallen half a circle behind:
-/// a subtransaction that PostgreSQL does not keep at hand would be its own top, and taken for one that has ended. The oldest running transaction is right for
-/// both: nobody below it runs, whatever is followed from an id at or above it ends at a transaction that runs or at one that does not matter, and
-/// pg_subtrans reaches back to it as long as somebody runs whom it would be read for. (Cut off meanwhile, reading it is an error, not an answer.) The horizon
-/// itself is too old: after a start our workers show one that pg_subtrans does not reach back to
-/// (`transaction::horizon::judged`). On a standby, where they show none, the horizon is the oldest
-/// that runs, or is read.
+/// As a process begins they are 3, and on the circle of 32-bit ids every id of the upper half
+/// precedes 3, as it does one that has fallen half a circle behind: a subtransaction that
+/// PostgreSQL does not keep at hand would be its own top, and taken for one that has ended. The
+/// oldest running transaction is right for both: nobody below it runs, whatever is followed from an
+/// id at or above it ends at a transaction that runs or at one that does not matter, and
+/// pg_subtrans reaches back to it as long as somebody runs whom it would be read for. (Cut off
+/// meanwhile, reading it is an error, not an answer.) The horizon itself is too old: after a start
+/// our workers show one that pg_subtrans does not reach back to (`transaction::horizon::judged`).
+/// On a standby, where they show none, the horizon is the oldest that runs, or is read.
 pub fn fresh_horizon() -> Xid {
     // SAFETY: computes over the ProcArray, of which this process is a member. In recovery it counts
-    // the transactions known to run on the primary. The others are plain variables of this process; where it has a snapshot, it is in the horizon.
+    // the transactions known to run on the primary. The others are plain variables of this process;
+    // where it has a snapshot, it is in the horizon.
     let oldest = unsafe {
         let mut oldest = pg_sys::InvalidTransactionId;
         let mut of_catalogs = pg_sys::InvalidTransactionId;
@@ -105,8 +115,9 @@ fn did_commit(xid: Xid) -> bool {
     unsafe { pg_sys::TransactionIdDidCommit(narrow(xid)) }
 }
 
-/// Whether the commit log says at this moment that a transaction has committed. PostgreSQL's own answer remembers the last transaction that had ended, and replay of a commit record
-/// does not make it forget an "aborted" that a crash had left of an id that was given out again. May raise.
+/// Whether the commit log says at this moment that a transaction has committed. PostgreSQL's own
+/// answer remembers the last transaction that had ended, and replay of a commit record does not
+/// make it forget an "aborted" that a crash had left of an id that was given out again. May raise.
 pub fn is_marked_committed(xid: Xid) -> bool {
     let mut lsn = 0;
     // SAFETY: any id that was given out may be asked about.
@@ -160,16 +171,18 @@ impl PgSnapshot<'_> {
         self.xmax
     }
 
-    /// Reads PostgreSQL's snapshot. It must be an MVCC snapshot and stay registered or active as long as this value is used.
+    /// Reads PostgreSQL's snapshot. It must be an MVCC snapshot and stay registered or active as
+    /// long as this value is used.
     ///
-    /// On a standby it waits until the tables have what the snapshot sees; so it may raise, and no latch may be held.
+    /// On a standby it waits until the tables have what the snapshot sees; so it may raise, and no
+    /// latch may be held.
     pub fn new(snapshot: pg_sys::Snapshot) -> Self {
         // SAFETY: the caller's snapshot is valid.
         if unsafe { (*snapshot).takenDuringRecovery } {
             applied::wait_until_applied();
         }
-        // SAFETY: the caller's snapshot is valid and registered (see above), and PostgreSQL never changes a snapshot's arrays
-        // once it is taken; TransactionId is a transparent u32.
+        // SAFETY: the caller's snapshot is valid and registered (see above), and PostgreSQL never
+        // changes a snapshot's arrays once it is taken; TransactionId is a transparent u32.
         unsafe {
             let s = &*snapshot;
             let next = pg::next_full_xid();
@@ -187,7 +200,8 @@ impl PgSnapshot<'_> {
     }
 }
 
-/// Empty without an array: a copied snapshot whose subtransactions have overflowed has none, though their count stays.
+/// Empty without an array: a copied snapshot whose subtransactions have overflowed has none, though
+/// their count stays.
 ///
 /// # Safety
 /// `start` points to `len` ids that outlive `'a`, or is NULL, or `len` is 0.
@@ -255,7 +269,8 @@ impl Snapshot for PgSnapshot<'_> {
 
 /// The top-level transaction of a subtransaction, from pg_subtrans.
 fn topmost(xid: u32) -> u32 {
-    // SAFETY: the id is not older than the snapshot's xmin, which PostgreSQL keeps pg_subtrans for; may raise.
+    // SAFETY: the id is not older than the snapshot's xmin, which PostgreSQL keeps pg_subtrans for;
+    // may raise.
     unsafe { pg_sys::SubTransGetTopmostTransaction(pg_sys::TransactionId::from_inner(xid)) }
         .into_inner()
 }

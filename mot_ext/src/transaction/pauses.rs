@@ -1,23 +1,32 @@
-//! Pause points, settable from SQL. Only in builds with debug assertions (`checked`): nothing of this is in a release.
+//! Pause points, settable from SQL. Only in builds with debug assertions (`checked`): nothing of
+//! this is in a release.
 //!
 //! `mot_engine/src/pause.rs` has the list of points. Here is who stops at them:
 //!
-//! - `mot.pause_at(point, times)` arms a point for the next arrivals and takes an advisory lock of its own for the session that calls it.
-//!   Who arrives waits for that lock, so isolationtester and pg_locks see a session that is blocked by another. `mot.resume(point)` gives the
-//!   lock up and disarms.
+//! - `mot.pause_at(point, times)` arms a point for the next arrivals and takes an advisory lock of
+//!   its own for the session that calls it. Who arrives waits for that lock, so isolationtester and
+//!   pg_locks see a session that is blocked by another. `mot.resume(point)` gives the lock up and
+//!   disarms.
 //! - The session that armed a point passes it: it has the lock.
-//! - A background worker has no deadlock timer, and PostgreSQL's lock manager needs one to wait: it sleeps until the point is resumed.
-//! - At a point after PostgreSQL's decision interrupts are held: there a wait cannot be cancelled, as a real one could not.
-//! - `mot.fail_at(point)` raises an error there instead, at points that may raise, and lets the disk refuse the operation at those that are
-//!   one of its operations.
-//! - `mot.row_bytes_exactly()` is beside them: what an ending at a point left in memory, to the byte.
-//! - `mot.plant_ended_process(pid)`: this session takes a process that has ended for the one that has this pid now (`pg/owner.rs`).
+//! - A background worker has no deadlock timer, and PostgreSQL's lock manager needs one to wait: it
+//!   sleeps until the point is resumed.
+//! - At a point after PostgreSQL's decision interrupts are held: there a wait cannot be cancelled,
+//!   as a real one could not.
+//! - `mot.fail_at(point)` raises an error there instead, at points that may raise, and lets the
+//!   disk refuse the operation at those that are one of its operations.
+//! - `mot.row_bytes_exactly()` is beside them: what an ending at a point left in memory, to the
+//!   byte.
+//! - `mot.plant_ended_process(pid)`: this session takes a process that has ended for the one that
+//!   has this pid now (`pg/owner.rs`).
 //! - `mot.plant_told_snapshot()`: this session's line has what a transaction with the same local id
 //!   has told 2^32 transactions ago (`transaction/horizon/tell.rs`).
-//! - `mot.run_at_pre_commit(statement)` does what another extension might: it runs a statement when this session's transaction is about to commit,
-//!   and `mot.run_behind_pre_commit(statement)` what one might that was preloaded before this library: when our own callback is through.
-//! - `mot.is_own(id)`: whether a row whose maker has this id, as text, is one of this transaction's.
-//! - A session that ends without `mot.resume` gives its lock up: a point left armed by it stops nobody but workers.
+//! - `mot.run_at_pre_commit(statement)` does what another extension might: it runs a statement when
+//!   this session's transaction is about to commit, and `mot.run_behind_pre_commit(statement)` what
+//!   one might that was preloaded before this library: when our own callback is through.
+//! - `mot.is_own(id)`: whether a row whose maker has this id, as text, is one of this
+//!   transaction's.
+//! - A session that ends without `mot.resume` gives its lock up: a point left armed by it stops
+//!   nobody but workers.
 use super::session;
 use crate::pg::{self, interrupts};
 use crate::shared_memory::{self, Armed, POINTS_MAX};
@@ -75,7 +84,8 @@ impl Drop for Standing {
     }
 }
 
-/// This process stands nowhere any more. Called at process exit, too: a FATAL error unwinds nothing.
+/// This process stands nowhere any more. Called at process exit, too: a FATAL error unwinds
+/// nothing.
 pub fn leave() {
     if let Some(place) = STANDS_AT.swap(0, Ordering::Relaxed).checked_sub(1) {
         armed(Point::ALL[place as usize])
@@ -100,7 +110,8 @@ fn on_point(point: Point) {
     let _standing = Standing::begin(point);
     if has_lock_manager() {
         let tag = tag(point);
-        // SAFETY: an advisory lock of the session, given up at once; may raise where interrupts are not held.
+        // SAFETY: an advisory lock of the session, given up at once; may raise where interrupts are
+        // not held.
         unsafe {
             pg_sys::LockAcquire(&tag, pg_sys::ShareLock as i32, true, false);
             pg_sys::LockRelease(&tag, pg_sys::ShareLock as i32, true);
@@ -211,7 +222,8 @@ fn paused(point: &str) -> i32 {
     armed(named(point)).waiting.load(Ordering::Acquire) as i32
 }
 
-/// Returns when a process stands at the point: for those that isolationtester does not see, the workers.
+/// Returns when a process stands at the point: for those that isolationtester does not see, the
+/// workers.
 #[pg_extern(volatile)]
 fn wait_until_paused(point: &str) {
     let armed = armed(named(point));
@@ -262,8 +274,9 @@ pub fn flush_if_asked(session: &Session) {
     }
 }
 
-/// Bytes of all row versions, exact on an idle server: processes count in batches, so this one and the reclaimer, which has had a round
-/// since, hand in what they counted. Those that have ended did.
+/// Bytes of all row versions, exact on an idle server: processes count in batches, so this one and
+/// the reclaimer, which has had a round since, hand in what they counted. Those that have ended
+/// did.
 #[pg_extern(volatile)]
 fn row_bytes_exactly() -> i64 {
     let memory = session::session().memory();
@@ -303,7 +316,8 @@ impl AtEnd {
         let Some(statement) = is_end.then(|| self.statement().take()).flatten() else {
             return;
         };
-        // SAFETY: inside a transaction, which has no statement any more that would have a snapshot; an abort takes it back.
+        // SAFETY: inside a transaction, which has no statement any more that would have a snapshot;
+        // an abort takes it back.
         unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot()) };
         if let Err(error) = Spi::run(&statement) {
             refuse(&error.to_string());
@@ -313,7 +327,8 @@ impl AtEnd {
     }
 }
 
-/// Runs a statement when this session's next transaction, or this one, is about to commit or to be prepared.
+/// Runs a statement when this session's next transaction, or this one, is about to commit or to be
+/// prepared.
 #[pg_extern(volatile)]
 fn run_at_pre_commit(statement: String) {
     if !IS_REGISTERED.swap(true, Ordering::Relaxed) {

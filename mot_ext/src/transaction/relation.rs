@@ -1,17 +1,19 @@
 //! From a relation to its storage in the engine.
 //!
-//! A storage found once may be used as long as the caller holds a lock on the relation. The backend-local cache spares the
-//! look-up in the shared directory: an entry goes when PostgreSQL invalidates the relation (DROP, TRUNCATE and ALTER send
-//! that), and the whole cache goes when a transaction or savepoint aborts, since its storages may just have been unlinked.
-//! Whoever keeps a storage between statements compares [`generation`] with the one he found it under.
+//! A storage found once may be used as long as the caller holds a lock on the relation. The
+//! backend-local cache spares the look-up in the shared directory: an entry goes when PostgreSQL
+//! invalidates the relation (DROP, TRUNCATE and ALTER send that), and the whole cache goes when a
+//! transaction or savepoint aborts, since its storages may just have been unlinked. Whoever keeps a
+//! storage between statements compares [`generation`] with the one he found it under.
 use mot_engine::TableRef;
 use pgrx::prelude::*;
 use std::cell::{Cell, UnsafeCell};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A relation that the statement has locked. Its relcache entry is opened when the statement runs through core's executor; a
-/// compiled statement does without, until something (a wait, an error) asks for it.
+/// A relation that the statement has locked. Its relcache entry is opened when the statement runs
+/// through core's executor; a compiled statement does without, until something (a wait, an error)
+/// asks for it.
 #[derive(Clone, Copy)]
 pub struct Relation {
     oid: pg_sys::Oid,
@@ -125,7 +127,8 @@ pub fn next_generation() {
 
 /// The cache; made, with its invalidation callback, at first use in a process.
 fn cache() -> &'static mut Known {
-    // SAFETY: one thread; no caller below keeps the reference across a call that may run the invalidation callback.
+    // SAFETY: one thread; no caller below keeps the reference across a call that may run the
+    // invalidation callback.
     unsafe {
         let slot = &mut *CACHE.known.get();
         if slot.is_none() {
@@ -145,7 +148,8 @@ pub fn remember(relation: pg_sys::Oid, table: TableRef) {
     cache().tables.insert(relation.to_u32(), table);
 }
 
-/// The transaction that wrote the row of the catalog of an index that the caller has locked: each planning of a statement asks.
+/// The transaction that wrote the row of the catalog of an index that the caller has locked: each
+/// planning of a statement asks.
 pub fn maker_of_index(index: pg_sys::Oid) -> pg_sys::TransactionId {
     if let Some(maker) = cache().index_makers.get(&index.to_u32()) {
         return *maker;

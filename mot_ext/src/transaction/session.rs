@@ -1,12 +1,15 @@
 //! This process's part in the engine: one `Session`, joined at first use.
 //!
-//! - One per process, in process-local memory, never made in the postmaster (children inherit "none").
-//! - Left in an on_shmem_exit callback: those run after the before_shmem_exit ones, of which one aborts the transaction that
-//!   is still open at a FATAL; our abort callback needs the session.
-//! - Counted among those that the last checkpoint waits for, from before it is joined until it is left. Not so a WAL sender's, which lives on until
-//!   PostgreSQL's own last checkpoint, and that comes after ours: it is counted while its transaction has written (`join_to_write`), and reads whenever it likes.
-//! - While tables are still being loaded (after a clean start the server already takes connections) a statement waits here,
-//!   interruptibly.
+//! - One per process, in process-local memory, never made in the postmaster (children inherit
+//!   "none").
+//! - Left in an on_shmem_exit callback: those run after the before_shmem_exit ones, of which one
+//!   aborts the transaction that is still open at a FATAL; our abort callback needs the session.
+//! - Counted among those that the last checkpoint waits for, from before it is joined until it is
+//!   left. Not so a WAL sender's, which lives on until PostgreSQL's own last checkpoint, and that
+//!   comes after ours: it is counted while its transaction has written (`join_to_write`), and reads
+//!   whenever it likes.
+//! - While tables are still being loaded (after a clean start the server already takes connections)
+//!   a statement waits here, interruptibly.
 use crate::errors;
 use crate::pg::{self, interrupts};
 use crate::shared_memory::{self, settings};
@@ -28,8 +31,9 @@ struct Local {
     leaves: Cell<bool>,
 }
 
-// SAFETY: PostgreSQL's processes run its code, and ours, on one thread; helper threads make sessions of their own and never
-// come here (pgrx's thread check stands before every setting that is read on the slow path).
+// SAFETY: PostgreSQL's processes run its code, and ours, on one thread; helper threads make
+// sessions of their own and never come here (pgrx's thread check stands before every setting that
+// is read on the slow path).
 unsafe impl Sync for Local {}
 
 static LOCAL: Local = Local {
@@ -54,8 +58,8 @@ const LOAD_POLL_MS: i64 = 20;
 
 /// This process's session with the engine, whose tables are loaded.
 ///
-/// Raises 55000 when the library is not preloaded, 57P03 when the load takes longer than `mot.load_timeout`, XX001 when it
-/// failed.
+/// Raises 55000 when the library is not preloaded, 57P03 when the load takes longer than
+/// `mot.load_timeout`, XX001 when it failed.
 pub fn session() -> &'static Session {
     if LOCAL.ready.get()
         && let Some(session) = existing()
@@ -73,13 +77,16 @@ pub fn is_refused() -> bool {
     shared_memory::engine().is_some_and(|engine| engine.state() == State::Failed)
 }
 
-/// The session if this process has one already. Calls nothing, so callbacks that must not fail may use it.
+/// The session if this process has one already. Calls nothing, so callbacks that must not fail may
+/// use it.
 pub fn existing() -> Option<&'static Session> {
-    // SAFETY: one thread; the cell is only written in `join` (when it is empty) and at process exit.
+    // SAFETY: one thread; the cell is only written in `join` (when it is empty) and at process
+    // exit.
     unsafe { (*LOCAL.session.get()).as_ref() }
 }
 
-/// This backend's session, whatever the state of the tables; counted among those the last checkpoint waits for, unless it is a WAL sender's.
+/// This backend's session, whatever the state of the tables; counted among those the last
+/// checkpoint waits for, unless it is a WAL sender's.
 pub fn join() -> &'static Session {
     if let Some(session) = existing() {
         return session;
@@ -100,8 +107,8 @@ pub fn join() -> &'static Session {
     store(Engine::join_for_client)
 }
 
-/// The session, before the first write of a transaction. A WAL sender is counted from here on; it is ended if the last checkpoint is about to be written,
-/// or is.
+/// The session, before the first write of a transaction. A WAL sender is counted from here on; it
+/// is ended if the last checkpoint is about to be written, or is.
 pub fn join_to_write() -> &'static Session {
     let session = join();
     if is_wal_sender() && count() && is_closing() {
@@ -110,14 +117,16 @@ pub fn join_to_write() -> &'static Session {
     session
 }
 
-/// A transaction that has written is over: everything of it is logged, and its rows are seen to. Calls nothing.
+/// A transaction that has written is over: everything of it is logged, and its rows are seen to.
+/// Calls nothing.
 pub fn end_write() {
     if is_wal_sender() {
         uncount();
     }
 }
 
-/// Whether this process is a WAL sender: a connection with `replication=database` runs SQL, too. A fast shutdown ends it only when our workers are gone.
+/// Whether this process is a WAL sender: a connection with `replication=database` runs SQL, too. A
+/// fast shutdown ends it only when our workers are gone.
 fn is_wal_sender() -> bool {
     // SAFETY: a plain variable of this process, set before it runs anything of ours.
     unsafe { pg_sys::am_walsender }
@@ -142,7 +151,8 @@ fn uncount() {
     }
 }
 
-/// After counting: the last checkpoint is written once it has set the flag and then seen the count at 0.
+/// After counting: the last checkpoint is written once it has set the flag and then seen the count
+/// at 0.
 fn is_closing() -> bool {
     shared_memory::control().closing.load(Ordering::SeqCst)
 }

@@ -1,9 +1,11 @@
 //! Writing records: the engine's `Log` over `XLogInsert`.
 //!
-//! PostgreSQL's header has the id of the transaction, and whoever replays takes that for an id that was given out. Rows bear the ids of subtransactions, which
-//! may be nowhere else in the WAL before the commit record; but a checkpoint of ours can have the rows before. So the first record of a
-//! transaction whose rows bear a larger id than its own names the largest one ([`NAMES_XID`]), for `pg::observe_xid`: else, after a crash that loses the commit,
-//! the id would be given out again, and its new owner's commit be taken for that of the rows.
+//! PostgreSQL's header has the id of the transaction, and whoever replays takes that for an id that
+//! was given out. Rows bear the ids of subtransactions, which may be nowhere else in the WAL before
+//! the commit record; but a checkpoint of ours can have the rows before. So the first record of a
+//! transaction whose rows bear a larger id than its own names the largest one ([`NAMES_XID`]), for
+//! `pg::observe_xid`: else, after a crash that loses the commit, the id would be given out again,
+//! and its new owner's commit be taken for that of the rows.
 use super::clock::narrow;
 use crate::pg;
 use mot_engine::limits::LOG_RECORD_BYTES_OF_LONG_ROW_MAX;
@@ -15,7 +17,8 @@ use pgrx::pg_sys;
 /// every record, so it must never change; 128 is also the number set aside for experiments, and mot
 /// has not reserved another one yet.
 pub const RMGR_ID: u8 = 128;
-/// The server's WAL. PostgreSQL stamps each record with the current transaction's id, and with none in the reclaimer, which has no transaction.
+/// The server's WAL. PostgreSQL stamps each record with the current transaction's id, and with none
+/// in the reclaimer, which has no transaction.
 #[derive(Default)]
 pub struct WalLog {
     names: Option<Xid>,
@@ -28,16 +31,19 @@ impl WalLog {
     }
 }
 
-/// In the record's info: behind the engine's record there is an id that was given out, of [`NAMED_XID_BYTES`] bytes.
+/// In the record's info: behind the engine's record there is an id that was given out, of
+/// [`NAMED_XID_BYTES`] bytes.
 pub const NAMES_XID: u8 = 0x10;
 /// PostgreSQL's 32 bits of it, little endian.
 pub const NAMED_XID_BYTES: usize = size_of::<u32>();
 
-/// Largest record. Only a single huge row comes near; the engine closes records at `LOG_RECORD_BYTES_MAX`.
+/// Largest record. Only a single huge row comes near; the engine closes records at
+/// `LOG_RECORD_BYTES_MAX`.
 const RECORD_BYTES_MAX: usize = LOG_RECORD_BYTES_OF_LONG_ROW_MAX;
 
-/// After a record this long its transaction has, most likely, more to log: the WAL writer is told to begin. Else all of a COPY's WAL would be
-/// written and flushed by the session, behind its last record. In bytes; also what lets the WAL writer flush, by default (`wal_writer_flush_after`).
+/// After a record this long its transaction has, most likely, more to log: the WAL writer is told
+/// to begin. Else all of a COPY's WAL would be written and flushed by the session, behind its last
+/// record. In bytes; also what lets the WAL writer flush, by default (`wal_writer_flush_after`).
 const WRITTEN_EARLY_BYTES: usize = 1 << 20;
 
 const _: () = assert!(LOG_RECORD_BYTES_MAX < RECORD_BYTES_MAX);
@@ -52,8 +58,9 @@ impl Log for WalLog {
         );
         let named = self.names.take();
         let bytes = named.map(|xid| narrow(xid).into_inner().to_le_bytes());
-        // SAFETY: outside a critical section; record and id outlive the insertion, which copies them. Each call may raise, and
-        // XLogBeginInsert's state is reset by PostgreSQL's abort, and by the reclaimer, which has no transaction to abort.
+        // SAFETY: outside a critical section; record and id outlive the insertion, which copies
+        // them. Each call may raise, and XLogBeginInsert's state is reset by PostgreSQL's abort,
+        // and by the reclaimer, which has no transaction to abort.
         let end = unsafe {
             pg_sys::XLogBeginInsert();
             pg_sys::XLogRegisterData(record.as_ptr().cast_mut().cast(), record.len() as _);
@@ -66,7 +73,8 @@ impl Log for WalLog {
             }
         };
         if record.len() >= WRITTEN_EARLY_BYTES {
-            // SAFETY: sets a position that the WAL writer may write up to, and wakes it. WAL may be flushed at any time.
+            // SAFETY: sets a position that the WAL writer may write up to, and wakes it. WAL may be
+            // flushed at any time.
             unsafe { pg_sys::XLogSetAsyncXactLSN(end) };
         }
         Lsn(end)

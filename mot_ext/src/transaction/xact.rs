@@ -1,8 +1,10 @@
 //! The engine's transaction beside PostgreSQL's.
 //!
-//! Protocol, by event. The callbacks are registered when the server preloads the library, so they run behind those that others register later, or
-//! when they are first used: what such a callback writes at PRE_COMMIT is logged, too. What one writes that runs behind ours (of a library preloaded before
-//! this one) is refused, be it the first that this process ever writes. A transaction without work here costs a test or two per event.
+//! Protocol, by event. The callbacks are registered when the server preloads the library, so they
+//! run behind those that others register later, or when they are first used: what such a callback
+//! writes at PRE_COMMIT is logged, too. What one writes that runs behind ours (of a library
+//! preloaded before this one) is refused, be it the first that this process ever writes. A
+//! transaction without work here costs a test or two per event.
 //!
 //! | event | what happens | may raise |
 //! |---|---|---|
@@ -70,7 +72,8 @@ pub fn current() -> &'static mut Transaction {
 
 /// The transaction if this process ever had one. Calls nothing.
 fn existing() -> Option<&'static mut Transaction> {
-    // SAFETY: one thread; callers of `current` give the reference up before any callback below runs.
+    // SAFETY: one thread; callers of `current` give the reference up before any callback below
+    // runs.
     unsafe { (*CURRENT.0.get()).as_mut() }
 }
 
@@ -98,7 +101,8 @@ pub fn own_row(table: TableRef, row: Slot) -> Option<&'static OwnRow> {
 
 /// Registers the callbacks, for every process; called once, while the server preloads libraries.
 pub fn init() {
-    // SAFETY: plain variables; called before any fork; the callbacks live as long as the library, which PostgreSQL never unloads.
+    // SAFETY: plain variables; called before any fork; the callbacks live as long as the library,
+    // which PostgreSQL never unloads.
     unsafe {
         if pg_sys::process_shared_preload_libraries_in_progress {
             #[cfg(debug_assertions)]
@@ -144,8 +148,8 @@ unsafe impl Sync for Flag {}
 /// The tables have been seen ready for writers; they stay so as long as this process lives.
 static MAY_WRITE: Flag = Flag(Cell::new(false));
 
-/// The log will be told no more of this process's transaction, also where it has none of ours yet: between PRE_COMMIT, or PRE_PREPARE, and its
-/// end, by whichever event.
+/// The log will be told no more of this process's transaction, also where it has none of ours yet:
+/// between PRE_COMMIT, or PRE_PREPARE, and its end, by whichever event.
 static IS_ENDING: Flag = Flag(Cell::new(false));
 
 /// This process's transaction is marked as not judged yet.
@@ -154,18 +158,21 @@ static IS_MARKED: Flag = Flag(Cell::new(false));
 /// How often a writer looks whether the tables are ready, in milliseconds.
 const READY_POLL_MS: i64 = 5;
 
-/// Before this process's first write, or row lock. A session that has read on a standby may come here when the recovery is over and the
-/// tables are not yet ready for writers (`recovery::load`): it waits, interruptibly.
+/// Before this process's first write, or row lock. A session that has read on a standby may come
+/// here when the recovery is over and the tables are not yet ready for writers (`recovery::load`):
+/// it waits, interruptibly.
 #[cold]
 fn begin_to_write() {
     if !pg::is_under_postmaster() {
         errors::single_user();
     }
-    // What a worker locked or wrote its leader would not know of. Core refuses both; not each version in each build, for a function that is wrongly marked safe.
+    // What a worker locked or wrote its leader would not know of. Core refuses both; not each
+    // version in each build, for a function that is wrongly marked safe.
     if pg::is_parallel_worker() {
         errors::parallel_worker();
     }
-    // SAFETY: reads shared state; never raises. In recovery PostgreSQL itself refuses to give an id.
+    // SAFETY: reads shared state; never raises. In recovery PostgreSQL itself refuses to give an
+    // id.
     if unsafe { pg_sys::RecoveryInProgress() } {
         return;
     }
@@ -207,7 +214,8 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
 }
 
 fn see_to(event: pg_sys::XactEvent::Type) {
-    // Ahead of the reference below: the storages of a dropped database are changes of this transaction's.
+    // Ahead of the reference below: the storages of a dropped database are changes of this
+    // transaction's.
     match event {
         pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => {
             dropped_database::drop_noted();

@@ -1,12 +1,16 @@
-//! The checkpoint worker: loads the tables after a clean start, tells of replay threads without memory, stands at the gate, writes a checkpoint whenever
-//! PostgreSQL's redo position has passed the one that is covered, and the last one at shutdown.
+//! The checkpoint worker: loads the tables after a clean start, tells of replay threads without
+//! memory, stands at the gate, writes a checkpoint whenever PostgreSQL's redo position has passed
+//! the one that is covered, and the last one at shutdown.
 //!
 //! - Has no database connection and never opens a transaction: it touches no catalog.
-//! - A failed checkpoint is an ERROR line in the log and a retry. While the slot keeps the WAL, PostgreSQL's checkpoint
-//!   completes meanwhile; without a slot (wal_level = minimal), or with one whose WAL the server may take away
-//!   (max_slot_wal_keep_size), it is held, since nothing else would keep the WAL. So is the server's shutdown then.
-//! - The last checkpoint of a crash recovery completes before ours if the slot keeps the WAL (`may_lag`).
-//! - Writes nothing while the state is Failed, Empty or Loading, so that no good checkpoint is replaced by a partial one.
+//! - A failed checkpoint is an ERROR line in the log and a retry. While the slot keeps the WAL,
+//!   PostgreSQL's checkpoint completes meanwhile; without a slot (wal_level = minimal), or with one
+//!   whose WAL the server may take away (max_slot_wal_keep_size), it is held, since nothing else
+//!   would keep the WAL. So is the server's shutdown then.
+//! - The last checkpoint of a crash recovery completes before ours if the slot keeps the WAL
+//!   (`may_lag`).
+//! - Writes nothing while the state is Failed, Empty or Loading, so that no good checkpoint is
+//!   replaced by a partial one.
 mod cover;
 
 use crate::checkpoint::leave::{may_leave_uncovered, must_leave};
@@ -31,11 +35,12 @@ use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long a standby lets no WAL sender in before a restartpoint passes by a checkpoint that failed: who was let in last is among the senders by then, where it is
-/// found.
+/// How long a standby lets no WAL sender in before a restartpoint passes by a checkpoint that
+/// failed: who was let in last is among the senders by then, where it is found.
 const LAST_LET_IN: Duration = Duration::from_secs(1);
 
-/// Length of a turn at the gate: what a PostgreSQL checkpoint may wait longer than without us, in milliseconds.
+/// Length of a turn at the gate: what a PostgreSQL checkpoint may wait longer than without us, in
+/// milliseconds.
 const TURN_MS: i64 = 10;
 
 #[pg_guard]
@@ -52,7 +57,8 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
     if !first_copy::is_covered() {
         copies::end_base_backups();
     }
-    // SAFETY: registered once; runs before the process leaves the ProcArray (callbacks run last in, first out).
+    // SAFETY: registered once; runs before the process leaves the ProcArray (callbacks run last in,
+    // first out).
     unsafe { pg_sys::before_shmem_exit(Some(on_exit), pg_sys::Datum::from(0)) };
     judged::begin_to_show(judged::Worker::Checkpointer);
     control
@@ -78,8 +84,8 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
     if server_is_stopping() {
         worker.finish();
     }
-    // Not 0, which would mean "never start again": an administrator may have ended just this worker.
-    // SAFETY: ends the process; its exit callbacks leave the gate and the engine.
+    // Not 0, which would mean "never start again": an administrator may have ended just this
+    // worker. SAFETY: ends the process; its exit callbacks leave the gate and the engine.
     unsafe { pg_sys::proc_exit(1) };
 }
 
@@ -91,7 +97,8 @@ unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum)
         .store(false, Ordering::SeqCst);
     copies::end_base_backups_to_come();
     judged::end_to_show(judged::Worker::Checkpointer);
-    // The postmaster is gone. The checkpointer may not have noticed: waiting at our gate, it would complete a checkpoint that removes WAL.
+    // The postmaster is gone. The checkpointer may not have noticed: waiting at our gate, it would
+    // complete a checkpoint that removes WAL.
     if pg::is_postmaster_gone()
         && !slot::keeps_wal_alone()
         && let Some(checkpointer) = Checkpointer::find()
@@ -102,8 +109,8 @@ unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum)
 }
 
 struct Worker {
-    /// The slot was held before replay had ended, so the last checkpoint of the recovery keeps the slot's WAL. (PostgreSQL asks the slots
-    /// before it comes to the gate.)
+    /// The slot was held before replay had ended, so the last checkpoint of the recovery keeps the
+    /// slot's WAL. (PostgreSQL asks the slots before it comes to the gate.)
     slot_is_counted: bool,
     /// This turn has made the slot.
     slot_is_new: bool,
@@ -130,15 +137,17 @@ impl Worker {
         keep_commit_log();
         self.load_without_redo();
         self.hold_slot();
-        // Without a slot that surely keeps it nothing else keeps the WAL that a failed checkpoint leaves needed, and a backup does not bring it along: the
-        // gate stays shut until a try succeeds, also when the server shuts down.
+        // Without a slot that surely keeps it nothing else keeps the WAL that a failed checkpoint
+        // leaves needed, and a backup does not bring it along: the gate stays shut until a try
+        // succeeds, also when the server shuts down.
         while !self.cover(redo) && !self.may_pass_uncovered() && !may_leave_uncovered() {
             interrupts::sleep_ms(TURN_MS);
             crate::pg::worker::reload_if_asked();
             self.stalls.look();
         }
         let is_covered = redo.0 <= shared_memory::control().covered.load(Ordering::SeqCst);
-        // On a standby nobody is let in who would begin one meanwhile: whoever did it has slipped through, and has copied files of before this turn.
+        // On a standby nobody is let in who would begin one meanwhile: whoever did it has slipped
+        // through, and has copied files of before this turn.
         let may_run = if recovery_in_progress() {
             !began_uncovered
         } else {
@@ -148,15 +157,18 @@ impl Worker {
             copies::end_base_backups();
         }
         gate::close_turn();
-        // A crash recovery has none, and the slot's lock would only keep its last checkpoint.
-        // Nor does one that has ended: no checkpoint of ours comes before it is on its new timeline (`is_of_old_timeline`), and PostgreSQL's first one there would wait behind a
+        // A crash recovery has none, and the slot's lock would only keep its last checkpoint. Nor
+        // does one that has ended: no checkpoint of ours comes before it is on its new timeline
+        // (`is_of_old_timeline`), and PostgreSQL's first one there would wait behind a
         // restartpoint. A backup that has begun with that fails at the promotion.
         let is_guarded = recovery_in_progress()
             && replays_an_archive()
             && may_checkpoint()
             && !has_ended_beside_timeline();
-        // Every restartpoint that completes after `redo` was read waits for us, if the gate was shut before. (Without a slot there is no gate.)
-        // Told before the gate opens: a restartpoint that goes on although our checkpoint failed is one that no backup may begin from.
+        // Every restartpoint that completes after `redo` was read waits for us, if the gate was
+        // shut before. (Without a slot there is no gate.) Told before the gate opens: a
+        // restartpoint that goes on although our checkpoint failed is one that no backup may begin
+        // from.
         let control = shared_memory::control();
         let are_whole = is_guarded && (self.was_shut || !slot::is_held()) && is_covered;
         control.copies_are_whole.store(are_whole, Ordering::SeqCst);
@@ -165,8 +177,9 @@ impl Worker {
             None => Some(Instant::now()),
             since => since,
         };
-        // At a shutdown it waits for no backup, which comes to nothing then: a session whose end `finish` waits for may stand behind that restartpoint, and so may
-        // the backup's own WAL sender, where no signal ends them (`restartpoint`).
+        // At a shutdown it waits for no backup, which comes to nothing then: a session whose end
+        // `finish` waits for may stand behind that restartpoint, and so may the backup's own WAL
+        // sender, where no signal ends them (`restartpoint`).
         let waits_for_backup = copies::may_begin() && !control.closing.load(Ordering::SeqCst);
         let may_pass = is_covered || (self.lets_nobody_in() && !waits_for_backup);
         if (restartpoint_waits && may_pass) || !is_guarded {
@@ -193,8 +206,8 @@ impl Worker {
             .is_some_and(|since| since.elapsed() > LAST_LET_IN)
     }
 
-    /// After an error: with all locks of this process it has given up the gate's, and a restartpoint that waited there goes on, covered or not. Nobody may begin a
-    /// backup from it.
+    /// After an error: with all locks of this process it has given up the gate's, and a
+    /// restartpoint that waited there goes on, covered or not. Nobody may begin a backup from it.
     fn shut_again(&mut self) {
         if !self.was_shut || restartpoint::is_shut() {
             return;
@@ -207,7 +220,8 @@ impl Worker {
         restartpoint::shut();
     }
 
-    /// Loads the tables if no redo does it: PostgreSQL calls no resource manager after a clean shutdown, nor before a standby has a record.
+    /// Loads the tables if no redo does it: PostgreSQL calls no resource manager after a clean
+    /// shutdown, nor before a standby has a record.
     fn load_without_redo(&self) {
         let Some(step) = Worker::load_step() else {
             return;
@@ -234,7 +248,8 @@ impl Worker {
     /// What this process has to do so that statements may run.
     fn load_step() -> Option<fn() -> Result<(), String>> {
         let control = shared_memory::control();
-        // Told to end alone it may stay for long (`must_leave`), and nobody else does this: the first writer would wait.
+        // Told to end alone it may stay for long (`must_leave`), and nobody else does this: the
+        // first writer would wait.
         if control.redo_began.load(Ordering::SeqCst)
             || (crate::pg::worker::shutdown_asked() && server_is_stopping())
         {
@@ -247,7 +262,8 @@ impl Worker {
             return None;
         }
         match shared_memory::engine().expect("preloaded").state() {
-            // Statements run on a standby already, and it may be long until its startup process has a record.
+            // Statements run on a standby already, and it may be long until its startup process has
+            // a record.
             State::Empty if in_recovery && !hot_standby_active() => None,
             State::Empty if !load::claim() => None,
             State::Empty if in_recovery => Some(load::load_standby),
@@ -279,7 +295,8 @@ impl Worker {
             self.slot_is_new = !slot::reaches_back_to(Lsn(covered));
             pg::catch(|| slot::hold(Lsn(covered)))
         } else if shared_memory::engine().expect("preloaded").state() == State::Failed {
-            // The WAL behind the files that could not be loaded may be needed when they are repaired.
+            // The WAL behind the files that could not be loaded may be needed when they are
+            // repaired.
             pg::catch(slot::hold_as_is).map(|is_held| {
                 if !is_held {
                     self.retry_slot_at = Some(Instant::now() + files::RETRY);
@@ -306,8 +323,9 @@ impl Worker {
     }
 }
 
-/// All of the commit log is needed until the reclaimer knows better. Here where there was nothing to replay; the end of a replay tells itself
-/// (`load::finish_after_replay`), before anybody can cut the commit log off. Not while the server recovers: a standby's is cut off by what it replays
+/// All of the commit log is needed until the reclaimer knows better. Here where there was nothing
+/// to replay; the end of a replay tells itself (`load::finish_after_replay`), before anybody can
+/// cut the commit log off. Not while the server recovers: a standby's is cut off by what it replays
 /// (`recovery::commit_log`), and what it showed would go to its primary, with its feedback.
 fn keep_commit_log() {
     if shared_memory::engine().expect("preloaded").state() == State::Failed {
@@ -322,7 +340,8 @@ fn has_gate() -> bool {
     recovery_in_progress() && slot::is_held()
 }
 
-/// Whether PostgreSQL has read its slots from disk: it has before redo begins, and before a standby can be read.
+/// Whether PostgreSQL has read its slots from disk: it has before redo begins, and before a standby
+/// can be read.
 fn may_use_slots() -> bool {
     shared_memory::control().redo_began.load(Ordering::SeqCst)
         || hot_standby_active()

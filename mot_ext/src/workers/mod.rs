@@ -27,8 +27,8 @@ pub fn init() {
         c"mot_checkpointer_main",
         pg_sys::BgWorkerStartTime::BgWorkerStart_PostmasterStart,
     );
-    // Not before a standby is consistent: before that the server does not know which transactions are running, and a
-    // version of a running one would be taken for an aborted one's.
+    // Not before a standby is consistent: before that the server does not know which transactions
+    // are running, and a version of a running one would be taken for an aborted one's.
     register(
         c"mot reclaimer",
         c"mot_reclaimer_main",

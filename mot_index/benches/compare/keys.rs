@@ -114,7 +114,8 @@ fn composites(_: &mut StdRng, count: usize) -> Vec<Vec<u8>> {
     (0..count as u32).map(key).collect()
 }
 
-/// Entries of an index on a number that is not unique: most numbers have two rows or three, and behind the number is the row's, five bytes.
+/// Entries of an index on a number that is not unique: most numbers have two rows or three, and
+/// behind the number is the row's, five bytes.
 fn rows(random: &mut StdRng, count: usize) -> Vec<Vec<u8>> {
     let numbers: Vec<u64> = (0..count * 2 / 5).map(|_| random.random()).collect();
     (0..count)

@@ -1,20 +1,26 @@
-//! The index against other ordered maps: `cargo bench -p mot_index --features crossbeam --bench compare [-- WORD ...]`.
+//! The index against other ordered maps: `cargo bench -p mot_index --features crossbeam --bench
+//! compare [-- WORD ...]`.
 //!
-//! Words choose what runs: names of maps (`mot`, `masstree`, ...), of keys (`integers`, ...), of work (`get`, ...; a change is a remove and
-//! an insert), `keys=N`, `rounds=N`, `threads=N`, `times=N` for so many times the operations of a round, and `from=N` for scans that begin with the first N bytes
-//! of keys instead of whole ones.
+//! Words choose what runs: names of maps (`mot`, `masstree`, ...), of keys (`integers`, ...), of
+//! work (`get`, ...; a change is a remove and an insert), `keys=N`, `rounds=N`, `threads=N`,
+//! `times=N` for so many times the operations of a round, and `from=N` for scans that begin with
+//! the first N bytes of keys instead of whole ones.
 //!
-//! Before times are taken some scans of each map are compared with the sorted keys; what is wrong is told below the table. (The `masstree` crate, 0.9.5, begins elsewhere
-//! where a scan's first key leads through several layers, which is less work: compare scans of URLs with `from=16`.)
+//! Before times are taken some scans of each map are compared with the sorted keys; what is wrong
+//! is told below the table. (The `masstree` crate, 0.9.5, begins elsewhere where a scan's first key
+//! leads through several layers, which is less work: compare scans of URLs with `from=16`.)
 //!
-//! All maps are filled with the same keys in the same random order and asked the same things. Rounds go over all maps in turn, so that
-//! what else the machine does hits them alike; times are the threads' own processor time, and the median of the rounds
-//! counts. Every map is on the same allocator and pins its epoch once for 64 operations. Bytes are what the
-//! allocator was asked for, divided by entries, the copy of the key included where the map needs one.
+//! All maps are filled with the same keys in the same random order and asked the same things.
+//! Rounds go over all maps in turn, so that what else the machine does hits them alike; times are
+//! the threads' own processor time, and the median of the rounds counts. Every map is on the same
+//! allocator and pins its epoch once for 64 operations. Bytes are what the allocator was asked for,
+//! divided by entries, the copy of the key included where the map needs one.
 //!
-//! The allocator is mimalloc, which the `masstree` crate's own figures are taken with; `MOT_BENCH_ALLOCATOR=system` in the environment asks
-//! for the system's. With glibc's, a map pays for each block that is to be aligned to more than 16 bytes: it takes the slow way there, which
-//! neither the engine's arena nor other modern allocators have, and of which a map is free that pools its nodes.
+//! The allocator is mimalloc, which the `masstree` crate's own figures are taken with;
+//! `MOT_BENCH_ALLOCATOR=system` in the environment asks for the system's. With glibc's, a map pays
+//! for each block that is to be aligned to more than 16 bytes: it takes the slow way there, which
+//! neither the engine's arena nor other modern allocators have, and of which a map is free that
+//! pools its nodes.
 
 mod keys;
 mod maps;
@@ -48,7 +54,8 @@ fn is_system() -> bool {
 /// Chooses, while there is one thread still.
 #[cold]
 fn choose() -> bool {
-    // SAFETY: a C string, and nobody changes the environment before `main`. std's way to ask would allocate.
+    // SAFETY: a C string, and nobody changes the environment before `main`. std's way to ask would
+    // allocate.
     let asked = unsafe { libc::getenv(c"MOT_BENCH_ALLOCATOR".as_ptr()) };
     // SAFETY: what `getenv` returns is null or a C string.
     let is_system = !asked.is_null() && unsafe { std::ffi::CStr::from_ptr(asked) } == c"system";

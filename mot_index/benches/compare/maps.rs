@@ -10,7 +10,8 @@ use std::sync::RwLock;
 /// Operations under one pin of an epoch, where there is one.
 const PINNED: usize = 64;
 
-/// A map under test. Keys come one behind the other in memory, so that finding the key costs nothing.
+/// A map under test. Keys come one behind the other in memory, so that finding the key costs
+/// nothing.
 pub trait Ordered: Sync + Send {
     fn fill(&self, keys: &Keys);
     fn get(&self, keys: &Keys);

@@ -3,7 +3,8 @@
 use crate::permutation::LEAF_ENTRIES;
 use crate::slice::SLICE_BYTES;
 
-/// A prefix of up to so many bytes is copied as if it had all of them, in a few moves instead of a call; one of half as many likewise.
+/// A prefix of up to so many bytes is copied as if it had all of them, in a few moves instead of a
+/// call; one of half as many likewise.
 const PREFIX_BYTES: usize = 64;
 
 /// A suffix of up to so many bytes likewise, if there is as much to read.
@@ -15,7 +16,8 @@ const _: () = assert!(SUFFIX_BYTES <= PREFIX_BYTES);
 #[derive(Clone, Copy)]
 pub(crate) struct Suffix<'a> {
     pub(crate) bytes: &'a [u8],
-    /// From where it begins on so many bytes may be copied: its own, and others that nobody stores to.
+    /// From where it begins on so many bytes may be copied: its own, and others that nobody stores
+    /// to.
     readable: usize,
 }
 
@@ -31,7 +33,8 @@ impl<'a> Suffix<'a> {
     /// One with other bytes behind it.
     ///
     /// # Safety
-    /// If there are bytes, so many from where they begin on are in one block with them and are stored to by nobody during `'a`.
+    /// If there are bytes, so many from where they begin on are in one block with them and are
+    /// stored to by nobody during `'a`.
     #[inline(always)]
     pub(crate) unsafe fn among(bytes: &'a [u8], readable: usize) -> Self {
         debug_assert!(readable >= bytes.len());
@@ -61,7 +64,8 @@ pub(crate) struct Entries {
     keys: Vec<u8>,
     ends: Vec<Entry>,
     capacity: usize,
-    /// The slices that lead to the layer being read, in the first `prefix_bytes`; not shorter than [`PREFIX_BYTES`] if there is one.
+    /// The slices that lead to the layer being read, in the first `prefix_bytes`; not shorter than
+    /// [`PREFIX_BYTES`] if there is one.
     prefix: Vec<u8>,
     prefix_bytes: usize,
 }
@@ -180,7 +184,8 @@ impl Entries {
         const HALF: usize = PREFIX_BYTES / 2;
         let from = self.prefix.as_ptr();
         debug_assert!(self.prefix_bytes == 0 || self.prefix.len() >= PREFIX_BYTES);
-        // SAFETY: a prefix is in a vector of `PREFIX_BYTES` at least; the caller has the room, in a buffer that is not the prefix.
+        // SAFETY: a prefix is in a vector of `PREFIX_BYTES` at least; the caller has the room, in a
+        // buffer that is not the prefix.
         unsafe {
             if self.prefix_bytes == 0 {
                 // Most layers read are the first.
@@ -200,8 +205,9 @@ impl Entries {
         self.push_longer(1, || entry.take());
     }
 
-    /// Appends entries of the layer being read that go on behind their slices, up to `count` and to the capacity and to the end of what `entry` gives: slice,
-    /// suffix and value of each in turn. Returns how many.
+    /// Appends entries of the layer being read that go on behind their slices, up to `count` and to
+    /// the capacity and to the end of what `entry` gives: slice, suffix and value of each in turn.
+    /// Returns how many.
     #[inline(always)]
     pub(crate) fn push_longer<'a>(
         &mut self,
@@ -220,15 +226,17 @@ impl Entries {
             let length = suffix.bytes.len();
             let key_end = end + prefix + SLICE_BYTES + length;
             if self.keys.capacity() < key_end + PREFIX_BYTES {
-                // SAFETY: all bytes up to `end` are written, and so many ends. Counted together, or, were this to unwind, the next key would begin too early.
+                // SAFETY: all bytes up to `end` are written, and so many ends. Counted together,
+                // or, were this to unwind, the next key would begin too early.
                 unsafe {
                     self.keys.set_len(end);
                     self.ends.set_len(ends + pushed);
                 }
                 self.keys.reserve(key_end + PREFIX_BYTES - end);
             }
-            // SAFETY: there is room for the key, and for a prefix or a suffix behind it; all its bytes are written, none of them in the prefix or the suffix. There is
-            // room for `count` ends.
+            // SAFETY: there is room for the key, and for a prefix or a suffix behind it; all its
+            // bytes are written, none of them in the prefix or the suffix. There is room for
+            // `count` ends.
             unsafe {
                 let to = self.keys.as_mut_ptr().add(end);
                 if prefix != 0 {
@@ -251,8 +259,9 @@ impl Entries {
         pushed
     }
 
-    /// Appends entries of the layer being read that end with their slices, up to `count` and to the capacity; returns how many.
-    /// `entry` gives slice and value of each in turn. Most leaves have only such.
+    /// Appends entries of the layer being read that end with their slices, up to `count` and to the
+    /// capacity; returns how many. `entry` gives slice and value of each in turn. Most leaves have
+    /// only such.
     #[inline(always)]
     pub(crate) fn push_whole(
         &mut self,
@@ -265,7 +274,8 @@ impl Entries {
             .reserve(count * (prefix + SLICE_BYTES) + PREFIX_BYTES);
         self.ends.reserve(count);
         let mut end = self.keys.len();
-        // SAFETY: the room for `count` keys of a whole slice was reserved, and for `count` ends; all are written, in their order.
+        // SAFETY: the room for `count` keys of a whole slice was reserved, and for `count` ends;
+        // all are written, in their order.
         unsafe {
             let keys = self.keys.as_mut_ptr();
             let mut to = self.ends.as_mut_ptr().add(self.ends.len());
@@ -300,8 +310,9 @@ impl Entries {
         count
     }
 
-    /// Appends entries of the layer being read that end in their slices, up to `count` and to the capacity and before the first that goes
-    /// on behind; returns how many. `entry` gives slice, kind and value of each.
+    /// Appends entries of the layer being read that end in their slices, up to `count` and to the
+    /// capacity and before the first that goes on behind; returns how many. `entry` gives slice,
+    /// kind and value of each.
     #[inline(always)]
     pub(crate) fn push_run(
         &mut self,
@@ -316,8 +327,9 @@ impl Entries {
         let mut end = self.keys.len();
         let ends = self.ends.len();
         let mut pushed = 0;
-        // SAFETY: the room for `count` keys of a whole slice was reserved, and for `count` ends; both are written in their order, so
-        // that no byte before `end` and no entry before `ends + pushed` is left out.
+        // SAFETY: the room for `count` keys of a whole slice was reserved, and for `count` ends;
+        // both are written in their order, so that no byte before `end` and no entry before `ends +
+        // pushed` is left out.
         unsafe {
             let keys = self.keys.as_mut_ptr();
             let to = self.ends.as_mut_ptr().add(ends);

@@ -1,8 +1,10 @@
-//! One layer of a tree being built: a leaf being filled behind all others, and the right spine of the inner nodes above.
+//! One layer of a tree being built: a leaf being filled behind all others, and the right spine of
+//! the inner nodes above.
 //!
-//! At any moment what hangs below `top` (of a layer that goes on beyond the part: what is listed in `edge`) is proper and can be freed. Nobody else
-//! finds the nodes before the tree is whole, so nobody waits for their latches. Filled by `bulk.rs` from keys, by `join.rs` from leaves that parts
-//! have made.
+//! At any moment what hangs below `top` (of a layer that goes on beyond the part: what is listed in
+//! `edge`) is proper and can be freed. Nobody else finds the nodes before the tree is whole, so
+//! nobody waits for their latches. Filled by `bulk.rs` from keys, by `join.rs` from leaves that
+//! parts have made.
 
 use super::EdgeLeaf;
 use crate::bag::Bag;
@@ -71,7 +73,8 @@ impl<'a> LayerBuilder<'a> {
         Ok(())
     }
 
-    /// Goes on in a new leaf behind the full one, into which entries of the same slice move along. The first of a layer may become its root, and is wide.
+    /// Goes on in a new leaf behind the full one, into which entries of the same slice move along.
+    /// The first of a layer may become its root, and is wide.
     fn begin_leaf<M: Memory>(
         &mut self,
         tree: &Tree<'a, M>,

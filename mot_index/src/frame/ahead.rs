@@ -1,7 +1,8 @@
 //! Asking for what a scan will come to, so that its misses overlap.
 //!
-//! Nothing here moves a scan on. What is read of a leaf may be stale, and what is only asked for need not be valid; an address is followed only
-//! behind a validation of what it was read from, as everywhere.
+//! Nothing here moves a scan on. What is read of a leaf may be stale, and what is only asked for
+//! need not be valid; an address is followed only behind a validation of what it was read from, as
+//! everywhere.
 
 use super::{Frame, layer_at, slot_at};
 use crate::bag::Bag;
@@ -10,9 +11,11 @@ use crate::descend::{AskBeside, Goal, reach_leaf_by};
 use crate::node::Node;
 use crate::slice::LAYER;
 
-/// Layers asked for ahead of the one being read. Each is a miss of its own, and few of their entries are read.
+/// Layers asked for ahead of the one being read. Each is a miss of its own, and few of their
+/// entries are read.
 const LAYERS_AHEAD: usize = 4;
-/// Of so many of them, which were asked for before, the suffixes as well, and the rest if they have many entries.
+/// Of so many of them, which were asked for before, the suffixes as well, and the rest if they have
+/// many entries.
 const LAYERS_NEAR: usize = 2;
 /// About how many entries a layer beside the edge of a scan has; those asked for should be read.
 const ENTRIES_A_LAYER: usize = 16;
@@ -20,13 +23,14 @@ const ENTRIES_A_LAYER: usize = 16;
 pub(super) const LEAVES_WORTH_ASKING: usize = 3;
 
 impl Frame<'_> {
-    /// Asks for layers that follow the one the edge of a scan leads into, if the scan is long enough to come to them.
+    /// Asks for layers that follow the one the edge of a scan leads into, if the scan is long
+    /// enough to come to them.
     pub(crate) fn ask_behind_edge(&mut self, direction: Direction, room: usize) {
         self.ask_for_layers(direction, room / ENTRIES_A_LAYER);
     }
 
-    /// Asks for layers that follow the one just read, beyond the end of the leaf as well, and for what is in the next ones, which were asked
-    /// for before.
+    /// Asks for layers that follow the one just read, beyond the end of the leaf as well, and for
+    /// what is in the next ones, which were asked for before.
     pub(super) fn ask_for_layers(&mut self, direction: Direction, room: usize) {
         let kinds = self.leaf.kinds();
         let ahead = self.read + LAYERS_AHEAD.min(room);
@@ -52,18 +56,21 @@ impl Frame<'_> {
         }
     }
 
-    /// Asks for the suffixes of the next leaf, which was asked for before, if this one has any. Whatever that is by now: nothing is followed.
+    /// Asks for the suffixes of the next leaf, which was asked for before, if this one has any.
+    /// Whatever that is by now: nothing is followed.
     #[inline]
     pub(super) fn ask_for_suffixes_beside(&self, direction: Direction) {
         if self.leaf.bag() != 0
-            // SAFETY: read under a validated version in the epoch that is still pinned (`Tree::new`).
+            // SAFETY: read under a validated version in the epoch that is still pinned
+            // (`Tree::new`).
             && let Some(leaf) = unsafe { Node::at(self.neighbour(direction)) }
         {
             Bag::prefetch(leaf.bag());
         }
     }
 
-    /// Asks for the layers of the first entries of the next leaf. Whatever that is by now: nothing is followed.
+    /// Asks for the layers of the first entries of the next leaf. Whatever that is by now: nothing
+    /// is followed.
     pub(super) fn ask_for_layers_beside(&mut self, direction: Direction, entries: usize) {
         // SAFETY: read under a validated version in the epoch that is still pinned (`Tree::new`).
         let Some(leaf) = (unsafe { Node::at(self.neighbour(direction)) }) else {
@@ -80,14 +87,16 @@ impl Frame<'_> {
         self.layers_asked_beside = self.layers_asked_beside.max(end);
     }
 
-    /// Asks for the leaves behind this one by going down to it once more: cheaper than to wait for each of so many.
+    /// Asks for the leaves behind this one by going down to it once more: cheaper than to wait for
+    /// each of so many.
     pub(super) fn ask_ahead(&mut self, direction: Direction, wanted: usize) {
         if self.permutation.count() == 0 {
             return;
         }
         let slice = self.leaf.key(self.slot(0, direction));
         let mut beside = AskBeside::new(direction, wanted, self.end);
-        // Only what is asked for counts: who goes on by the links sees for himself what has changed.
+        // Only what is asked for counts: who goes on by the links sees for himself what has
+        // changed.
         if reach_leaf_by(self.root, Goal::Slice(slice), &mut beside).is_some() {
             self.asked = beside.leaves;
         }

@@ -33,20 +33,21 @@ impl<'a> Reading<'a> {
         Some(unsafe { Bag::at(cell) }.expect("a leaf with a suffix has a bag"))
     }
 
-    /// The suffix of a slot in a bag of this leaf. Whether it is the entry's is for the version to tell, later: an entry that was there when
-    /// the bag was the leaf's has it in there.
+    /// The suffix of a slot in a bag of this leaf. Whether it is the entry's is for the version to
+    /// tell, later: an entry that was there when the bag was the leaf's has it in there.
     #[inline]
     pub(super) fn suffix(&self, bag: Bag, slot: usize) -> Suffix<'a> {
-        // SAFETY: the epoch in which the bag was read is still pinned (`Tree::new`); a word names bytes within the bag
-        // that never change, whosever they are, and what follows was put in before them.
+        // SAFETY: the epoch in which the bag was read is still pinned (`Tree::new`); a word names
+        // bytes within the bag that never change, whosever they are, and what follows was put in
+        // before them.
         unsafe {
             let word = bag.word(slot);
             Suffix::among(bag.suffix(word), bag.readable(word))
         }
     }
 
-    /// Where in the leaf the rest of a key is, or would be, in a bag that is read under the leaf's version. To be validated: the place means
-    /// nothing if the leaf has changed.
+    /// Where in the leaf the rest of a key is, or would be, in a bag that is read under the leaf's
+    /// version. To be validated: the place means nothing if the leaf has changed.
     #[inline]
     pub(super) fn search(&self, slice: u64, class: u64, suffix: &[u8]) -> Place {
         let mut bag = None;
@@ -59,8 +60,8 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// Puts entries, counted in the direction, into a batch until that is full or one of them leads to a layer. All of it is to be validated;
-    /// `None` if the leaf has changed.
+    /// Puts entries, counted in the direction, into a batch until that is full or one of them leads
+    /// to a layer. All of it is to be validated; `None` if the leaf has changed.
     #[inline(never)]
     pub(super) fn put_into(
         &self,

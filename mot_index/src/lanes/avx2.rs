@@ -3,8 +3,9 @@
 use super::{AtomicU32, AtomicU64, LANES};
 use core::arch::asm;
 
-/// Instructions with vectors. `vzeroupper`, without which the SSE code that follows would be slow, takes the upper halves of all sixteen: a
-/// build for processors that have them may keep something in any.
+/// Instructions with vectors. `vzeroupper`, without which the SSE code that follows would be slow,
+/// takes the upper halves of all sixteen: a build for processors that have them may keep something
+/// in any.
 macro_rules! with_vectors {
     ($($instruction:literal,)+ $($name:ident = $kind:ident(reg) $operand:expr,)+) => {
         asm!(
@@ -28,8 +29,8 @@ const SIGN_OF_HALF: u32 = 1 << 31;
 #[inline(always)]
 pub(super) fn equal(cells: &[AtomicU64; LANES], wanted: u64) -> u32 {
     let (a, b, c, d): (u32, u32, u32, u32);
-    // SAFETY: reads the 128 bytes of `cells`, with instructions the caller has looked for; the registers it
-    // changes are named. Without `nomem` the compiler moves no other access over it.
+    // SAFETY: reads the 128 bytes of `cells`, with instructions the caller has looked for; the
+    // registers it changes are named. Without `nomem` the compiler moves no other access over it.
     unsafe {
         with_vectors!(
             "vmovq xmm0, {wanted}",

@@ -1,6 +1,8 @@
-//! Comparing with AVX-512: eight cells or sixteen halves at a time, as the unsigned numbers they are, into a register of bits.
+//! Comparing with AVX-512: eight cells or sixteen halves at a time, as the unsigned numbers they
+//! are, into a register of bits.
 //!
-//! Of the vectors only those are used that no SSE or AVX2 instruction has (16 and on), so none of those that follow is slowed and nothing has to be cleared.
+//! Of the vectors only those are used that no SSE or AVX2 instruction has (16 and on), so none of
+//! those that follow is slowed and nothing has to be cleared.
 
 use super::{AtomicU32, AtomicU64, LANES};
 use core::arch::asm;
@@ -20,8 +22,8 @@ macro_rules! with_vectors {
 #[inline(always)]
 pub(super) fn equal(cells: &[AtomicU64; LANES], wanted: u64) -> u32 {
     let bits: u32;
-    // SAFETY: reads the 128 bytes of `cells`, with instructions the caller has looked for; the registers it
-    // changes are named. Without `nomem` the compiler moves no other access over it.
+    // SAFETY: reads the 128 bytes of `cells`, with instructions the caller has looked for; the
+    // registers it changes are named. Without `nomem` the compiler moves no other access over it.
     unsafe {
         with_vectors!(
             "vpbroadcastq zmm16, {wanted}",

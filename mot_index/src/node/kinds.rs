@@ -19,7 +19,8 @@ const _: () = assert!(WHOLE_SLICES & KIND == SLICE_BYTES as u64);
 pub(crate) struct Kinds(pub(super) u64);
 
 impl Kinds {
-    /// Those of a leaf that has none: slots that were never filled are of the kind most entries are of.
+    /// Those of a leaf that has none: slots that were never filled are of the kind most entries are
+    /// of.
     pub(super) const NONE: Kinds =
         Kinds((NO_SLOT as u64) << (KIND_BITS * LEAF_ENTRIES) | WHOLE_SLICES);
 
@@ -28,13 +29,15 @@ impl Kinds {
         (self.0 >> (KIND_BITS * slot)) & KIND
     }
 
-    /// Whether all entries end with their slices, and all that were taken out and whose slots were not used again did.
+    /// Whether all entries end with their slices, and all that were taken out and whose slots were
+    /// not used again did.
     #[inline(always)]
     pub(crate) fn are_whole_slices(self) -> bool {
         (self.0 ^ WHOLE_SLICES) << KIND_BITS == 0
     }
 
-    /// Whether an entry may lead to a layer; one that was taken out counts until its slot is used again.
+    /// Whether an entry may lead to a layer; one that was taken out counts until its slot is used
+    /// again.
     #[inline]
     pub(crate) fn may_have_layers(self) -> bool {
         // Of all kinds only `LAYER`, 1010, has these two bits.

@@ -23,9 +23,11 @@ pub(crate) const NO_SLOT: usize = LEAF_ENTRIES;
 
 /// What a search in a leaf found.
 pub(crate) enum Place {
-    /// The entry of this slice, class and suffix, or the one that leads to the layer where it would be; at this position and in this slot.
+    /// The entry of this slice, class and suffix, or the one that leads to the layer where it would
+    /// be; at this position and in this slot.
     At(usize, usize),
-    /// No such entry; it would go to this position. If it has a suffix: so many others of its slice have.
+    /// No such entry; it would go to this position. If it has a suffix: so many others of its slice
+    /// have.
     Before(usize, usize),
 }
 
@@ -145,7 +147,8 @@ impl Node {
         by_form!(self, entries => entries.holds(slice))
     }
 
-    /// What a narrow leaf would share that holds all that this full leaf does and one slice more; `None` if there is none.
+    /// What a narrow leaf would share that holds all that this full leaf does and one slice more;
+    /// `None` if there is none.
     pub(crate) fn window_with(&self, slice: u64) -> Option<Window> {
         let [first, differing] = by_form!(self, entries => entries.first_and_differing());
         Window::by(first, differing | (slice ^ first))
@@ -175,7 +178,8 @@ impl Node {
         by_form!(self, entries => entries.set_value(slot, value))
     }
 
-    /// Stores slices and values of entries of another leaf, which this one holds, in slots that no reader looks at yet: pairs of a slot there and one here.
+    /// Stores slices and values of entries of another leaf, which this one holds, in slots that no
+    /// reader looks at yet: pairs of a slot there and one here.
     #[inline]
     pub(crate) fn take_entries(&self, leaf: &Node, slots: impl Iterator<Item = (usize, usize)>) {
         by_form!(leaf, theirs => by_form!(self, ours => {
@@ -186,8 +190,9 @@ impl Node {
         }));
     }
 
-    /// Stores the value of an entry that readers may look at. Returns what the owner counts when it gives the latch back: a narrow leaf's value is
-    /// two stores, between which nobody may take it for one.
+    /// Stores the value of an entry that readers may look at. Returns what the owner counts when it
+    /// gives the latch back: a narrow leaf's value is two stores, between which nobody may take it
+    /// for one.
     pub(crate) fn replace_value(&self, slot: usize, value: u64) -> u64 {
         let is_narrow = self.version.is_narrow();
         if is_narrow && !is_broken("index: dirty while a value is stored in two") {
@@ -252,7 +257,8 @@ impl Node {
         })
     }
 
-    /// The slots of the entries that go on behind a slice, in a permutation of this leaf: one that leads to a layer, or some with suffixes.
+    /// The slots of the entries that go on behind a slice, in a permutation of this leaf: one that
+    /// leads to a layer, or some with suffixes.
     #[inline(always)]
     pub(crate) fn longer(&self, permutation: Permutation, kinds: Kinds, slice: u64) -> Slots {
         let mut longer = 0;
@@ -263,8 +269,9 @@ impl Node {
         Slots(longer)
     }
 
-    /// Where an entry is or would be, in a permutation of this leaf. `order` says of the slot of an entry of kind `SUFFIX` how its suffix lies to
-    /// the one looked for; it is asked only about entries of the slice, and only if the class is [`LONGER`].
+    /// Where an entry is or would be, in a permutation of this leaf. `order` says of the slot of an
+    /// entry of kind `SUFFIX` how its suffix lies to the one looked for; it is asked only about
+    /// entries of the slice, and only if the class is [`LONGER`].
     #[inline(always)]
     pub(crate) fn search(
         &self,

@@ -1,9 +1,12 @@
-//! Narrow leaves: entries of ten bytes instead of sixteen, where all slices of the leaf are alike but for 32 bits.
+//! Narrow leaves: entries of ten bytes instead of sixteen, where all slices of the leaf are alike
+//! but for 32 bits.
 //!
-//! The slices of a leaf lie close to each other: of whole numbers that are given out in some order, or drawn from a few billion, a leaf's differ in
-//! the lower half alone, those of four-byte columns in the upper half, those of two such columns (an order, a line of it) in the lower bits of both. Such a leaf keeps what they share once (its [`Window`]) and of each slice the
-//! 32 bits in which they may differ; of values it keeps 48 bits, as no value has more ([`MAX_VALUE`]). Eight of 32 bits are compared at once
-//! where a wide leaf compares four.
+//! The slices of a leaf lie close to each other: of whole numbers that are given out in some order,
+//! or drawn from a few billion, a leaf's differ in the lower half alone, those of four-byte columns
+//! in the upper half, those of two such columns (an order, a line of it) in the lower bits of both.
+//! Such a leaf keeps what they share once (its [`Window`]) and of each slice the 32 bits in which
+//! they may differ; of values it keeps 48 bits, as no value has more ([`MAX_VALUE`]). Eight of 32
+//! bits are compared at once where a wide leaf compares four.
 //!
 //! ```text
 //! 0..48     as in every leaf: version, permutation, kinds, bag, next, previous
@@ -14,12 +17,14 @@
 //! 206, 207  by how many bits each half of the window is shifted
 //! ```
 //!
-//! A leaf is made narrow when a full one is split (or a tree is built) and all its slices and the one to come would fit (`split.rs`, `bulk.rs`). A key that does not fit comes
-//! later: then a wide leaf takes the place of the narrow one (`widen.rs`), at most once for each split. The root of a layer is never narrow, as
-//! it may become an inner node.
+//! A leaf is made narrow when a full one is split (or a tree is built) and all its slices and the
+//! one to come would fit (`split.rs`, `bulk.rs`). A key that does not fit comes later: then a wide
+//! leaf takes the place of the narrow one (`widen.rs`), at most once for each split. The root of a
+//! layer is never narrow, as it may become an inner node.
 //!
 //! Where it differs from a wide leaf for those who use it:
-//! - A value is two stores, so to replace one that readers may look at is a change they must notice (`Node::replace_value`).
+//! - A value is two stores, so to replace one that readers may look at is a change they must notice
+//!   (`Node::replace_value`).
 //! - What it shares never changes, so it is no atomic.
 
 use super::leaf::{EntriesOfLeaf, HEAD_CELLS};
@@ -31,8 +36,10 @@ use core::ptr::NonNull;
 /// Bits of a slice in each half of a window.
 const HALF_BITS: u32 = u16::BITS;
 
-/// Where the halves of a window may lie, in the order in which they are tried: over the lower half of a slice, for numbers of eight bytes; over the upper, for those of
-/// four, behind which are zeros; over the lower parts of both, for two of those; and in between, for text that begins alike.
+/// Where the halves of a window may lie, in the order in which they are tried: over the lower half
+/// of a slice, for numbers of eight bytes; over the upper, for those of four, behind which are
+/// zeros; over the lower parts of both, for two of those; and in between, for text that begins
+/// alike.
 const SHIFTS: [[u8; 2]; 6] = [[0, 16], [32, 48], [0, 32], [8, 24], [16, 32], [24, 40]];
 
 /// The greatest value of an entry: what narrow leaves have room for, and more than any address.
@@ -48,7 +55,8 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// The first window in which all of some slices differ, if there is one: by one of them, and ones where any other differs from it.
+    /// The first window in which all of some slices differ, if there is one: by one of them, and
+    /// ones where any other differs from it.
     pub(crate) fn by(first: u64, differing: u64) -> Option<Self> {
         let window = |shifts: [u8; 2]| Window { shared: 0, shifts };
         let found =
@@ -86,11 +94,13 @@ impl Window {
         self.shared | u64::from(part as u16) << lower | u64::from(part >> HALF_BITS) << upper
     }
 
-    /// The greatest part whose slice is less than this one, which the window does not hold; `None` if all are greater.
+    /// The greatest part whose slice is less than this one, which the window does not hold; `None`
+    /// if all are greater.
     #[cold]
     fn greatest_before(self, slice: u64) -> Option<u32> {
         let foreign = (slice ^ self.shared) & !self.mask();
-        // The highest bit in which it is unlike the others decides, but for the bits of the window above that.
+        // The highest bit in which it is unlike the others decides, but for the bits of the window
+        // above that.
         let bit = foreign.ilog2();
         let below = (self.mask() & ((1 << bit) - 1)).count_ones();
         let lower = (1_u64 << below) - 1;
@@ -110,7 +120,8 @@ impl Window {
 pub(crate) struct Narrow {
     head: [AtomicU64; 2 + HEAD_CELLS],
     shared: u64,
-    /// First the parts of slices, then the lower halves of values: a look at sixteen parts reads one of the latter.
+    /// First the parts of slices, then the lower halves of values: a look at sixteen parts reads
+    /// one of the latter.
     halves: [AtomicU32; 2 * LEAF_ENTRIES],
     upper: [AtomicU16; LEAF_ENTRIES],
     shifts: [u8; 2],
@@ -145,7 +156,8 @@ impl Narrow {
     }
 }
 
-/// The entries of a narrow leaf. What they share is read once for all of them: behind a load that acquires it would be loaded anew.
+/// The entries of a narrow leaf. What they share is read once for all of them: behind a load that
+/// acquires it would be loaded anew.
 #[derive(Clone, Copy)]
 pub(crate) struct NarrowEntries<'n> {
     leaf: &'n Narrow,

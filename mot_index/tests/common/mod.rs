@@ -148,8 +148,8 @@ pub fn layered_key() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Keys of few slices, each with up to a dozen keys that go on behind it: about as many as share a leaf, and more, which have a layer. Suffixes
-/// part in their first byte or behind further slices.
+/// Keys of few slices, each with up to a dozen keys that go on behind it: about as many as share a
+/// leaf, and more, which have a layer. Suffixes part in their first byte or behind further slices.
 pub fn suffixed_key() -> impl Strategy<Value = Vec<u8>> {
     let slice = prop_oneof![Just(*b"12345678"), Just(*b"12345679"), Just([0; 8])];
     let slices = prop_oneof![
@@ -168,8 +168,8 @@ pub fn number_key() -> impl Strategy<Value = Vec<u8>> {
     (0u64..400).prop_map(|number| number.to_be_bytes().to_vec())
 }
 
-/// Numbers of eight bytes of which many have the upper half in common, of four bytes, and such with a few bytes more: narrow leaves, and keys that they do not
-/// hold.
+/// Numbers of eight bytes of which many have the upper half in common, of four bytes, and such with
+/// a few bytes more: narrow leaves, and keys that they do not hold.
 pub fn half_alike_key() -> impl Strategy<Value = Vec<u8>> {
     let half = prop_oneof![8 => 0u32..3, 1 => Just(u32::MAX), 1 => any::<u32>()];
     let tail = prop_oneof![3 => Just(0usize), 1 => 1..3usize];

@@ -1,5 +1,6 @@
-//! Programs made at random over a few leaves, some full and some not, so that they give to one another in each direction, beside writers,
-//! spots, look-ups and scans. Which programs, `MOT_MODEL_SEED` says, too.
+//! Programs made at random over a few leaves, some full and some not, so that they give to one
+//! another in each direction, beside writers, spots, look-ups and scans. Which programs,
+//! `MOT_MODEL_SEED` says, too.
 
 use super::programs::{Asked, TURNS, Turn, scan};
 use super::*;

@@ -1,5 +1,5 @@
-//! Full leaves that give entries to a neighbour, to the right and to the left, with and without suffixes, beside look-ups, scans, writers
-//! and leaves that go.
+//! Full leaves that give entries to a neighbour, to the right and to the left, with and without
+//! suffixes, beside look-ups, scans, writers and leaves that go.
 
 use super::*;
 use mot_index::given;
@@ -43,7 +43,8 @@ impl Case {
         numbers.into_iter().map(|at| self.key(at)).collect()
     }
 
-    /// A leaf of the numbers 200, 210, … 340, full, and a leaf beside it with `beside` entries: 350, 360, … to the right or 50, 60, … to the left.
+    /// A leaf of the numbers 200, 210, … 340, full, and a leaf beside it with `beside` entries:
+    /// 350, 360, … to the right or 50, 60, … to the left.
     fn two_leaves(self, beside: u64) -> (Arc<Shared>, Vec<Vec<u8>>) {
         let shared = Arc::new(Shared::default());
         if self.right {
@@ -123,7 +124,8 @@ fn give_beside_a_scan(case: Case, direction: Direction) {
     shared.finish(&keys);
 }
 
-/// A leaf gives to the one beside it, which is filled then and gives back, beside a scan and a look-up.
+/// A leaf gives to the one beside it, which is filled then and gives back, beside a scan and a
+/// look-up.
 fn give_and_take_beside_a_scan(case: Case, direction: Direction) {
     let (shared, mut keys) = case.two_leaves(2);
     let for_scan = keys.clone();

@@ -1,4 +1,5 @@
-//! Trees that are measured and checked while they change: no address is followed that is none, and the walk ends.
+//! Trees that are measured and checked while they change: no address is followed that is none, and
+//! the walk ends.
 
 use super::*;
 use mot_index::{Measure, NODE_BYTES};
@@ -6,7 +7,8 @@ use mot_index::{Measure, NODE_BYTES};
 /// More than any tree of these tests has, nodes counted twice included.
 const NODES_MAX: u64 = 16;
 
-/// Walks the tree a leaf at a time, unpinned in between. What a check finds wrong meanwhile proves nothing.
+/// Walks the tree a leaf at a time, unpinned in between. What a check finds wrong meanwhile proves
+/// nothing.
 fn look(shared: &Shared) {
     let mut measure = Measure::new();
     while shared.with(|tree| tree.measure(&mut measure, 1)) {}

@@ -1,10 +1,11 @@
-//! Narrow leaves: wide ones that take their places, values that are two stores, and the root that takes a narrow child's entries, beside look-ups, scans, writers
-//! and leaves that go.
+//! Narrow leaves: wide ones that take their places, values that are two stores, and the root that
+//! takes a narrow child's entries, beside look-ups, scans, writers and leaves that go.
 
 use super::*;
 use mot_index::widened;
 
-/// In which half of a slice the numbers are, and what a foreign one has in the other: it lies behind all of the leaf, or amid them.
+/// In which half of a slice the numbers are, and what a foreign one has in the other: it lies
+/// behind all of the leaf, or amid them.
 #[derive(Clone, Copy, Debug)]
 enum Half {
     Lower,
@@ -29,7 +30,8 @@ impl Half {
         }
     }
 
-    /// The first of some that belong into the middle leaf and that it does not hold, and another one.
+    /// The first of some that belong into the middle leaf and that it does not hold, and another
+    /// one.
     fn foreign(self, which: u64) -> Vec<u8> {
         match self {
             Half::Lower => number(1 << (35 + which)),
@@ -37,7 +39,8 @@ impl Half {
         }
     }
 
-    /// Three leaves, of which the middle one is narrow: 0, 10, … 140; 150, 160, …; and numbers far above. As many entries in each as are asked for.
+    /// Three leaves, of which the middle one is narrow: 0, 10, … 140; 150, 160, …; and numbers far
+    /// above. As many entries in each as are asked for.
     fn three_leaves(self, entries: [u64; 3]) -> (Arc<Shared>, Vec<Vec<u8>>) {
         let shared = Arc::new(Shared::default());
         let leaves = [0, 150, self.third()].map(|begin| {
@@ -120,7 +123,8 @@ fn widen_beside_an_unlink(half: Half, right: bool, direction: Direction) {
     shared.finish(&keys);
 }
 
-/// The leaf to the left is split meanwhile, in its middle or at its end, or gives to the narrow one.
+/// The leaf to the left is split meanwhile, in its middle or at its end, or gives to the narrow
+/// one.
 fn widen_beside_a_split(half: Half, fill: u64, at: u64, direction: Direction) {
     let (shared, mut keys) = half.three_leaves([15, fill, 2]);
     let for_scan = keys.clone();
@@ -147,7 +151,8 @@ fn widen_beside_its_end(half: Half, direction: Direction) {
     shared.finish(&keys);
 }
 
-/// Two leaves beside each other are widened at once: each wants the latch that the other has, or its link.
+/// Two leaves beside each other are widened at once: each wants the latch that the other has, or
+/// its link.
 fn widen_beside_a_widening(fill: u64, direction: Direction) {
     let half = Half::Upper;
     let (shared, mut keys) = half.three_leaves([2, fill, 13]);
@@ -181,7 +186,8 @@ fn widen_beside_the_end_of_a_layer(half: Half, direction: Direction) {
     shared.finish(&keys);
 }
 
-/// The narrow leaf has suffixes, whose bag goes along, and the foreign key brings one, for which it has room or not.
+/// The narrow leaf has suffixes, whose bag goes along, and the foreign key brings one, for which it
+/// has room or not.
 fn widen_beside_readers_of_suffixes(half: Half, coming: &'static [u8], direction: Direction) {
     let (shared, mut keys) = half.three_leaves([2, 8, 2]);
     let suffixed = [&half.key(165)[..], b"behind"].concat();
@@ -274,7 +280,8 @@ fn explore_widening(name: &str, runs: usize, body: impl Fn() + Send + Sync + 'st
 
 const BOTH: [Direction; 2] = [Direction::Forward, Direction::Backward];
 
-/// All cases in which a foreign key needs a wider leaf: behind all of a full one it gets a leaf of its own.
+/// All cases in which a foreign key needs a wider leaf: behind all of a full one it gets a leaf of
+/// its own.
 fn cases() -> impl Iterator<Item = (Half, u64)> {
     let all = HALVES
         .into_iter()

@@ -1,5 +1,6 @@
-//! Scans beside programs made at random: which keys there are, what is done to them, where scans begin and end and how many entries
-//! they take at a time. Each run has a program of its own, made from its number.
+//! Scans beside programs made at random: which keys there are, what is done to them, where scans
+//! begin and end and how many entries they take at a time. Each run has a program of its own, made
+//! from its number.
 
 use super::*;
 use rand::rngs::StdRng;

@@ -1,5 +1,6 @@
-//! Programs made at random over one or two slices with one to seven keys behind each: writers that enter the same keys, writers that read what
-//! they wrote, look-ups of every kind and scans, while suffixes move to layers, slots are used again and layers go.
+//! Programs made at random over one or two slices with one to seven keys behind each: writers that
+//! enter the same keys, writers that read what they wrote, look-ups of every kind and scans, while
+//! suffixes move to layers, slots are used again and layers go.
 
 use super::programs::{Asked, TURNS, Turn, scan};
 use super::*;
@@ -16,7 +17,8 @@ type Balance = Mutex<BTreeMap<Vec<u8>, i64>>;
 /// What a thread does.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Enters a key unless it is there, as an unique index does; by a spot found before the others' steps, perhaps.
+    /// Enters a key unless it is there, as an unique index does; by a spot found before the others'
+    /// steps, perhaps.
     Claim(Vec<u8>, bool),
     /// Takes a key out if it is there.
     Drop(Vec<u8>),

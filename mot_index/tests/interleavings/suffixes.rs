@@ -1,4 +1,5 @@
-//! Keys that share a slice in a leaf, and move to a layer with one more, under readers of all kinds.
+//! Keys that share a slice in a leaf, and move to a layer with one more, under readers of all
+//! kinds.
 
 use super::*;
 
@@ -51,7 +52,8 @@ fn moved_beside_a_get() {
     shared.finish(&[kept, keys(["seven"])].concat());
 }
 
-/// A leaf is full, and instead of being split it gives a layer what one slice has, before another key comes to it.
+/// A leaf is full, and instead of being split it gives a layer what one slice has, before another
+/// key comes to it.
 fn moved_for_room(direction: Direction) {
     let mut kept = keys(["one", "three", "two", "zero"]);
     kept.extend((0..11).map(|at| number(at * 10)));
@@ -85,7 +87,8 @@ fn moved_for_room_of_two() {
     shared.finish(&[kept, keys(["five"]), vec![number(15), number(25)]].concat());
 }
 
-/// They share a further slice, so they move to a chain of layers, from which some go while others come.
+/// They share a further slice, so they move to a chain of layers, from which some go while others
+/// come.
 fn moved_far_down() {
     let kept = keys(["far down 1", "far down 2"]);
     let going = keys(["far down 3", "far down 4"]);
@@ -182,7 +185,8 @@ fn put(direction: Direction) {
     shared.finish(&[kept, coming].concat());
 }
 
-/// A root becomes an inner node of several separators while one reads the suffixes it had as a leaf.
+/// A root becomes an inner node of several separators while one reads the suffixes it had as a
+/// leaf.
 fn split_twice() {
     let name = |at: usize| format!("{at:08} and more").into_bytes();
     let mut all: Vec<Vec<u8>> = (0..15).map(|at| name(at * 100)).collect();

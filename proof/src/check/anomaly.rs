@@ -19,7 +19,8 @@ pub enum Anomaly {
     IncompatibleOrder,
     /// A transaction does not see its own writes, or its snapshot moved.
     Internal,
-    /// Two transactions replaced the same version, each believing it the newest; or an acknowledged write is in no later state.
+    /// Two transactions replaced the same version, each believing it the newest; or an acknowledged
+    /// write is in no later state.
     LostUpdate,
     /// A cycle of writes alone.
     G0,

@@ -1,18 +1,22 @@
 //! The search for cycles that no serial order, or no snapshot, explains.
 //!
-//! Each promise is a rule about which edge may follow which, so that a forbidden cycle is a cycle in the graph of (transaction, kind of
-//! edge that led to it). An anti-dependency out of a transaction may be taken
-//! - under READ COMMITTED only after an edge of time: each statement has a snapshot of its own, all taken after the transaction began;
-//! - under REPEATABLE READ after anything but another anti-dependency: the snapshot is as old as the transaction;
+//! Each promise is a rule about which edge may follow which, so that a forbidden cycle is a cycle
+//! in the graph of (transaction, kind of edge that led to it). An anti-dependency out of a
+//! transaction may be taken
+//! - under READ COMMITTED only after an edge of time: each statement has a snapshot of its own, all
+//!   taken after the transaction began;
+//! - under REPEATABLE READ after anything but another anti-dependency: the snapshot is as old as
+//!   the transaction;
 //! - under SERIALIZABLE always.
 //!
-//! With c(X) the moment X commits and s(X) that of its snapshot, every edge that may be taken leads to a later c: a dependency X -> Y means
-//! c(X) < c(Y), and c(X) < s(Y) if Y has one snapshot; time means c(X) < s(Y); an anti-dependency means s(X) < c(Y). So a cycle under these
-//! rules cannot happen if the level keeps its word. For SERIALIZABLE the rule is the definition; why real time counts as well is in the
-//! README.
+//! With c(X) the moment X commits and s(X) that of its snapshot, every edge that may be taken leads
+//! to a later c: a dependency X -> Y means c(X) < c(Y), and c(X) < s(Y) if Y has one snapshot; time
+//! means c(X) < s(Y); an anti-dependency means s(X) < c(Y). So a cycle under these rules cannot
+//! happen if the level keeps its word. For SERIALIZABLE the rule is the definition; why real time
+//! counts as well is in the README.
 //!
-//! Searched from few kinds of edges to all, so that what is found first is the worst; components that hold something found are left out
-//! later.
+//! Searched from few kinds of edges to all, so that what is found first is the worst; components
+//! that hold something found are left out later.
 
 use super::graph::{Edge, Graph, Why};
 use crate::history::record::Level;
@@ -114,7 +118,8 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// The `place`th edge out of a node, and where it leads; `None` inside: not to be taken. `None`: there are no more.
+    /// The `place`th edge out of a node, and where it leads; `None` inside: not to be taken.
+    /// `None`: there are no more.
     fn edge(&self, node: usize, place: usize) -> Option<Option<(usize, usize)>> {
         let transaction = node / AFTERS;
         let at = self.start[transaction] + place;

@@ -75,8 +75,9 @@ impl Graph {
         }
     }
 
-    /// Adds the order of real time, without what follows from the rest: an edge to each transaction that begins, from those that ended and
-    /// that nobody followed who ended by then. So there are at most as many edges to a transaction as there are sessions.
+    /// Adds the order of real time, without what follows from the rest: an edge to each transaction
+    /// that begins, from those that ended and that nobody followed who ended by then. So there are
+    /// at most as many edges to a transaction as there are sessions.
     pub fn add_time(&mut self, history: &History, is_committed: &[bool]) {
         let transactions = &history.transactions;
         let known: Vec<usize> = (0..transactions.len())
@@ -115,8 +116,8 @@ impl Graph {
     }
 }
 
-/// The level whose promises hold for a transaction: a READ COMMITTED one that is a single reading statement has one snapshot, as under
-/// REPEATABLE READ.
+/// The level whose promises hold for a transaction: a READ COMMITTED one that is a single reading
+/// statement has one snapshot, as under REPEATABLE READ.
 fn promise(transaction: &crate::history::record::Transaction) -> Level {
     let mut statements = BTreeSet::new();
     let only_reads = transaction.operations.iter().all(|operation| {

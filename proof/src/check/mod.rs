@@ -1,8 +1,9 @@
 //! The checker: from a history alone, what happened that an isolation level rules out.
 //!
-//! [`view`] takes each transaction apart into what it learned of others and what it left behind; [`order`] recovers the order of each
-//! key's versions and with it the dependencies; [`graph`] adds the order of real time; [`cycles`] searches; [`anomaly`] names what was
-//! found and says which level forbids it; [`explain`] tells it in words. The theory is in the README.
+//! [`view`] takes each transaction apart into what it learned of others and what it left behind;
+//! [`order`] recovers the order of each key's versions and with it the dependencies; [`graph`] adds
+//! the order of real time; [`cycles`] searches; [`anomaly`] names what was found and says which
+//! level forbids it; [`explain`] tells it in words. The theory is in the README.
 
 pub mod anomaly;
 pub mod cycles;

@@ -1,7 +1,8 @@
 //! The order of each key's versions, and the dependencies that follow.
 //!
-//! Lists tell it themselves: the longest value read is the order, and all others must be beginnings of it. Of registers only those writes
-//! have a place that came right after a read of what they replaced, in a transaction that no other could come between.
+//! Lists tell it themselves: the longest value read is the order, and all others must be beginnings
+//! of it. Of registers only those writes have a place that came right after a read of what they
+//! replaced, in a transaction that no other could come between.
 
 use super::anomaly::{Anomaly, Finding};
 use super::graph::{Graph, Why};
@@ -19,8 +20,9 @@ pub fn dependencies(history: &History, views: &Views, findings: &mut Vec<Finding
     graph
 }
 
-/// A row lock that found nothing under READ COMMITTED: it may have waited for a row that was deleted then, whose successor with the same key
-/// its statement's snapshot does not see. PostgreSQL's manual says so of rows that do not fit any more.
+/// A row lock that found nothing under READ COMMITTED: it may have waited for a row that was
+/// deleted then, whose successor with the same key its statement's snapshot does not see.
+/// PostgreSQL's manual says so of rows that do not fit any more.
 fn proves_nothing(history: &History, index: usize, seen: &Seen) -> bool {
     history.transactions[index].level == Level::ReadCommitted
         && seen.by.is_locking()
@@ -197,7 +199,8 @@ fn replaced(history: &History, views: &Views, index: usize, key: u64) -> Option<
         Level::ReadCommitted => read.by == By::Lock && read.place + 1 == write,
         Level::RepeatableRead | Level::Serializable => true,
     };
-    // Nothing there and a row put there by ON CONFLICT DO UPDATE: under READ COMMITTED another may have come first; a lock on nothing locks nothing.
+    // Nothing there and a row put there by ON CONFLICT DO UPDATE: under READ COMMITTED another may
+    // have come first; a lock on nothing locks nothing.
     let is_certain =
         is_certain && (!read.values.is_empty() || transaction.level != Level::ReadCommitted);
     is_certain.then(|| read.values.first().copied())

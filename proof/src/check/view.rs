@@ -1,4 +1,5 @@
-//! Each transaction taken apart: what it learned of others, what it left behind, and whether it agrees with itself.
+//! Each transaction taken apart: what it learned of others, what it left behind, and whether it
+//! agrees with itself.
 
 use super::anomaly::{Anomaly, Finding};
 use crate::history::record::{Action, By, History, Kind, Level, Outcome, Transaction};

@@ -1,4 +1,5 @@
-//! What a table's rows are also reached by: a view over it, with a CHECK OPTION, triggers or rules, and a heap table that it inherits from.
+//! What a table's rows are also reached by: a view over it, with a CHECK OPTION, triggers or rules,
+//! and a heap table that it inherits from.
 
 use super::schema::Table;
 use super::statement::condition;

@@ -1,4 +1,5 @@
-//! Differences from heap tables that are none: each with its reason. What is not listed here is a bug.
+//! Differences from heap tables that are none: each with its reason. What is not listed here is a
+//! bug.
 
 use super::statement::Statement;
 use crate::history::record::Level;

@@ -1,4 +1,5 @@
-//! Random changes of definitions, or of all rows: alone, in transactions, and beside the transactions of others.
+//! Random changes of definitions, or of all rows: alone, in transactions, and beside the
+//! transactions of others.
 
 use super::statement::{Source, Statement};
 use rand::Rng;

@@ -66,7 +66,8 @@ impl Pair {
         self.known = Known::NOTHING;
     }
 
-    /// Sends a statement to both sides. Names of prepared transactions are the server's, so they say the side.
+    /// Sends a statement to both sides. Names of prepared transactions are the server's, so they
+    /// say the side.
     pub fn send(&mut self, statement: &Statement) -> Result<()> {
         self.heap.send(&statement.text.replace('@', "heap"))?;
         self.mot.send(&statement.text.replace('@', "mot"))?;
@@ -197,7 +198,8 @@ impl Pair {
     }
 }
 
-/// How many of `pids` wait for one of `others`, or for a prepared transaction, which has no process.
+/// How many of `pids` wait for one of `others`, or for a prepared transaction, which has no
+/// process.
 fn waiting(monitor: &mut Session, pids: &[i32], others: &[i32]) -> Result<usize> {
     let list = |pids: &[i32]| {
         let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();

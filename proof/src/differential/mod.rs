@@ -1,5 +1,6 @@
-//! Heap and MOT tables in lock step: the same random schema, data and transactions on both, in several sessions, statement by statement;
-//! results, row counts, errors and waits must be the same.
+//! Heap and MOT tables in lock step: the same random schema, data and transactions on both, in
+//! several sessions, statement by statement; results, row counts, errors and waits must be the
+//! same.
 //!
 //! [`schema`] draws tables, [`ordinary`] their partitions and foreign keys, [`triggers`] their
 //! triggers, [`around`] views over them and their parents, [`statement`] statements and

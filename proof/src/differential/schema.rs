@@ -1,4 +1,5 @@
-//! Random tables: types, keys, unique constraints, checks, defaults, indexes. Small domains, so that rows collide.
+//! Random tables: types, keys, unique constraints, checks, defaults, indexes. Small domains, so
+//! that rows collide.
 
 use super::around::Around;
 use super::ordinary::Ordinary;

@@ -1,4 +1,5 @@
-//! Random triggers: before and after, of rows and statements, with conditions; they note what they see, change it, pass over it or refuse it.
+//! Random triggers: before and after, of rows and statements, with conditions; they note what they
+//! see, change it, pass over it or refuse it.
 
 use super::schema::{Column, Table};
 use rand::Rng;

@@ -1,7 +1,7 @@
 //! The form of a history: a header line, then a line for each transaction, in JSON.
 //!
-//! Values are unique per key. A list's value is what was appended to it, in order; a register is a list that has at most its newest
-//! value. A key without a row reads as the empty list.
+//! Values are unique per key. A list's value is what was appended to it, in order; a register is a
+//! list that has at most its newest value. A key without a row reads as the empty list.
 
 use crate::failure::{Failure, Result};
 use serde::{Deserialize, Serialize};
@@ -119,7 +119,8 @@ pub enum By {
     Predicate,
     /// The newest state, locked against changes until the transaction's end.
     Lock,
-    /// The newest state; others may change it since the lock is weaker (FOR SHARE, FOR KEY SHARE), or was given up with a savepoint.
+    /// The newest state; others may change it since the lock is weaker (FOR SHARE, FOR KEY SHARE),
+    /// or was given up with a savepoint.
     WasLocked,
 }
 
@@ -146,7 +147,8 @@ pub struct Transaction {
     /// The error that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What it did, in order. What it tried last, and got an error for, is there as well if it was a write.
+    /// What it did, in order. What it tried last, and got an error for, is there as well if it was
+    /// a write.
     pub operations: Vec<Operation>,
 }
 

@@ -136,7 +136,8 @@ fn conduct(
     Ok(())
 }
 
-/// Reads all keys, by scan and by index, when everyone is gone: what was acknowledged and is lost shows here at the latest.
+/// Reads all keys, by scan and by index, when everyone is gone: what was acknowledged and is lost
+/// shows here at the latest.
 fn last_look(crowd: &Crowd) -> Result<Vec<Transaction>> {
     let mut session: Session = crowd.session()?;
     let level = match crowd.level {

@@ -89,7 +89,8 @@ impl Servers {
         Ok(())
     }
 
-    /// Ends the primary in one of several ways and brings it back, or makes the standby the primary. Returns what was done.
+    /// Ends the primary in one of several ways and brings it back, or makes the standby the
+    /// primary. Returns what was done.
     pub fn strike(&mut self, rng: &mut SmallRng, has_moved: impl Fn(Place)) -> Result<String> {
         if let Some(mut standby) = self.standby.take() {
             self.primary.kill_postmaster()?;

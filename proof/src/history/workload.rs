@@ -1,7 +1,8 @@
 //! What transactions do: draws of keys and of statements' forms.
 //!
-//! Few keys are in use at a time, so that transactions meet; a key that was written often enough is left for a new one, so that values
-//! stay short and there are first writes, which are what a predicate read can miss.
+//! Few keys are in use at a time, so that transactions meet; a key that was written often enough is
+//! left for a new one, so that values stay short and there are first writes, which are what a
+//! predicate read can miss.
 
 use super::record::Kind;
 use super::tables::{GROUP, Tables};
@@ -102,8 +103,8 @@ pub enum WriteForm {
     Update,
     Prepared,
     Function,
-    /// Reads the value and puts back a new one, made by the client: what was written between is lost, unless the level or a row lock
-    /// keeps others away.
+    /// Reads the value and puts back a new one, made by the client: what was written between is
+    /// lost, unless the level or a row lock keeps others away.
     ReadThenReplace,
     /// Deletes the row and puts in one with the same key.
     DeleteThenInsert,

@@ -1,10 +1,12 @@
-//! What a command did to a row, and what it does next: every pair, on heap and MOT tables in lock step.
+//! What a command did to a row, and what it does next: every pair, on heap and MOT tables in lock
+//! step.
 //!
 //! A statement can meet rows that it has changed itself, by a WITH part, a function or a trigger.
 //! There an engine's rules meet: which change counts, what is an error, whose memory a row lies in.
 //!
-//! [`pair`] has the words, [`list`] the pairs, [`text`] and [`statement`] have their SQL. [`tables`]
-//! says what they run on, [`sides`] runs them, [`outcome`] tells results. Nothing is random.
+//! [`pair`] has the words, [`list`] the pairs, [`text`] and [`statement`] have their SQL.
+//! [`tables`] says what they run on, [`sides`] runs them, [`outcome`] tells results. Nothing is
+//! random.
 
 mod list;
 mod outcome;

@@ -103,7 +103,8 @@ pub enum Width {
     Even,
     LongFirst,
     LongSecond,
-    /// A long one, whose bytes are no text's length: who takes them for one reads beyond its memory.
+    /// A long one, whose bytes are no text's length: who takes them for one reads beyond its
+    /// memory.
     Wild,
 }
 

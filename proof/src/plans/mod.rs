@@ -1,9 +1,9 @@
 //! Does the planner choose well for MOT tables? The plans that forcing can find for a query are
 //! executed, compared with heap tables' answer, and timed against the one that it chooses.
 //!
-//! [`forms`] has fixed queries over the [`tables`], [`random`] those of the random query tester over
-//! larger tables than it has. [`forced`] has the settings, [`explore`] finds and times the [`plan`]s,
-//! [`report`] sums up. A wrong answer is a failure; a slow plan is told.
+//! [`forms`] has fixed queries over the [`tables`], [`random`] those of the random query tester
+//! over larger tables than it has. [`forced`] has the settings, [`explore`] finds and times the
+//! [`plan`]s, [`report`] sums up. A wrong answer is a failure; a slow plan is told.
 
 mod explore;
 mod forced;

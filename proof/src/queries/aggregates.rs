@@ -22,7 +22,8 @@ impl Drawing<'_> {
         };
         let name = format!("{prefix}{}", column.name);
         let of = |function: &str, column: &Column| format!("{function}({prefix}{})", column.name);
-        // With the type of a result that may be written in several ways: which it is depends on the order of rows.
+        // With the type of a result that may be written in several ways: which it is depends on the
+        // order of rows.
         let (mut found, several) = match self.rng.random_range(0..kinds) {
             0 if prefix.is_empty() => (format!("count({}.*)", table.name), None),
             0..=1 => ("count(*)".to_owned(), None),

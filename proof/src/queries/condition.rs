@@ -9,7 +9,8 @@ pub struct Drawing<'a> {
     pub rng: &'a mut SmallRng,
     /// Types of the parameters; `None`: literals only.
     pub parameters: Option<Vec<String>>,
-    /// An expression in a condition may raise an error, and whether it does is a matter of the plan.
+    /// An expression in a condition may raise an error, and whether it does is a matter of the
+    /// plan.
     pub may_fail: bool,
     /// Aggregates are such as may be computed inside the scan.
     pub is_plain: bool,

@@ -1,7 +1,9 @@
 //! Random queries on heap and MOT tables of the same rows: results and SQLSTATEs must be the same.
 //!
-//! [`tables`] draws tables, indexes and changes, [`condition`] conditions, [`select`] and [`aggregates`] queries; [`round`] asks them on both sides, plainly, prepared and
-//! through cursors, between changes of its own transaction, and compares. Everything drawn follows from the seed, so a seed replays.
+//! [`tables`] draws tables, indexes and changes, [`condition`] conditions, [`select`] and
+//! [`aggregates`] queries; [`round`] asks them on both sides, plainly, prepared and through
+//! cursors, between changes of its own transaction, and compares. Everything drawn follows from the
+//! seed, so a seed replays.
 
 mod aggregates;
 pub(crate) mod condition;

@@ -42,7 +42,8 @@ impl Drawing<'_> {
             .iter()
             .any(|part| text.contains(part));
         let may_fail = self.may_fail || is_cut && self.may_overflow;
-        // Both sides evaluate the same of the same rows. (A plan for a parameter's value may have its conditions in another order.)
+        // Both sides evaluate the same of the same rows. (A plan for a parameter's value may have
+        // its conditions in another order.)
         let is_alike = table.is_bare
             && self.parameters.as_ref().is_none_or(Vec::is_empty)
             && ![" x ", " LIMIT "].iter().any(|part| text.contains(part));

@@ -1,4 +1,5 @@
-//! Values of types: few, so that conditions meet, and among them those at the ends of what a type holds.
+//! Values of types: few, so that conditions meet, and among them those at the ends of what a type
+//! holds.
 use super::types::{Class, Type, one};
 use rand::Rng;
 use rand::rngs::SmallRng;

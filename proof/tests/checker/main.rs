@@ -1,4 +1,5 @@
-//! The checker finds each class of anomaly in a history written by hand, and nothing in histories of databases that keep their word.
+//! The checker finds each class of anomaly in a history written by hand, and nothing in histories
+//! of databases that keep their word.
 
 mod simulator;
 
@@ -13,8 +14,9 @@ const RC: Level = Level::ReadCommitted;
 const RR: Level = Level::RepeatableRead;
 const SER: Level = Level::Serializable;
 
-/// A transaction from `begin` to `end`. Its operations: `r1=1,2` reads key 1 as [1, 2]; `p1=` reads it by a condition, empty; `l1=` locks it;
-/// `w1=3` writes 3 to key 1; `u1=3` writes it and takes it back.
+/// A transaction from `begin` to `end`. Its operations: `r1=1,2` reads key 1 as [1, 2]; `p1=` reads
+/// it by a condition, empty; `l1=` locks it; `w1=3` writes 3 to key 1; `u1=3` writes it and takes
+/// it back.
 fn tx(process: u32, begin: u64, end: u64, operations: &str) -> Transaction {
     let operation = |(statement, text): (usize, &str)| {
         let (what, values) = text.split_once('=').unwrap();

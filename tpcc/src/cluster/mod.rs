@@ -93,8 +93,8 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Makes a streaming standby of a running cluster by `pg_basebackup`, with the same settings. `name` is what the primary knows
-    /// it by. The standby is not started.
+    /// Makes a streaming standby of a running cluster by `pg_basebackup`, with the same settings.
+    /// `name` is what the primary knows it by. The standby is not started.
     pub fn standby_of(primary: &Cluster, directory: &Path, name: &str) -> Result<Self> {
         DirBuilder::new()
             .mode(0o700)
@@ -176,8 +176,8 @@ impl Cluster {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// From the next start on the server runs under another program, which takes its command line behind `runner`, its own, and executes it in its own
-    /// process; an empty one: by itself again.
+    /// From the next start on the server runs under another program, which takes its command line
+    /// behind `runner`, its own, and executes it in its own process; an empty one: by itself again.
     pub fn run_under(&mut self, runner: &[String]) {
         self.runner = runner.to_vec();
     }
@@ -248,7 +248,8 @@ impl Cluster {
         Ok(children.into_iter().map(processes::tree_cpu_time).sum())
     }
 
-    /// Lines of the log since the newest start whose message begins with `prefix`, without what stands before the message.
+    /// Lines of the log since the newest start whose message begins with `prefix`, without what
+    /// stands before the message.
     pub fn log_lines_since_start(&self, prefix: &str) -> Vec<String> {
         let text = std::fs::read_to_string(self.log_path()).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
@@ -274,7 +275,8 @@ impl Cluster {
     }
 }
 
-/// The last bytes of a file, however long it is: a server that refuses every statement for an hour writes gigabytes.
+/// The last bytes of a file, however long it is: a server that refuses every statement for an hour
+/// writes gigabytes.
 fn read_end(path: &Path) -> std::io::Result<Vec<u8>> {
     const END_BYTES: u64 = 64 << 10;
     let mut file = std::fs::File::open(path)?;

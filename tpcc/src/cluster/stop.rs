@@ -62,7 +62,8 @@ impl Cluster {
     /// of them had to be killed too.
     pub fn kill_postmaster(&mut self) -> Result<usize> {
         let pid = self.postmaster_pid()?;
-        // Stopped first: a process it forked between our look and its end would hold the shared memory unseen.
+        // Stopped first: a process it forked between our look and its end would hold the shared
+        // memory unseen.
         send(pid, libc::SIGSTOP)?;
         let orphans = processes::children(pid);
         send(pid, libc::SIGKILL)?;

@@ -36,7 +36,8 @@ const MOT_LIBRARY: &str = "mot";
 /// Settings of the terminals' sessions, for both engines. A heap's district table grows between two
 /// autovacuums, its estimated row count with it, and a replanned stock-level may then hash-join a
 /// whole warehouse's stock: thirty times slower, in some runs and not in others. The right plans of
-/// all of TPC-C's joins are nested loops, so ruling out the others keeps luck out of the comparison.
+/// all of TPC-C's joins are nested loops, so ruling out the others keeps luck out of the
+/// comparison.
 const TERMINAL_SETTINGS: [&str; 2] = ["enable_hashjoin=off", "enable_mergejoin=off"];
 
 /// What `--quick` and its absence mean.

@@ -14,9 +14,9 @@
 //! `D w carrier d:o:amount_cents,...`. Sequence numbers count a terminal's transactions from 1; a
 //! payment's row in `bmsql_history` starts with `run:terminal:seq`, so that each is found exactly.
 //!
-//! Invariant: a line is handed to the kernel in one `write` before the terminal goes on, so the file
-//! is complete even if the driver is killed; only the machine's own power failure could cut it, and
-//! that would take the server's word with it.
+//! Invariant: a line is handed to the kernel in one `write` before the terminal goes on, so the
+//! file is complete even if the driver is killed; only the machine's own power failure could cut
+//! it, and that would take the server's word with it.
 
 mod read;
 mod write;

@@ -53,7 +53,8 @@ pub fn read_found(target: &Target, ledger: &Ledger) -> Result<Found> {
         districts: read_baselines(&mut client)?,
         ..Found::default()
     };
-    // Every order the run can have made or delivered is not older than the district's oldest new one.
+    // Every order the run can have made or delivered is not older than the district's oldest new
+    // one.
     let oldest = ledger
         .baselines
         .values()

@@ -3,7 +3,8 @@
 //! nor in flight.
 //!
 //! To be run after the ledger's run and before anything else writes to the tables. The comparison
-//! itself ([`compare`]) is plain data against plain data; [`read_found`] gathers the database's side.
+//! itself ([`compare`]) is plain data against plain data; [`read_found`] gathers the database's
+//! side.
 
 mod compare;
 mod found;

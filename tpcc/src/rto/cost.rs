@@ -47,7 +47,8 @@ impl std::fmt::Display for Ratio {
 pub(super) struct Cost {
     pub tpmc: Ratio,
     pub p99: Ratio,
-    /// CPU time of the primary's processes per transaction: what is left of the cost where standby and client have machines of their own.
+    /// CPU time of the primary's processes per transaction: what is left of the cost where standby
+    /// and client have machines of their own.
     pub primary_cpu: Ratio,
     /// The median of the rounds, in microseconds per transaction.
     pub primary_cpu_us: CpuMicros,
@@ -67,7 +68,8 @@ fn middle(rounds: impl Iterator<Item = CpuMicros> + Clone) -> Option<CpuMicros> 
     })
 }
 
-/// What a condition leaves of tpmC and does to the 99th percentile, beside the same round's runs without standby and checkpoints.
+/// What a condition leaves of tpmC and does to the 99th percentile, beside the same round's runs
+/// without standby and checkpoints.
 pub(super) fn of(steady: &[Steady], condition: Condition, engine: Engine) -> Option<Cost> {
     let find = |wanted, round| {
         steady

@@ -213,7 +213,8 @@ impl Rig {
         }
     }
 
-    /// Runs TPC-C with a ledger and kills the postmaster in the middle. Returns the moment of the kill.
+    /// Runs TPC-C with a ledger and kills the postmaster in the middle. Returns the moment of the
+    /// kill.
     pub(super) fn load_and_kill(&mut self, ledger: PathBuf, seed: u64) -> Result<Instant> {
         let options = self.run_options(ledger, seed);
         let (target, cluster, load_for) = (self.mot.clone(), &mut self.cluster, self.load_for);

@@ -1,11 +1,14 @@
-//! `tpcc rto`: how long a server with memory-optimized tables is away, drill by drill and size by size.
+//! `tpcc rto`: how long a server with memory-optimized tables is away, drill by drill and size by
+//! size.
 //!
-//! Each size has a private server of its own with TPC-C on MOT and on heap tables. The drills: a start after a clean shutdown
-//! (cold, and warm if the extension can), a start after kill -9 under load, and a failover to a synchronous standby under load.
-//! What the client was told of is compared with what is there after each crash. Heap tables of the same content give the measure:
+//! Each size has a private server of its own with TPC-C on MOT and on heap tables. The drills: a
+//! start after a clean shutdown (cold, and warm if the extension can), a start after kill -9 under
+//! load, and a failover to a synchronous standby under load. What the client was told of is
+//! compared with what is there after each crash. Heap tables of the same content give the measure:
 //! their start-up, and the `pg_prewarm` after which they are in memory as MOT tables are.
 //!
-//! A figure is one drill's: a busy machine shows. What is larger than the machine bears is not run, and named as such.
+//! A figure is one drill's: a busy machine shows. What is larger than the machine bears is not run,
+//! and named as such.
 
 mod chart;
 mod cost;

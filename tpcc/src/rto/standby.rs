@@ -1,7 +1,8 @@
 //! Failover: a synchronous standby takes over when the primary is killed under load.
 //!
-//! The clock runs from the kill of the primary to the first transaction that the standby has committed. The decision to fail over
-//! is not timed: a tool that watches both servers adds its own patience.
+//! The clock runs from the kill of the primary to the first transaction that the standby has
+//! committed. The decision to fail over is not timed: a tool that watches both servers adds its own
+//! patience.
 
 use super::drills::{Rig, verify};
 use super::report::Failover;

@@ -1,12 +1,16 @@
-//! What replication and checkpoints cost while the server is up: tpmC with and without them, MOT and heap in turn, in rounds.
+//! What replication and checkpoints cost while the server is up: tpmC with and without them, MOT
+//! and heap in turn, in rounds.
 //!
-//! A round runs every condition once on both engines; its figures are compared with each other only, since what the machine's other
-//! tenants do changes from minute to minute. The report has the median of the rounds' ratios and their range. Primary, standby and
-//! client share one machine here: what the standby's replay takes from the cores counts as cost in tpmC, for both engines. A standby has a
-//! machine of its own elsewhere; there replication costs what the primary's own processes pay for it. So CPU time per transaction is told
-//! apart, too: the primary's (backends, walsender, workers) with and without a standby, and the standby's.
+//! A round runs every condition once on both engines; its figures are compared with each other
+//! only, since what the machine's other tenants do changes from minute to minute. The report has
+//! the median of the rounds' ratios and their range. Primary, standby and client share one machine
+//! here: what the standby's replay takes from the cores counts as cost in tpmC, for both engines. A
+//! standby has a machine of its own elsewhere; there replication costs what the primary's own
+//! processes pay for it. So CPU time per transaction is told apart, too: the primary's (backends,
+//! walsender, workers) with and without a standby, and the standby's.
 //!
-//! Checkpoints run back to back, with PostgreSQL's fast CHECKPOINT: harder than the spread ones of everyday, and the same for both.
+//! Checkpoints run back to back, with PostgreSQL's fast CHECKPOINT: harder than the spread ones of
+//! everyday, and the same for both.
 
 use super::drills::Rig;
 use super::standby::{self, await_streaming};
@@ -61,7 +65,8 @@ pub(super) struct Steady {
     pub standby_cpu_us: Option<CpuMicros>,
     /// With checkpoints: how many were completed beside the load.
     pub checkpoints: Option<u32>,
-    /// With a standby: the largest distance seen between the primary's last record and the last one replayed, in bytes.
+    /// With a standby: the largest distance seen between the primary's last record and the last one
+    /// replayed, in bytes.
     pub lag_bytes_max: Option<i64>,
     /// With a standby: from the end of the load until everything was replayed.
     pub catch_up_seconds: Option<f64>,

@@ -1,14 +1,14 @@
 //! A blocking, pipelining session with PostgreSQL: one socket, one thread.
 //!
 //! [`Session::queue`] appends a Bind and an Execute of a prepared statement to the send buffer;
-//! [`Session::sync`] sends the buffer with one Sync, reads up to ReadyForQuery and hands each row to
-//! the caller out of the receive buffer. One queued statement is an ordinary round trip, several are
-//! what JDBC calls a batch. A steady state costs one `write` and one `read` per round trip and no
-//! allocation; on a machine that also runs the server this is what keeps the client out of the
+//! [`Session::sync`] sends the buffer with one Sync, reads up to ReadyForQuery and hands each row
+//! to the caller out of the receive buffer. One queued statement is an ordinary round trip, several
+//! are what JDBC calls a batch. A steady state costs one `write` and one `read` per round trip and
+//! no allocation; on a machine that also runs the server this is what keeps the client out of the
 //! measurement.
 //!
-//! Invariants: after `sync` returns, successfully or with [`Failure::Server`], the session stands at
-//! ReadyForQuery and both buffers are empty. After [`Failure::Disconnected`] it must be dropped.
+//! Invariants: after `sync` returns, successfully or with [`Failure::Server`], the session stands
+//! at ReadyForQuery and both buffers are empty. After [`Failure::Disconnected`] it must be dropped.
 
 mod read;
 mod write;

@@ -1,5 +1,5 @@
-//! A streaming standby beside the server that is killed: killed and stopped itself at random, and compared with the primary, row
-//! for row at the same position of the log, after every round.
+//! A streaming standby beside the server that is killed: killed and stopped itself at random, and
+//! compared with the primary, row for row at the same position of the log, after every round.
 
 use std::time::{Duration, Instant};
 use tpcc::cluster::{Cluster, Shutdown, scratch_directory};

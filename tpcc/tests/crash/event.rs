@@ -14,8 +14,8 @@ pub enum Event {
     KillPostmaster,
     /// kill -9 of one backend: the postmaster throws everyone out and recovers by itself.
     KillBackend,
-    /// The same with one of the server's own processes: a worker of the extension, the checkpointer,
-    /// the WAL writer.
+    /// The same with one of the server's own processes: a worker of the extension, the
+    /// checkpointer, the WAL writer.
     KillWorker,
     /// Immediate shutdown.
     Immediate,

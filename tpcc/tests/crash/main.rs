@@ -2,16 +2,17 @@
 //! compares what is left with what the clients were told.
 //!
 //! Every round runs TPC-C with a ledger and the [`bank`] beside it, ends the server in one of the
-//! ways of [`event::Event`], starts it again and looks at everything: the ledger in both directions,
-//! the twelve consistency conditions, the bank of all rounds so far, tables made and left unmade
-//! ([`ddl`]), `mot.check` of every table, and the server's log for assertion failures. Then the next
-//! round goes on with the same cluster, so that a loss shows even if it shows late.
+//! ways of [`event::Event`], starts it again and looks at everything: the ledger in both
+//! directions, the twelve consistency conditions, the bank of all rounds so far, tables made and
+//! left unmade ([`ddl`]), `mot.check` of every table, and the server's log for assertion failures.
+//! Then the next round goes on with the same cluster, so that a loss shows even if it shows late.
 //!
 //! `--engine heap` (or `MOT_TEST_ENGINE=heap`) tries the suite itself against PostgreSQL's own
-//! tables. `--rounds` and `--seed` (`MOT_CRASH_ROUNDS`, `MOT_CRASH_SEED`) repeat a failure; `--event`
-//! (`MOT_CRASH_EVENT`) has every round end in the same way. `--standby` (`MOT_CRASH_STANDBY=true`) adds a streaming standby with
-//! mishaps of its own, compared with the primary after every round. `--warm` (`MOT_CRASH_WARM=true`)
-//! tries warm restarts after the clean ends.
+//! tables. `--rounds` and `--seed` (`MOT_CRASH_ROUNDS`, `MOT_CRASH_SEED`) repeat a failure;
+//! `--event` (`MOT_CRASH_EVENT`) has every round end in the same way. `--standby`
+//! (`MOT_CRASH_STANDBY=true`) adds a streaming standby with mishaps of its own, compared with the
+//! primary after every round. `--warm` (`MOT_CRASH_WARM=true`) tries warm restarts after the clean
+//! ends.
 
 mod bank;
 mod companion;

@@ -45,7 +45,8 @@ fn a_failed_checkpoint_is_tried_again_and_the_wal_is_kept() {
     server.verify();
 }
 
-/// The server may take the slot's WAL away, so nothing keeps it but a checkpoint that does not complete.
+/// The server may take the slot's WAL away, so nothing keeps it but a checkpoint that does not
+/// complete.
 #[test]
 fn postgresqls_checkpoint_waits_where_the_slot_is_no_guard() {
     let settings = [("max_slot_wal_keep_size", "16MB"), ("min_wal_size", "32MB")];
@@ -111,8 +112,9 @@ fn statements_wait_for_room_after_a_clean_start() {
     server.verify();
 }
 
-/// PostgreSQL's own way with a full pg_wal: whoever cannot write there takes the server down, which comes up when there is room. Nothing acknowledged
-/// is lost, and the transaction under way is there as a whole or not at all.
+/// PostgreSQL's own way with a full pg_wal: whoever cannot write there takes the server down, which
+/// comes up when there is room. Nothing acknowledged is lost, and the transaction under way is
+/// there as a whole or not at all.
 #[test]
 fn nothing_acknowledged_is_lost_when_the_log_has_no_room() {
     const ROWS: i64 = 2000;

@@ -166,7 +166,8 @@ fn no_checkpoint_at_all_is_not_taken_for_a_new_cluster() {
     }
 }
 
-/// While the server runs, files are only written and removed: what it cannot build upon it writes anew.
+/// While the server runs, files are only written and removed: what it cannot build upon it writes
+/// anew.
 #[test]
 fn a_file_lost_while_the_server_runs_is_no_loss() {
     let mut server = Server::new(&[]);

@@ -110,7 +110,8 @@ impl Server {
             .unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     }
 
-    /// As `IS TRUE` has it: what is not known (NULL) is not true. A position of a worker that still loads is not, yet.
+    /// As `IS TRUE` has it: what is not known (NULL) is not true. A position of a worker that still
+    /// loads is not, yet.
     pub fn is_true(&self, sql: &str) -> bool {
         let row = self.client().query_one(sql, &[]);
         let row = row.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
@@ -126,8 +127,9 @@ impl Server {
         self.acknowledged = last;
     }
 
-    /// Commits so many more rows, which may fail; then nobody knows whether they are there (`resolve`). Each takes its whole length in the log, where
-    /// a row is told by its difference from the one before: those of `add` take a few bytes.
+    /// Commits so many more rows, which may fail; then nobody knows whether they are there
+    /// (`resolve`). Each takes its whole length in the log, where a row is told by its difference
+    /// from the one before: those of `add` take a few bytes.
     pub fn try_add(&mut self, rows: i64) -> Result<(), postgres::Error> {
         let (first, last) = (self.acknowledged + 1, self.acknowledged + rows);
         let mut client = Client::connect(&self.cluster.url(), NoTls)?;
@@ -152,7 +154,8 @@ impl Server {
         self.cluster.start_and_wait().expect("starts");
     }
 
-    /// Everything acknowledged is there, and nothing else; the log tells of no crash that was not ours.
+    /// Everything acknowledged is there, and nothing else; the log tells of no crash that was not
+    /// ours.
     pub fn verify(&self) {
         let row = self
             .client()
@@ -194,7 +197,8 @@ impl Server {
         self.log_forgiven = self.log_seen;
     }
 
-    /// Waits until the log has a line with all of `texts`; gives what was logged since `forget_log`.
+    /// Waits until the log has a line with all of `texts`; gives what was logged since
+    /// `forget_log`.
     pub fn wait_for_log(&self, texts: &[&str]) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {

@@ -1,5 +1,6 @@
-//! The disk refuses to make a checkpoint durable: an operation of the checkpoint worker answers EIO, as `mot.fail_at` has it do in builds with
-//! debug assertions. What was written before such an error may be lost or half there, so nothing of that attempt is ever built upon.
+//! The disk refuses to make a checkpoint durable: an operation of the checkpoint worker answers
+//! EIO, as `mot.fail_at` has it do in builds with debug assertions. What was written before such an
+//! error may be lost or half there, so nothing of that attempt is ever built upon.
 
 use crate::server::Server;
 use tpcc::cluster::Shutdown;
@@ -50,7 +51,8 @@ fn a_last_checkpoint_that_could_not_be_synced_costs_a_replay() {
     for (point, name) in CASES {
         server.add(100);
         server.forget_log();
-        // More than once: the first checkpoint after a start, or after room was asked for, may come before the last one.
+        // More than once: the first checkpoint after a start, or after room was asked for, may come
+        // before the last one.
         server.run(&format!("SELECT mot.fail_at('{point}', 1000)"));
         server.cluster.stop(Shutdown::Fast).expect("stops");
         server.wait_for_log(&["failed: could not sync", name]);

@@ -73,7 +73,8 @@ fn a_stopped_worker_holds_checkpoints_and_nothing_else() {
     server.verify();
 }
 
-/// At this bandwidth the checkpoint would take an hour; nobody who waits for it has to wait that long.
+/// At this bandwidth the checkpoint would take an hour; nobody who waits for it has to wait that
+/// long.
 #[test]
 fn a_slow_checkpoint_shows_its_progress_and_hurries_at_shutdown() {
     let mut server = Server::new(&[]);
@@ -99,8 +100,9 @@ fn a_slow_checkpoint_shows_its_progress_and_hurries_at_shutdown() {
     server.verify();
 }
 
-/// At the same bandwidth: statements run after a crash though the checkpoint that follows would take an hour, and crashes before it is
-/// complete lose nothing. The replay is shorter than the worker's turns take to come to its slot, by which the WAL between is known to stay.
+/// At the same bandwidth: statements run after a crash though the checkpoint that follows would
+/// take an hour, and crashes before it is complete lose nothing. The replay is shorter than the
+/// worker's turns take to come to its slot, by which the WAL between is known to stay.
 #[test]
 fn recovery_does_not_wait_for_its_checkpoint() {
     const LAGS: &str =
@@ -116,7 +118,8 @@ fn recovery_does_not_wait_for_its_checkpoint() {
         assert_eq!(stayed, 0, "an orphan would have kept the memory");
         server.cluster.start_and_wait().expect("starts");
         server.verify();
-        // Not before a statement has read the table: where no WAL is to be replayed the worker loads it, and what is covered is not known until then.
+        // Not before a statement has read the table: where no WAL is to be replayed the worker
+        // loads it, and what is covered is not known until then.
         assert!(server.is_true(LAGS));
         server.add(more);
     }
@@ -131,8 +134,8 @@ fn recovery_does_not_wait_for_its_checkpoint() {
     server.verify();
 }
 
-/// PostgreSQL's checkpointer sleeps between buffers, and ours is spread with it, when the postmaster is killed: nobody stays to keep the
-/// shared memory from the next start.
+/// PostgreSQL's checkpointer sleeps between buffers, and ours is spread with it, when the
+/// postmaster is killed: nobody stays to keep the shared memory from the next start.
 #[test]
 fn a_spread_checkpoint_does_not_outlive_the_postmaster() {
     const SPREAD: &str = "SELECT p.ranges_total > 1 AND p.ranges_done < p.ranges_total \
@@ -143,7 +146,8 @@ fn a_spread_checkpoint_does_not_outlive_the_postmaster() {
         ("checkpoint_timeout", "30s"),
         ("checkpoint_completion_target", "0.9"),
         ("mot.checkpoint_workers", "2"),
-        // On a busy machine ours would be done before PostgreSQL's has come to its first sleep, and only then is it known that there is time.
+        // On a busy machine ours would be done before PostgreSQL's has come to its first sleep, and
+        // only then is it known that there is time.
         ("mot.checkpoint_bandwidth", "8MB"),
     ]);
     server.run("CREATE TABLE heap AS SELECT g FROM generate_series(1, 300000) g");
@@ -157,7 +161,8 @@ fn a_spread_checkpoint_does_not_outlive_the_postmaster() {
     server.verify();
 }
 
-/// A table that was dropped while a checkpoint is under way gives its memory back when its own rows are written, or need not be.
+/// A table that was dropped while a checkpoint is under way gives its memory back when its own rows
+/// are written, or need not be.
 #[test]
 fn a_slow_checkpoint_does_not_keep_dropped_tables() {
     let mut server = Server::new(&[("mot.checkpoint_workers", "1")]);

@@ -91,7 +91,8 @@ impl Judge<'_> {
                 quantity::SERVER_CPU,
                 0.45,
             ),
-            // Page images would flatter: a short run after a checkpoint has more of them than everyday operation.
+            // Page images would flatter: a short run after a checkpoint has more of them than
+            // everyday operation.
             (
                 "WAL bytes per TPC-C transaction",
                 quantity::WAL_RECORD_BYTES,
@@ -148,8 +149,8 @@ impl Judge<'_> {
         self.worst(&asked, &found, || None);
     }
 
-    /// How what a second of the servers' processor time gave, and what the machine gave to the probe beside the long run, changed from its
-    /// first five minutes to its last.
+    /// How what a second of the servers' processor time gave, and what the machine gave to the
+    /// probe beside the long run, changed from its first five minutes to its last.
     fn machine_over_the_hour(&self) -> Option<String> {
         let setting = tpcc::setting(self.plan.tpcc_main());
         let of = |work: &str| {

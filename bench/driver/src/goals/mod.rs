@@ -1,9 +1,10 @@
 //! The goals, and what the record says of each.
 //!
-//! Every line of the table of goals is here, once for each of its figures: [`statements`] judges single statements, [`applications`]
-//! sysbench and TPC-C, [`tables`] statements of many rows and foreign keys, [`storage`] ingest,
-//! scans and memory, [`engine`] what runs without SQL. A goal that the record cannot answer says
-//! why; one that a run was too short for has the figure that was seen and no verdict.
+//! Every line of the table of goals is here, once for each of its figures: [`statements`] judges
+//! single statements, [`applications`] sysbench and TPC-C, [`tables`] statements of many rows and
+//! foreign keys, [`storage`] ingest, scans and memory, [`engine`] what runs without SQL. A goal
+//! that the record cannot answer says why; one that a run was too short for has the figure that was
+//! seen and no verdict.
 
 mod applications;
 mod engine;
@@ -22,7 +23,8 @@ pub(crate) struct Goal {
     /// In words.
     pub goal: String,
     pub measured: Option<f64>,
-    /// Half the distance of the extremes of all rounds, relative to `measured`; of figures that have rounds.
+    /// Half the distance of the extremes of all rounds, relative to `measured`; of figures that
+    /// have rounds.
     pub spread: Option<f64>,
     /// Nothing if nothing was measured, or by a run too short to tell.
     pub met: Option<bool>,
@@ -120,7 +122,8 @@ impl Judge<'_> {
         });
     }
 
-    /// Adds a goal that takes the worst of several figures, each with a name; the note has them all.
+    /// Adds a goal that takes the worst of several figures, each with a name; the note has them
+    /// all.
     fn worst(
         &mut self,
         asked: &Asked<'_>,

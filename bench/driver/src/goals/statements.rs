@@ -62,8 +62,8 @@ impl Judge<'_> {
         ))
     }
 
-    /// What a writing statement could be at most: how the statements of no table that take an id, or also write a WAL record, the latter asked with as many
-    /// parameters, lie to it.
+    /// What a writing statement could be at most: how the statements of no table that take an id,
+    /// or also write a WAL record, the latter asked with as many parameters, lie to it.
     fn bounds(&self, work: &str, clients: u32, synchronous: bool) -> Option<String> {
         let write = writing(clients, synchronous);
         let of_xid = self.of_floor(work, &write, "xid", &write)?;

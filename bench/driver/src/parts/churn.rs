@@ -1,5 +1,5 @@
-//! Memory of a table whose rows are replaced by others of other lengths again and again, as in a long day; then of the tenth that is left, and when it
-//! has been filled again with longer rows.
+//! Memory of a table whose rows are replaced by others of other lengths again and again, as in a
+//! long day; then of the tenth that is left, and when it has been filled again with longer rows.
 
 use super::Bench;
 use crate::record::{Place, quantity};
@@ -11,11 +11,12 @@ use tpcc::target::{execute, from_client};
 pub(crate) const PART: &str = "churn";
 /// What the table takes, its two indexes included.
 const WHOLE: &str = "table and indexes";
-/// What of it are free blocks and the like, in which nothing lies (`mot.stat_memory.block_bytes_free`).
+/// What of it are free blocks and the like, in which nothing lies
+/// (`mot.stat_memory.block_bytes_free`).
 const FREE: &str = "of that, free blocks";
 
-/// Changes a row to one of another length and another key of the second index, or takes it out and puts another in: each of `many` at random places. A transaction
-/// is a hundred such.
+/// Changes a row to one of another length and another key of the second index, or takes it out and
+/// puts another in: each of `many` at random places. A transaction is a hundred such.
 const PROCEDURE: &str = "CREATE PROCEDURE churn(many int, rows int) LANGUAGE plpgsql AS $$
 DECLARE
     k bigint;
@@ -111,7 +112,8 @@ struct Used {
     free: f64,
 }
 
-/// What is used two seconds after the last change: an idle reclaimer looks twice a second, and frees in the rounds after.
+/// What is used two seconds after the last change: an idle reclaimer looks twice a second, and
+/// frees in the rounds after.
 fn used(rig: &Rig, side: Side) -> Result<Used> {
     let mut client = rig.client(side)?;
     execute(&mut client, "SELECT pg_sleep(2)")?;

@@ -1,7 +1,9 @@
-//! TPC-C for a long time, with checkpoints as they come: does the throughput stay, and how even is it?
+//! TPC-C for a long time, with checkpoints as they come: does the throughput stay, and how even is
+//! it?
 //!
-//! The measure of evenness follows the TPC's rule for steady state (throughput over any part of the measurement within two per cent of
-//! the whole), scaled down from hours: over ten minutes, the means of all minutes, ten seconds apart, are compared with the whole's.
+//! The measure of evenness follows the TPC's rule for steady state (throughput over any part of the
+//! measurement within two per cent of the whole), scaled down from hours: over ten minutes, the
+//! means of all minutes, ten seconds apart, are compared with the whole's.
 
 use super::Bench;
 use super::tpcc::{load_both, options, run_watched, setting, target};
@@ -22,13 +24,15 @@ pub(crate) const BESIDE: [(&str, FromSample); 3] = [
     ("arithmetic in a millisecond", |sample| sample.arithmetic),
     ("flushes in a second", |sample| sample.flushes),
 ];
-/// What the servers' processor time gave, as a work of this part ([`super::tpcc::Curves::per_cpu_second`]).
+/// What the servers' processor time gave, as a work of this part
+/// ([`super::tpcc::Curves::per_cpu_second`]).
 pub(crate) const PER_CPU_SECOND: &str = "transactions for a second of the servers' processor time";
 /// One of a sample's values.
 type FromSample = fn(&Sample) -> u64;
 /// The one of them that says most: data of an hour are in memory and in no cache.
 pub(crate) const READS: &str = "memory reads in a millisecond";
-/// Share of the machine's memory that MOT tables may take. An hour as fast as it goes fills more than what the other parts have: their rows are 15 GB then.
+/// Share of the machine's memory that MOT tables may take. An hour as fast as it goes fills more
+/// than what the other parts have: their rows are 15 GB then.
 const ARENA_SHARE: f64 = 0.75;
 /// Seconds whose mean is looked at.
 const WINDOW: usize = 60;
@@ -100,7 +104,8 @@ fn mean(values: &[u64]) -> f64 {
     values.iter().sum::<u64>() as f64 / values.len().max(1) as f64
 }
 
-/// The largest distance of a minute's mean from the whole's, relative to it. `None` if there is less than a minute.
+/// The largest distance of a minute's mean from the whole's, relative to it. `None` if there is
+/// less than a minute.
 pub(crate) fn variation(per_second: &[u64]) -> Option<f64> {
     let whole = mean(per_second);
     let means = per_second.windows(WINDOW).step_by(STEP).map(mean);

@@ -1,7 +1,7 @@
 //! Index and engine without SQL: runs the benches of their crates and reads the tables they print.
 //!
-//! `compare` sets the index beside the `masstree` crate; `transactions` runs TPC-C on the engine's own calls. Both count the threads'
-//! own processor time, so their figures are per core.
+//! `compare` sets the index beside the `masstree` crate; `transactions` runs TPC-C on the engine's
+//! own calls. Both count the threads' own processor time, so their figures are per core.
 
 use super::Bench;
 use crate::plan::Form;
@@ -18,12 +18,15 @@ const INDEX_WORKS: [(&str, &str); 3] = [
     ("insert", "insert"),
     ("scan of 100", "scan100"),
 ];
-/// Rounds within one run of the index's bench, which tells their median: the first has memory of its own to touch.
+/// Rounds within one run of the index's bench, which tells their median: the first has memory of
+/// its own to touch.
 const INDEX_ROUNDS: &str = "rounds=3";
-/// Keys whose scans begin with their first bytes: from whole ones the `masstree` crate (0.9.5) begins at another key, where almost all is in the cache, and so reads
-/// other entries than were asked for (the bench says so below its table).
+/// Keys whose scans begin with their first bytes: from whole ones the `masstree` crate (0.9.5)
+/// begins at another key, where almost all is in the cache, and so reads other entries than were
+/// asked for (the bench says so below its table).
 const SCANNED_FROM_A_PREFIX: (&str, &str, &str) = ("urls", "scan of 100", "from=16");
-/// The kinds of keys, as the bench calls them, are this part's settings; the goals ask for all that were measured.
+/// The kinds of keys, as the bench calls them, are this part's settings; the goals ask for all that
+/// were measured.
 pub(crate) const TPCC: &str = "TPC-C in the engine";
 /// Its setting.
 pub(crate) const TPCC_SETTING: &str = "1 thread";
@@ -159,7 +162,8 @@ fn parse_index(text: &str) -> Vec<Time> {
     times
 }
 
-/// Transactions a second of the line in which every thread works at a warehouse of its own: the least, the median and the most of its rounds.
+/// Transactions a second of the line in which every thread works at a warehouse of its own: the
+/// least, the median and the most of its rounds.
 fn parse_tpcc(text: &str) -> Option<[f64; 3]> {
     let mut lines = text.lines().filter_map(cells);
     let line = lines

@@ -81,7 +81,8 @@ fn copy_all(bench: &mut Bench<'_>, sides: &[Side]) -> Result<()> {
     Ok(())
 }
 
-/// Text that no log can shorten: letters drawn by `seed`, which also is told from every other seed's.
+/// Text that no log can shorten: letters drawn by `seed`, which also is told from every other
+/// seed's.
 fn payload(seed: u64) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
     // SplitMix64; a number gives ten letters of six bits.

@@ -1,11 +1,15 @@
-//! Instructions of single statements, counted one by one: a figure that neither neighbours nor the machine change.
+//! Instructions of single statements, counted one by one: a figure that neither neighbours nor the
+//! machine change.
 //!
-//! Hardware counters are what virtual machines lack. So the server runs under valgrind's `callgrind`, some fifty times slower, which counts
-//! what each process executes of its own, the kernel's work left out, and writes the sum when the process ends. A session's sum is what it takes to
-//! begin, to plan and to end, and its statements; the difference between a long session and a short one is that of so many statements.
+//! Hardware counters are what virtual machines lack. So the server runs under valgrind's
+//! `callgrind`, some fifty times slower, which counts what each process executes of its own, the
+//! kernel's work left out, and writes the sum when the process ends. A session's sum is what it
+//! takes to begin, to plan and to end, and its statements; the difference between a long session
+//! and a short one is that of so many statements.
 //!
-//! The scripts and loops are those of the parts `statements` and `plpgsql`. A statement has its commit with it, asynchronous; the WAL writer is another process
-//! and not counted. What is not seen here: waiting for memory, the kernel, other processes.
+//! The scripts and loops are those of the parts `statements` and `plpgsql`. A statement has its
+//! commit with it, asynchronous; the WAL writer is another process and not counted. What is not
+//! seen here: waiting for memory, the kernel, other processes.
 
 use super::{Bench, plpgsql, statements};
 use crate::pgbench;
@@ -30,8 +34,9 @@ const SMOKE: [&str; 2] = ["point_select", "insert"];
 const FILES: &str = "callgrind.";
 /// Sessions of one run of pgbench with one client: it makes one to look around, and the client's.
 const PGBENCH_SESSIONS: usize = 2;
-/// Settings while valgrind runs the server: no process but those that are looked at comes and goes, which page of a heap table is changed for the first
-/// time since a checkpoint does not matter, and the arena fits into valgrind's own space.
+/// Settings while valgrind runs the server: no process but those that are looked at comes and goes,
+/// which page of a heap table is changed for the first time since a checkpoint does not matter, and
+/// the arena fits into valgrind's own space.
 const SETTINGS: [(&str, &str); 5] = [
     ("autovacuum", "off"),
     ("max_parallel_maintenance_workers", "0"),
@@ -39,8 +44,8 @@ const SETTINGS: [(&str, &str); 5] = [
     ("full_page_writes", "off"),
     ("mot.max_memory", "2GB"),
 ];
-/// How many times as often the empty loop goes round: sessions differ by some hundred thousand instructions in how they begin and end, and it takes
-/// a few hundred.
+/// How many times as often the empty loop goes round: sessions differ by some hundred thousand
+/// instructions in how they begin and end, and it takes a few hundred.
 const EMPTY_TIMES: u32 = 10;
 /// Time a session gets to write its sum.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -126,7 +131,8 @@ fn under_valgrind(bench: &mut Bench<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The first sessions make what later ones find (the relation cache's file), and what a start has begun ends.
+/// The first sessions make what later ones find (the relation cache's file), and what a start has
+/// begun ends.
 fn settle(rig: &Rig) -> Result<()> {
     for side in [Side::Mot, Side::Heap] {
         statements::refresh(&mut rig.client(side)?, side)?;

@@ -49,8 +49,8 @@ pub(crate) struct Part {
     pub measure: fn(&mut Bench<'_>) -> Result<()>,
 }
 
-/// All parts, in the order in which they run: first what runs without the server, while that holds no memory; the long run is the last.
-/// Each begins with empty schemas.
+/// All parts, in the order in which they run: first what runs without the server, while that holds
+/// no memory; the long run is the last. Each begins with empty schemas.
 pub(crate) const PARTS: [Part; 14] = [
     Part {
         name: engine::PART,

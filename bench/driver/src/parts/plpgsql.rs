@@ -1,4 +1,5 @@
-//! Statements in a PL/pgSQL loop, where no protocol stands between them: microseconds each, less those of the empty loop.
+//! Statements in a PL/pgSQL loop, where no protocol stands between them: microseconds each, less
+//! those of the empty loop.
 
 use super::Bench;
 use super::statements;

@@ -1,7 +1,9 @@
-//! A work queue: many consumers take the oldest task under FOR UPDATE SKIP LOCKED and delete it, each puts a new one in.
+//! A work queue: many consumers take the oldest task under FOR UPDATE SKIP LOCKED and delete it,
+//! each puts a new one in.
 //!
-//! The queue keeps its length, so every second of a run does the same work; each run begins with a table filled anew. Removing from one
-//! end is what heap tables find hard: the index's dead entries lie where everybody looks.
+//! The queue keeps its length, so every second of a run does the same work; each run begins with a
+//! table filled anew. Removing from one end is what heap tables find hard: the index's dead entries
+//! lie where everybody looks.
 
 use super::Bench;
 use super::statements::writing;
@@ -64,7 +66,8 @@ fn fill(rig: &Rig, side: Side) -> Result<()> {
     execute(&mut client, &side.settle("task"))
 }
 
-/// Every transaction replaces the task it takes: another length would mean that two took the same one.
+/// Every transaction replaces the task it takes: another length would mean that two took the same
+/// one.
 fn check_length(rig: &Rig, side: Side) -> Result<()> {
     let row = rig
         .client(side)?

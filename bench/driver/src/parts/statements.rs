@@ -1,7 +1,9 @@
 //! Single prepared statements through pgbench, beside what the protocol costs without a table.
 //!
-//! Writing statements run under asynchronous and synchronous commit. `select_1`, `xid` (a statement that only takes a transaction
-//! id), `record` (one that also writes one WAL record, of no table) and `record_asked` (the same with an INSERT's parameters) are the floors. A round is one run of every statement by every side with one number of clients, the floors among them: what is
+//! Writing statements run under asynchronous and synchronous commit. `select_1`, `xid` (a statement
+//! that only takes a transaction id), `record` (one that also writes one WAL record, of no table)
+//! and `record_asked` (the same with an INSERT's parameters) are the floors. A round is one run of
+//! every statement by every side with one number of clients, the floors among them: what is
 //! compared lies close together in time, and the rounds of one figure lie apart.
 
 use super::Bench;
@@ -102,13 +104,15 @@ pub(crate) const WORKS: [Work; 8] = [
 pub(crate) const FLOORS: [(&str, bool, &str); 4] = [
     ("select_1", false, "SELECT 1;\n"),
     ("xid", true, "SELECT pg_current_xact_id();\n"),
-    // Without a record of its own a transaction is not flushed at its commit, whatever kind that is.
+    // Without a record of its own a transaction is not flushed at its commit, whatever kind that
+    // is.
     (
         "record",
         true,
         "SELECT pg_logical_emit_message(true, '', '');\n",
     ),
-    // What pgbench does for an INSERT it does for this one: the same variables, two parameters, nearly as long a record.
+    // What pgbench does for an INSERT it does for this one: the same variables, two parameters,
+    // nearly as long a record.
     (
         RECORD_ASKED,
         true,
@@ -259,7 +263,8 @@ pub(crate) fn load(
     }
 }
 
-/// Makes and fills the tables. `code` is a permutation of the ids; the multiplier shares no factor with any number of rows used here.
+/// Makes and fills the tables. `code` is a permutation of the ids; the multiplier shares no factor
+/// with any number of rows used here.
 pub(crate) fn fill(rig: &Rig, side: Side) -> Result<()> {
     let mut client = rig.client(side)?;
     let rows = rig.plan.rows;
@@ -307,7 +312,8 @@ pub(crate) fn fill(rig: &Rig, side: Side) -> Result<()> {
     Ok(())
 }
 
-/// Before each run: tables that only grow are empty again, and heap tables have been vacuumed, so that no run pays for another's rows.
+/// Before each run: tables that only grow are empty again, and heap tables have been vacuumed, so
+/// that no run pays for another's rows.
 pub(crate) fn refresh(client: &mut Client, side: Side) -> Result<()> {
     execute(client, "TRUNCATE journal")?;
     execute(client, "TRUNCATE history")?;

@@ -1,4 +1,5 @@
-//! sysbench's OLTP scripts, unmodified, on MOT and heap tables and on MariaDB's InnoDB, synchronous commit.
+//! sysbench's OLTP scripts, unmodified, on MOT and heap tables and on MariaDB's InnoDB, synchronous
+//! commit.
 
 use super::Bench;
 use crate::mariadb::{DATABASE, Mariadb};
@@ -87,7 +88,8 @@ fn prepare(rig: &Rig, side: Side, mariadb: Option<&Mariadb>) -> Result<()> {
     Ok(())
 }
 
-/// Before each run that writes, as with the other statements: none pays for another's dead rows. InnoDB purges by itself.
+/// Before each run that writes, as with the other statements: none pays for another's dead rows.
+/// InnoDB purges by itself.
 fn vacuum(rig: &Rig) -> Result<()> {
     let mut client = rig.client(Side::Heap)?;
     for table in 1..=rig.plan.sysbench_tables {

@@ -1,8 +1,10 @@
-//! TPC-C by the driver of this tree: throughput, response times, CPU time and WAL, synchronous commit.
+//! TPC-C by the driver of this tree: throughput, response times, CPU time and WAL, synchronous
+//! commit.
 //!
-//! VACUUM and ANALYZE precede every run, so that no run pays for another's dead rows or plans by what the tables were before it; then a
-//! CHECKPOINT, as in `tpcc demo`. Response times are also taken at equal load, where both kinds of table get
-//! the same number of transactions per second: a share of what heap tables manage.
+//! VACUUM and ANALYZE precede every run, so that no run pays for another's dead rows or plans by
+//! what the tables were before it; then a CHECKPOINT, as in `tpcc demo`. Response times are also
+//! taken at equal load, where both kinds of table get the same number of transactions per second: a
+//! share of what heap tables manage.
 
 use super::Bench;
 use crate::plan::TpccSetting;
@@ -30,8 +32,9 @@ const EQUAL_LOAD: f64 = 0.7;
 pub(crate) const EQUAL_LOAD_SUFFIX: &str = ", equal load";
 /// What the names of settings with foreign keys have.
 pub(crate) const FOREIGN_KEYS: &str = ", foreign keys";
-/// Rounds at equal load: a response time has thousands of values in each, but the nine in ten are several times longer in a round in which the machine is given to
-/// others, and only the third round's tell which of two was that.
+/// Rounds at equal load: a response time has thousands of values in each, but the nine in ten are
+/// several times longer in a round in which the machine is given to others, and only the third
+/// round's tell which of two was that.
 const EQUAL_LOAD_ROUNDS: usize = 3;
 const SEED: u64 = 1;
 const SIDES: [Side; 2] = [Side::Mot, Side::Heap];
@@ -176,7 +179,8 @@ pub(crate) fn target(rig: &Rig, side: Side) -> Result<Target> {
         .with_terminal_settings(&TERMINAL_SETTINGS))
 }
 
-/// Before each run: the tables as everyday operation keeps them, and for all the same distance from the last checkpoint.
+/// Before each run: the tables as everyday operation keeps them, and for all the same distance from
+/// the last checkpoint.
 fn settle(rig: &Rig, side: Side) -> Result<()> {
     let engine = engine_of(side);
     let mut client = rig.tpcc(engine)?.client()?;
@@ -235,13 +239,13 @@ fn add(record: &mut Record, place: &Place, side: Side, measured: &Measured) {
 pub(crate) struct Curves {
     /// Transactions that ended.
     pub per_second: Vec<u64>,
-    /// Transactions for a second of the server processes' processor time: where the machine is given to others, fewer end, but each takes
-    /// what it takes.
+    /// Transactions for a second of the server processes' processor time: where the machine is
+    /// given to others, fewer end, but each takes what it takes.
     pub per_cpu_second: Vec<u64>,
 }
 
-/// A run, what it cost the server, and each of its seconds. `look_into_wal` as for [`ServerMeter::finish`]; no checkpoint may have taken the
-/// WAL away.
+/// A run, what it cost the server, and each of its seconds. `look_into_wal` as for
+/// [`ServerMeter::finish`]; no checkpoint may have taken the WAL away.
 pub(crate) fn run_watched(
     cluster: &Cluster,
     target: &Target,
@@ -339,7 +343,8 @@ fn curves(seconds: &[Second]) -> Curves {
     let (per_second, per_cpu_second) = each
         .map(|(ended, cpu)| match cpu > 0.0 {
             true => (ended, (ended as f64 / cpu) as u64),
-            // Less than the clock of processes shows: as nothing ended, or a second that was made up for.
+            // Less than the clock of processes shows: as nothing ended, or a second that was made
+            // up for.
             false => (ended, 0),
         })
         .unzip();

@@ -1,4 +1,5 @@
-//! A copier that is slower than checkpoints: it meets what was there when it began, and of what comes meanwhile any part.
+//! A copier that is slower than checkpoints: it meets what was there when it began, and of what
+//! comes meanwhile any part.
 use super::*;
 
 /// A file as a copier may have met it.
@@ -10,8 +11,9 @@ enum Met {
     Whole,
 }
 
-/// Generations of versions 1 to `last`, each on the one before; the copy has all files of the first `at_begin`, and of the others what `met` says.
-/// Answers the copy, and the newest generation of which it has a manifest and all files.
+/// Generations of versions 1 to `last`, each on the one before; the copy has all files of the first
+/// `at_begin`, and of the others what `met` says. Answers the copy, and the newest generation of
+/// which it has a manifest and all files.
 fn copied(
     seed: u64,
     at_begin: u8,
@@ -55,7 +57,8 @@ fn copied(
     (to, newest)
 }
 
-/// The version that a recovery from the beginning of version `from` finds, with what it passes by taken away.
+/// The version that a recovery from the beginning of version `from` finds, with what it passes by
+/// taken away.
 fn found(disk: &SimulatedDisk, from: u8) -> Result<Option<u8>, EngineError> {
     let (manifest, passed) = newest_for_replay(disk, SYSTEM, |_, _| true, redo_of(from))?;
     remove_passed(disk, &passed)?;

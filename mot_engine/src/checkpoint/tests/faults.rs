@@ -41,8 +41,8 @@ fn a_crash_at_any_operation_leaves_a_whole_checkpoint() {
     assert!(found[1..].iter().all(|count| *count > 20), "{found:?}");
 }
 
-/// An operation that fails although the machine goes on: the attempt fails or what it was for is done later, what is there stays whole,
-/// and the disk does not fill with what was left.
+/// An operation that fails although the machine goes on: the attempt fails or what it was for is
+/// done later, what is there stays whole, and the disk does not fill with what was left.
 #[test]
 fn an_error_at_any_operation_is_an_error_and_no_more() {
     let start = SimulatedDisk::new(10);

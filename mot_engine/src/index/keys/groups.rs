@@ -1,6 +1,8 @@
-//! Sorted keys as an index takes them: each key once, with the one slot that has it or a posting block of those that share it.
+//! Sorted keys as an index takes them: each key once, with the one slot that has it or a posting
+//! block of those that share it.
 //!
-//! Posting blocks made here are nobody else's until the index is: whoever builds it takes them over, or they are freed.
+//! Posting blocks made here are nobody else's until the index is: whoever builds it takes them
+//! over, or they are freed.
 
 use super::{Key, Keys};
 use crate::errors::EngineError;
@@ -46,7 +48,8 @@ pub(in crate::index) struct Groups<'a> {
     go_on: &'a dyn Fn() -> Result<(), EngineError>,
     asked_at: usize,
     next: usize,
-    /// Values with a posting block: they are to be freed if the index does not come about. Freed here unless they are taken out.
+    /// Values with a posting block: they are to be freed if the index does not come about. Freed
+    /// here unless they are taken out.
     pub(in crate::index) postings: Vec<u64>,
     pub(in crate::index) stopped: Option<Stopped>,
 }

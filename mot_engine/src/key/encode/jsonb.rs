@@ -8,8 +8,8 @@
 //! compareJsonbContainers compares types, then numbers of elements, then the elements in turn. A
 //! lone scalar is an array of one element, and less than a true one of that length.
 //!
-//! A container begins at a multiple of four bytes, and so do numbers in it. Positions count from the
-//! container, whichever header the value has in the row.
+//! A container begins at a multiple of four bytes, and so do numbers in it. Positions count from
+//! the container, whichever header the value has in the row.
 //!
 //! Contract: total. An encoding that has become longer than any key is left unfinished, as those of
 //! arrays are. So the depth of a tree that is walked is bounded by the longest key. It takes no

@@ -1,4 +1,5 @@
-//! One value's bytes, kind by kind: ordered, byte by byte, as PostgreSQL's default btree comparison of the type orders the values, and prefix-free.
+//! One value's bytes, kind by kind: ordered, byte by byte, as PostgreSQL's default btree comparison
+//! of the type orders the values, and prefix-free.
 //!
 //! What an ascending column has; NULL and descending order are the caller's.
 

@@ -1,4 +1,5 @@
-//! The order of encoded values is the order of the values, ascending and descending; prefixes are told apart.
+//! The order of encoded values is the order of the values, ascending and descending; prefixes are
+//! told apart.
 
 use std::cmp::Ordering;
 
@@ -366,7 +367,8 @@ fn refuses_a_zero_byte_in_text() {
     assert!(matches!(result, Err(EngineError::Corrupt { .. })));
 }
 
-/// On which side of an end every key lies that there can be, for values about as long as keys can be and longer.
+/// On which side of an end every key lies that there can be, for values about as long as keys can
+/// be and longer.
 pub(super) fn check_ends(
     kind: KeyKind,
     values: &[Vec<u8>],

@@ -1,6 +1,7 @@
 //! Giving spans and runs back to the chunk pool, and free chunks' pages back to the kernel.
 //!
-//! Contract: as in the module above. A chunk that becomes wholly free leaves its class and its use behind at once.
+//! Contract: as in the module above. A chunk that becomes wholly free leaves its class and its use
+//! behind at once.
 
 use super::{CHUNK_BYTES, ChunkState, SPAN_BYTES, SPANS_PER_CHUNK, mask};
 use crate::memory::arena::Memory;
@@ -10,7 +11,8 @@ use crate::memory::slab::SPAN_IS_RUN;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-/// Free chunks per pool that keep their pages (64 MiB): churn shall not fault the same pages in again and again. Reserved huge pages are all kept.
+/// Free chunks per pool that keep their pages (64 MiB): churn shall not fault the same pages in
+/// again and again. Reserved huge pages are all kept.
 const FREE_CHUNKS_RESIDENT_MAX: u32 = 32;
 
 impl Memory {
@@ -60,7 +62,8 @@ impl Memory {
         self.free_chunks(kernel, guard, chunk, whole + usize::from(tail_is_free));
     }
 
-    /// Marks spans of a chunk free; true if the chunk is now wholly free (and out of the partial list).
+    /// Marks spans of a chunk free; true if the chunk is now wholly free (and out of the partial
+    /// list).
     fn free_in_chunk(self, chunk: usize, first: usize, spans: usize) -> bool {
         let meta = self.chunk(chunk);
         debug_assert_eq!(meta.state(), ChunkState::Spans);
@@ -79,7 +82,8 @@ impl Memory {
         false
     }
 
-    /// Puts wholly free chunks (adjacent, of one pool) back: resident while there are few such, else without pages.
+    /// Puts wholly free chunks (adjacent, of one pool) back: resident while there are few such,
+    /// else without pages.
     fn free_chunks(self, kernel: &dyn Kernel, guard: LatchGuard<'_>, first: usize, count: usize) {
         let shared = &self.header().chunk_pool;
         let pool = self.chunk(first).pool();

@@ -1,10 +1,11 @@
 //! The chunk pool: 2 MiB chunks, the 64 KiB spans cut from them, and runs of either.
 //!
-//! Contract: one latch guards all of it; it is visited once per 64 KiB, so it need not scale further. A chunk is Free,
-//! cut into Spans (a mask says which are free), part of a Run of whole chunks, or Header. A chunk all of whose spans
-//! are free is Free again at once. Free chunks keep their pages up to a limit (give.rs) a pool; the others'
-//! pages go back to the kernel. System calls (binding, giving back) are made outside the latch on chunks that are in
-//! no list; `in_transit` counts those, and a taker who finds nothing meanwhile tries again rather than fail.
+//! Contract: one latch guards all of it; it is visited once per 64 KiB, so it need not scale
+//! further. A chunk is Free, cut into Spans (a mask says which are free), part of a Run of whole
+//! chunks, or Header. A chunk all of whose spans are free is Free again at once. Free chunks keep
+//! their pages up to a limit (give.rs) a pool; the others' pages go back to the kernel. System
+//! calls (binding, giving back) are made outside the latch on chunks that are in no list;
+//! `in_transit` counts those, and a taker who finds nothing meanwhile tries again rather than fail.
 //! `spans_free` counts every free span, those in transit included.
 
 mod give;
@@ -19,7 +20,8 @@ use std::sync::atomic::AtomicU64;
 
 /// A chunk: the size of a huge page, and the unit of placement and of giving memory back.
 pub const CHUNK_BYTES: usize = 2 << 20;
-/// A span: the unit that a size class or a larger block takes; 99 classes hold at most 6.2 MiB half used.
+/// A span: the unit that a size class or a larger block takes; 99 classes hold at most 6.2 MiB half
+/// used.
 pub const SPAN_BYTES: usize = 64 << 10;
 /// One bit of a chunk's mask each.
 pub(super) const SPANS_PER_CHUNK: usize = CHUNK_BYTES / SPAN_BYTES;

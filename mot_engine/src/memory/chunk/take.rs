@@ -1,7 +1,8 @@
 //! Taking spans and runs out of the chunk pool.
 //!
-//! Contract: as in the module above. A hole in a chunk that is cut already comes first, then a fresh chunk (the pool's
-//! own, one nobody has, another pool's), then any hole anywhere. A failure leaves everything as it was.
+//! Contract: as in the module above. A hole in a chunk that is cut already comes first, then a
+//! fresh chunk (the pool's own, one nobody has, another pool's), then any hole anywhere. A failure
+//! leaves everything as it was.
 
 use super::{CHUNK_BYTES, ChunkState, SPAN_BYTES, SPANS_PER_CHUNK, mask};
 use crate::memory::arena::{ArenaFull, Memory, Urgency};
@@ -51,7 +52,8 @@ impl Memory {
         }
     }
 
-    /// Takes `spans` contiguous spans, preferably of `pool`. The first span's number; its chunk knows its pool.
+    /// Takes `spans` contiguous spans, preferably of `pool`. The first span's number; its chunk
+    /// knows its pool.
     pub(in crate::memory) fn take_spans(
         self,
         kernel: &dyn Kernel,
@@ -128,7 +130,8 @@ impl Memory {
         span
     }
 
-    /// First of so many adjacent free chunks: the pool's own first, then untouched ones, then anybody's.
+    /// First of so many adjacent free chunks: the pool's own first, then untouched ones, then
+    /// anybody's.
     fn find_free_chunks(self, chunks: usize, pool: usize) -> Option<usize> {
         if chunks == 1 {
             let own = self.resident_chunks(pool).first();
@@ -159,8 +162,9 @@ impl Memory {
         None
     }
 
-    /// Takes free chunks out of their lists, makes them `pool`'s, and hands the first `spans` spans to the caller. The
-    /// rest of the last chunk is cut into spans for others. Without pages for them they are free again.
+    /// Takes free chunks out of their lists, makes them `pool`'s, and hands the first `spans` spans
+    /// to the caller. The rest of the last chunk is cut into spans for others. Without pages for
+    /// them they are free again.
     fn cut(
         self,
         kernel: &dyn Kernel,
@@ -221,7 +225,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Gives a free chunk its pages before it is taken, if none has them. Without room nothing has happened.
+    /// Gives a free chunk its pages before it is taken, if none has them. Without room nothing has
+    /// happened.
     #[cold]
     pub(in crate::memory) fn make_ready(self, kernel: &dyn Kernel, pool: usize) {
         let shared = &self.header().chunk_pool;
@@ -292,8 +297,8 @@ impl Memory {
         }
     }
 
-    /// The system calls for a chunk that is in transit and only ours; `cut` left its origin in `spans_free`.
-    /// Fails for want of pages alone.
+    /// The system calls for a chunk that is in transit and only ours; `cut` left its origin in
+    /// `spans_free`. Fails for want of pages alone.
     fn place(self, kernel: &dyn Kernel, chunk: usize, pool: usize) -> io::Result<()> {
         let shared = &self.header().chunk_pool;
         let at = self.at(chunk * CHUNK_BYTES);

@@ -1,14 +1,19 @@
 //! Applies definitions: tables and indexes that come, go and are freed.
 //!
-//! A dropped index keeps its place in the table longer than on the server that wrote the log, where the end of the drop gave it back, and so does one whose maker was
-//! rolled back. If there is none for a new one, that is `TooManyIndexes`, before anything is built: the caller, who knows verdicts, has those go
-//! whose drop has committed or whose maker was rolled back (`settle_gone_indexes`), and applies the record again.
+//! A dropped index keeps its place in the table longer than on the server that wrote the log, where
+//! the end of the drop gave it back, and so does one whose maker was rolled back. If there is none
+//! for a new one, that is `TooManyIndexes`, before anything is built: the caller, who knows
+//! verdicts, has those go whose drop has committed or whose maker was rolled back
+//! (`settle_gone_indexes`), and applies the record again.
 //!
-//! A checkpoint's definitions are those of a moment that may lie far behind its redo position. What was made in between and is not among them was gone by then, and is not
-//! made again: the server never had place and memory for it beside what came after.
+//! A checkpoint's definitions are those of a moment that may lie far behind its redo position. What
+//! was made in between and is not among them was gone by then, and is not made again: the server
+//! never had place and memory for it beside what came after.
 //!
-//! What the server that wrote the log freed is doomed at the same place unless somebody reads: on a standby with readers a snapshot from before the
-//! drop may still be there, and the reclaimer settles definitions under its horizon. Memory of doomed definitions comes back when it is needed.
+//! What the server that wrote the log freed is doomed at the same place unless somebody reads: on a
+//! standby with readers a snapshot from before the drop may still be there, and the reclaimer
+//! settles definitions under its horizon. Memory of doomed definitions comes back when it is
+//! needed.
 
 use std::sync::atomic::Ordering;
 
@@ -124,7 +129,8 @@ impl Replayer {
                     storage.dropped_lsn.store(lsn.0, Ordering::Release);
                 }
             }
-            // Without readers there is no reclaimer that could have freed it. The log has no more of it, so nobody looks for it again.
+            // Without readers there is no reclaimer that could have freed it. The log has no more
+            // of it, so nobody looks for it again.
             DefinitionChange::FreeTable { table: id } if !self.has_readers => {
                 if let Some(table) = self.table(session, id, lsn)? {
                     session.catalog().doom(table);
@@ -147,7 +153,8 @@ impl Replayer {
     }
 }
 
-/// Whether what the record that ends at `lsn` has made, and is not in memory, was gone when the checkpoint copied its definitions.
+/// Whether what the record that ends at `lsn` has made, and is not in memory, was gone when the
+/// checkpoint copied its definitions.
 fn was_gone(session: &Session, lsn: Lsn) -> bool {
     lsn <= session.engine().defined()
 }

@@ -1,6 +1,8 @@
-//! The row that a change goes to, and the steps of putting it there, in whose order `Replayer::change` has them.
+//! The row that a change goes to, and the steps of putting it there, in whose order
+//! `Replayer::change` has them.
 //!
-//! Several replayers may be at rows of one table at once: counters and the end of the slots change in ways that commute.
+//! Several replayers may be at rows of one table at once: counters and the end of the slots change
+//! in ways that commute.
 
 use std::sync::atomic::Ordering;
 
@@ -114,8 +116,9 @@ impl Place<'_> {
         }
     }
 
-    /// Counts as if the transaction had committed; most have. `below`: the state that it was put upon, whatever becomes of that. Who takes
-    /// out a state that was rolled back while it is on top takes its count back (`reclaim/clean.rs`).
+    /// Counts as if the transaction had committed; most have. `below`: the state that it was put
+    /// upon, whatever becomes of that. Who takes out a state that was rolled back while it is on
+    /// top takes its count back (`reclaim/clean.rs`).
     pub(super) fn count(&self, below: Option<VersionRef>, version: VersionRef) {
         let bytes = |version: &VersionRef| version.image_bytes() as i64;
         let before = below.filter(|below| !below.is_tombstone());

@@ -9,8 +9,8 @@ impl World {
         World::try_recover(&mut self.random, wal, disk, at, &mut |_| Ok(())).expect("recovers")
     }
 
-    /// As `recover`, on a machine that may go down again. `replayed` is called between records, at which a standby may write
-    /// checkpoints.
+    /// As `recover`, on a machine that may go down again. `replayed` is called between records, at
+    /// which a standby may write checkpoints.
     pub(in crate::recovery) fn try_recover(
         random: &mut Random,
         mut wal: Wal,
@@ -61,7 +61,8 @@ impl World {
                 wal: &wal,
                 lsn: *lsn,
             })?;
-            // Here the server that wrote the log cut its commit log off: what is older is asked for in vain from now on.
+            // Here the server that wrote the log cut its commit log off: what is older is asked for
+            // in vain from now on.
             if random.below(40) == 0 {
                 let later = wal.entries[position + 1..].iter();
                 let later = later.map(|(_, entry)| entry.xid());

@@ -50,8 +50,8 @@ impl Group {
         self.keys.shrink_to(KEY_BYTES_KEPT);
     }
 
-    /// Notes what the keys of the group begin with; one of them is `key`, where the column begins at
-    /// `start`.
+    /// Notes what the keys of the group begin with; one of them is `key`, where the column begins
+    /// at `start`.
     pub(super) fn begin(&mut self, column: &KeyColumn, key: &[u8], start: usize) {
         let (length, is_null) = column.first_look(&key[start..]);
         self.start = start;

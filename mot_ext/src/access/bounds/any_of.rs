@@ -1,5 +1,5 @@
-//! `= ANY`: each element of an array multiplies the prefixes. Lists may be long, so encoding and sorting look at interrupts now and then; what is
-//! allocated meanwhile goes with the prefixes.
+//! `= ANY`: each element of an array multiplies the prefixes. Lists may be long, so encoding and
+//! sorting look at interrupts now and then; what is allocated meanwhile goes with the prefixes.
 use super::{Argument, Bounds, argument};
 use crate::pg::interrupts;
 use mot_engine::EngineError;
@@ -25,8 +25,9 @@ impl Bounds {
         array: pg_sys::Datum,
     ) -> Result<bool, EngineError> {
         let mut found = self.prefixes.list();
-        // SAFETY: an array datum whose elements are of this type or one that is binary the same; deconstruct_array fills the
-        // three places, of which nothing is used once what it made is given back.
+        // SAFETY: an array datum whose elements are of this type or one that is binary the same;
+        // deconstruct_array fills the three places, of which nothing is used once what it made is
+        // given back.
         unsafe {
             let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
             let stored_type = (*array).elemtype;

@@ -1,4 +1,5 @@
-//! The end of a range that a comparison of rows gives: the key of the values that it compares with, as far as they go.
+//! The end of a range that a comparison of rows gives: the key of the values that it compares with,
+//! as far as they go.
 use super::{Argument, Bounds, End, argument};
 use crate::access::conditions::Test;
 use mot_engine::EngineError;
@@ -12,7 +13,8 @@ impl Bounds {
         next.is_some_and(|next| next.key.test == Test::RowGoesOn)
     }
 
-    /// The end for the comparison that begins at `position`, whose first value is this one; `None` if that is longer than any key.
+    /// The end for the comparison that begins at `position`, whose first value is this one; `None`
+    /// if that is longer than any key.
     pub(super) unsafe fn row_end(
         &mut self,
         position: usize,

@@ -1,8 +1,11 @@
-//! What btree's families say of operators, kept by the process: planning asks it of the same few operators for every clause, column and index.
+//! What btree's families say of operators, kept by the process: planning asks it of the same few
+//! operators for every clause, column and index.
 //!
-//! Only what initdb made is kept, operators and families both: such a number never becomes another object's. That one is a member of the other is a row that a
-//! superuser may add, drop and write to all the same; a message of that catalog's cache, which an abort sends to its own process, too, empties what is kept.
-//! That an operator is *not* of a family is not kept: it is seldom asked twice.
+//! Only what initdb made is kept, operators and families both: such a number never becomes another
+//! object's. That one is a member of the other is a row that a superuser may add, drop and write to
+//! all the same; a message of that catalog's cache, which an abort sends to its own process, too,
+//! empties what is kept. That an operator is *not* of a family is not kept: it is seldom asked
+//! twice.
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::cell::Cell;

@@ -128,7 +128,8 @@ impl IndexSource {
         Ok(true)
     }
 
-    /// The first row with the one key that is asked for; `None` if no row can have it. A snapshot that is older than the index may see others.
+    /// The first row with the one key that is asked for; `None` if no row can have it. A snapshot
+    /// that is older than the index may see others.
     #[inline]
     pub(super) unsafe fn find(
         &mut self,

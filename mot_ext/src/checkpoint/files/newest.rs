@@ -1,4 +1,5 @@
-//! Finding the checkpoint that a start loads: the newest complete one of this cluster's history, or of the cluster that it was by an administrator's word.
+//! Finding the checkpoint that a start loads: the newest complete one of this cluster's history, or
+//! of the cluster that it was by an administrator's word.
 use super::{DIRECTORY, has_mark, located, open, timeline_of};
 use crate::errors;
 use crate::shared_memory::{self, settings};
@@ -9,8 +10,9 @@ use pgrx::prelude::*;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-/// The newest complete checkpoint of this cluster that lies in its history; `None` if there is no checkpoint at all. In a recovery, which replays from
-/// `replayed_from` on, those are passed by, and taken away, that a copier met before they were complete.
+/// The newest complete checkpoint of this cluster that lies in its history; `None` if there is no
+/// checkpoint at all. In a recovery, which replays from `replayed_from` on, those are passed by,
+/// and taken away, that a copier met before they were complete.
 pub fn newest(
     disk: &DirectoryDisk,
     replayed_from: Option<Lsn>,
@@ -47,9 +49,11 @@ pub fn newest(
 /// What was found: the checkpoint, and the generations that were passed by.
 type Found = (Option<Manifest>, Vec<u64>);
 
-/// The newest checkpoint of the own identifier; or of the one that an administrator says this cluster had, only if that wrote it when its last writer was gone. It bears
-/// the own identifier as soon as the start takes the final mark off, before the first statement or record (`begin_from`). A start that ended before that, or
-/// was refused, has logged nothing of ours: a recovery that follows it takes the checkpoint over as that start would have.
+/// The newest checkpoint of the own identifier; or of the one that an administrator says this
+/// cluster had, only if that wrote it when its last writer was gone. It bears the own identifier as
+/// soon as the start takes the final mark off, before the first statement or record (`begin_from`).
+/// A start that ended before that, or was refused, has logged nothing of ours: a recovery that
+/// follows it takes the checkpoint over as that start would have.
 fn find_or_adopt(
     system_id: u64,
     find: impl Fn(u64) -> Result<Found, EngineError>,
@@ -62,7 +66,8 @@ fn find_or_adopt(
             // SAFETY: reads a shared position; never raises.
             let redo = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
             match newest {
-                // One that lies ahead is of another server's WAL: rows' LSNs would let replay pass over changes.
+                // One that lies ahead is of another server's WAL: rows' LSNs would let replay pass
+                // over changes.
                 Some(manifest)
                     if manifest.is_final && passed.is_empty() && manifest.redo <= redo =>
                 {
@@ -89,7 +94,8 @@ fn foreign(error: EngineError) -> EngineError {
     located(error)
 }
 
-/// Generation and manifest of the newest complete checkpoint, unread. Files only: for the postmaster.
+/// Generation and manifest of the newest complete checkpoint, unread. Files only: for the
+/// postmaster.
 pub fn fingerprint() -> Result<Option<(u64, Vec<u8>)>, EngineError> {
     let disk = open()?;
     let Some(generation) = checkpoint::generations(&disk)?.first().copied() else {

@@ -1,6 +1,8 @@
-//! What a checkpoint asks of PostgreSQL's WAL and commit log: who has committed, and that what was written down is durable there.
+//! What a checkpoint asks of PostgreSQL's WAL and commit log: who has committed, and that what was
+//! written down is durable there.
 //!
-//! The engine's writer calls it after its walk over the rows, on the thread that called the writer, never on those that it started. All of it may raise.
+//! The engine's writer calls it after its walk over the rows, on the thread that called the writer,
+//! never on those that it started. All of it may raise.
 use crate::pg::worker::shutdown_asked;
 use crate::pg::{self, checkpointer, interrupts};
 use crate::shared_memory;
@@ -12,7 +14,8 @@ use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long a checkpoint on a standby waits for replay to pass its newest row before it is given up and tried again.
+/// How long a checkpoint on a standby waits for replay to pass its newest row before it is given up
+/// and tried again.
 const REPLAY_WAIT: Duration = Duration::from_secs(30);
 
 /// Why an attempt is given up that is no failure: the next one is for another timeline.
@@ -23,13 +26,15 @@ pub fn clog_begins() -> Xid {
     clock::widen(pg::version::oldest_clog_xid())
 }
 
-/// Those of `open` that have committed, certainly all whose commit record lies before the redo position: whose commit is under way is waited for, as the
-/// server's own checkpoint does before it writes the commit log. May raise.
+/// Those of `open` that have committed, certainly all whose commit record lies before the redo
+/// position: whose commit is under way is waited for, as the server's own checkpoint does before it
+/// writes the commit log. May raise.
 ///
-/// A transaction that the commit log knew no more when the walk began, which is below `known_from`, stays open; while the server runs it is cut off far behind
-/// what the reclaimer has judged. A standby may replay a cut behind the walk: what is older is
-/// judged first (`recovery::commit_log`), but the walk did not see that. So the attempt fails where
-/// one of `open` lies between the two, and the next walk sees it.
+/// A transaction that the commit log knew no more when the walk began, which is below `known_from`,
+/// stays open; while the server runs it is cut off far behind what the reclaimer has judged. A
+/// standby may replay a cut behind the walk: what is older is judged first
+/// (`recovery::commit_log`), but the walk did not see that. So the attempt fails where one of
+/// `open` lies between the two, and the next walk sees it.
 pub(super) fn committed_among(open: &[Xid], known_from: Xid) -> Result<Vec<Xid>, EngineError> {
     if open.is_empty() {
         return Ok(Vec::new());
@@ -49,17 +54,20 @@ pub(super) fn committed_among(open: &[Xid], known_from: Xid) -> Result<Vec<Xid>,
     Ok(open.iter().copied().filter(has_committed).collect())
 }
 
-/// Makes the WAL inserted so far durable, at least up to `rows`, and answers up to where it is. For a checkpoint at `redo`.
+/// Makes the WAL inserted so far durable, at least up to `rows`, and answers up to where it is. For
+/// a checkpoint at `redo`.
 pub(super) fn flush(redo: Lsn, rows: Lsn) -> Result<Lsn, EngineError> {
-    // SAFETY: positions are shared; XLogFlush in recovery raises the minimum recovery point instead. May raise.
+    // SAFETY: positions are shared; XLogFlush in recovery raises the minimum recovery point
+    // instead. May raise.
     unsafe {
         if !pg_sys::RecoveryInProgress() {
             let insert = Lsn(pg_sys::GetXLogInsertRecPtr());
             pg_sys::XLogFlush(pg::wal_pages().end_of_last_record(insert).0);
             return Ok(Lsn(pg_sys::GetFlushRecPtr(std::ptr::null_mut())));
         }
-        // Rows of the record that is being applied are ahead of the replay position until it is done. (A redo position may stay
-        // ahead: at the end of recovery the server inserts records of its own before its checkpoint.)
+        // Rows of the record that is being applied are ahead of the replay position until it is
+        // done. (A redo position may stay ahead: at the end of recovery the server inserts records
+        // of its own before its checkpoint.)
         let start = Instant::now();
         loop {
             // The walk may have come behind that.
@@ -70,7 +78,8 @@ pub(super) fn flush(redo: Lsn, rows: Lsn) -> Result<Lsn, EngineError> {
             }
             let replayed = Lsn(pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()));
             if replayed >= rows || shared_memory::control().redo_ended.load(Ordering::SeqCst) {
-                // What is being replayed may have told the commit log already, and so us: no recovery may end before it.
+                // What is being replayed may have told the commit log already, and so us: no
+                // recovery may end before it.
                 let end = pg_sys::GetCurrentReplayRecPtr(std::ptr::null_mut());
                 pg_sys::XLogFlush(end);
                 return Ok(replayed.max(Lsn(end)));

@@ -12,8 +12,8 @@
 //! - **ADD CONSTRAINT ... USING INDEX** (all versions). Core raises `index "x" is not a btree`
 //!   (parse_utilcmd.c, transformIndexConstraint). Shown in memory; and so is the index of that name
 //!   which ALTER COLUMN TYPE makes earlier in the statement.
-//! - **ADD PRIMARY KEY, UNIQUE, EXCLUDE, and CREATE INDEX on a partitioned table** (all versions). Core
-//!   compares access methods when it looks for indexes of the partitions to attach (index.c,
+//! - **ADD PRIMARY KEY, UNIQUE, EXCLUDE, and CREATE INDEX on a partitioned table** (all versions).
+//!   Core compares access methods when it looks for indexes of the partitions to attach (index.c,
 //!   CompareIndexInfo); without a match makes a second one. Shown in memory.
 //! - **ATTACH PARTITION, of a table and of an index** (all versions). Core does the same. Shown
 //!   in memory.

@@ -104,7 +104,8 @@ impl Drop for Noted {
     }
 }
 
-/// The names of source files, functions and message domains: PostgreSQL keeps the pointers it is given.
+/// The names of source files, functions and message domains: PostgreSQL keeps the pointers it is
+/// given.
 static NAMES: Mutex<BTreeSet<&'static CStr>> = Mutex::new(BTreeSet::new());
 
 unsafe fn for_ever(name: *const c_char) -> *const c_char {

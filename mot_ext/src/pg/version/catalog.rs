@@ -31,7 +31,8 @@ struct Locale {
 /// Whether `lower` changes the letters of ASCII alone under the database's default collation.
 pub fn folds_ascii() -> bool {
     let collation = pg_sys::DEFAULT_COLLATION_OID;
-    // SAFETY: one guarded call of a function without side effects but its cache, whose entries stay.
+    // SAFETY: one guarded call of a function without side effects but its cache, whose entries
+    // stay.
     #[allow(ffi_unwind_calls)]
     unsafe {
         #[cfg(not(feature = "pg18"))]
@@ -46,7 +47,8 @@ pub fn folds_ascii() -> bool {
 /// Has core open a collation's locale: it warns of another version than the catalog has, and raises
 /// if the machine does not have it.
 pub fn open_locale(collation: pg_sys::Oid) {
-    // SAFETY: one guarded call of a function without side effects but its cache, whose entries stay.
+    // SAFETY: one guarded call of a function without side effects but its cache, whose entries
+    // stay.
     #[allow(ffi_unwind_calls)]
     unsafe {
         pg_sys::ffi::pg_guard_ffi_boundary(|| pg_newlocale_from_collation(collation));
@@ -156,7 +158,8 @@ pub fn may_execute(function: pg_sys::Oid, user: pg_sys::Oid) -> pg_sys::AclResul
 
 /// The attributes of a row type, `natts` of them one behind the other.
 pub unsafe fn attributes(descriptor: pg_sys::TupleDesc) -> *const pg_sys::FormData_pg_attribute {
-    // SAFETY: a live descriptor; since 18 the attributes follow their compact forms, of which there are as many.
+    // SAFETY: a live descriptor; since 18 the attributes follow their compact forms, of which there
+    // are as many.
     unsafe {
         #[cfg(not(feature = "pg18"))]
         return (*descriptor).attrs.as_ptr();
@@ -168,9 +171,11 @@ pub unsafe fn attributes(descriptor: pg_sys::TupleDesc) -> *const pg_sys::FormDa
     }
 }
 
-/// Whether the catalog promises that no row has NULL in a column. Since 18 a NOT NULL constraint may be one that old rows were not judged by.
+/// Whether the catalog promises that no row has NULL in a column. Since 18 a NOT NULL constraint
+/// may be one that old rows were not judged by.
 pub unsafe fn promises_no_null(descriptor: pg_sys::TupleDesc, position: usize) -> bool {
-    // SAFETY: a live descriptor with an attribute at this position (caller); the compact forms are as many as the attributes.
+    // SAFETY: a live descriptor with an attribute at this position (caller); the compact forms are
+    // as many as the attributes.
     unsafe {
         #[cfg(not(feature = "pg18"))]
         return (*attributes(descriptor).add(position)).attnotnull;
@@ -183,7 +188,8 @@ pub unsafe fn promises_no_null(descriptor: pg_sys::TupleDesc, position: usize) -
     }
 }
 
-/// Whether some column of a table with these constraints is computed, when its rows are written or (since 18) when they are read.
+/// Whether some column of a table with these constraints is computed, when its rows are written or
+/// (since 18) when they are read.
 pub fn has_generated_columns(constraints: &pg_sys::TupleConstr) -> bool {
     #[cfg(feature = "pg18")]
     if constraints.has_generated_virtual {

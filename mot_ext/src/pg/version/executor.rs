@@ -13,7 +13,8 @@ pub unsafe fn count_from_zero(estate: *mut pg_sys::EState) {
     }
 }
 
-/// A run of the execution has ended, with so many rows in `es_processed`. Since 16 a sum over all runs is kept, which pg_stat_statements reads.
+/// A run of the execution has ended, with so many rows in `es_processed`. Since 16 a sum over all
+/// runs is kept, which pg_stat_statements reads.
 #[cfg_attr(feature = "pg15", allow(unused_variables))]
 pub unsafe fn sum_up(estate: *mut pg_sys::EState) {
     // SAFETY: a live executor state (caller).

@@ -1,5 +1,5 @@
-//! Calls whose arguments, and fields whose places, differ between major versions of PostgreSQL: one function for each, so that nobody else
-//! asks which version this is.
+//! Calls whose arguments, and fields whose places, differ between major versions of PostgreSQL: one
+//! function for each, so that nobody else asks which version this is.
 //!
 //! What an executor's hook looks like is said where the hook is (`compiled/hooks.rs`).
 pub mod bitmap;

@@ -16,7 +16,8 @@ pub fn is_of_the_row(_column: &pg_sys::Var) -> bool {
     return _column.varreturningtype == pg_sys::VarReturningType::VAR_RETURNING_DEFAULT;
 }
 
-/// The tables, functions and subqueries of a statement that is explained: with more than one, columns are shown with theirs.
+/// The tables, functions and subqueries of a statement that is explained: with more than one,
+/// columns are shown with theirs.
 pub unsafe fn tables_explained(es: *mut pg_sys::ExplainState) -> i32 {
     // SAFETY: the state of an EXPLAIN under way (caller).
     unsafe {
@@ -43,7 +44,8 @@ pub unsafe fn length_of_list(_root: *mut pg_sys::PlannerInfo, list: *mut pg_sys:
     }
 }
 
-/// Whether a path that costs so much can be one that the planner keeps. It keeps none of which this says no, so that one need not be made.
+/// Whether a path that costs so much can be one that the planner keeps. It keeps none of which this
+/// says no, so that one need not be made.
 pub unsafe fn may_be_kept(
     rel: *mut pg_sys::RelOptInfo,
     cost: &Cost,

@@ -58,12 +58,14 @@ pub fn local_transaction_of(process: &pg_sys::PGPROC) -> u32 {
     unsafe { field.read_volatile() }
 }
 
-/// Whether `transaction_timeout`, which 17 brought, has passed and ends the session at the next look at interrupts.
+/// Whether `transaction_timeout`, which 17 brought, has passed and ends the session at the next
+/// look at interrupts.
 pub fn is_transaction_overdue() -> bool {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     return false;
     #[cfg(any(feature = "pg17", feature = "pg18"))]
-    // SAFETY: plain variables of this process; a signal handler sets the first, so it is read anew each time.
+    // SAFETY: plain variables of this process; a signal handler sets the first, so it is read anew
+    // each time.
     unsafe {
         (&raw const pg_sys::TransactionTimeoutPending).read_volatile() != 0
             && pg_sys::TransactionTimeout > 0
@@ -112,8 +114,8 @@ pub fn is_own_virtual(transaction: &pg_sys::VirtualTransactionId) -> bool {
 
 /// The timeline on which this server inserts WAL; 0 while its recovery has not chosen it.
 pub fn insertion_timeline() -> u32 {
-    // SAFETY: both read a value of shared memory. The one that 15 and 16 have asserts, in builds with assertions, that recovery is over; what it answers is
-    // the same before.
+    // SAFETY: both read a value of shared memory. The one that 15 and 16 have asserts, in builds
+    // with assertions, that recovery is over; what it answers is the same before.
     unsafe {
         #[cfg(any(feature = "pg15", feature = "pg16"))]
         return pg_sys::GetWALInsertionTimeLine();

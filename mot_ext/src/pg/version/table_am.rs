@@ -328,8 +328,8 @@ pub unsafe fn next_block_to_analyze(
     true
 }
 
-/// `scan_analyze_next_block` since 17: core's stream chooses the blocks, and reads none if it is only asked for their
-/// numbers.
+/// `scan_analyze_next_block` since 17: core's stream chooses the blocks, and reads none if it is
+/// only asked for their numbers.
 #[cfg(any(feature = "pg17", feature = "pg18"))]
 pub unsafe fn next_block_to_analyze(
     scan: pg_sys::TableScanDesc,

@@ -1,8 +1,8 @@
 //! Core's walks over queries and expressions, and what makes nodes, without pgrx's guards.
 //!
 //! A guard for each node would take a multiple of core's own stack. So a callback is a plain frame,
-//! and so is who calls these: an error of core jumps over both. A guarded call has no place there: it
-//! would make the error a panic, which cannot pass core's frames.
+//! and so is who calls these: an error of core jumps over both. A guarded call has no place there:
+//! it would make the error a panic, which cannot pass core's frames.
 #![allow(ffi_unwind_calls)]
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_char, c_int, c_void};

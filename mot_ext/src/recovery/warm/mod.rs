@@ -1,28 +1,34 @@
 //! Warm restart: the memory of one run of the server becomes that of the next one.
 //!
-//! With `mot.warm_restart` the arena lies in a file of /dev/shm (`mot_engine::memory::kept`: its lock, its fixed address, its
-//! mark). Everything here runs in the postmaster, on one thread.
+//! With `mot.warm_restart` the arena lies in a file of /dev/shm (`mot_engine::memory::kept`: its
+//! lock, its fixed address, its mark). Everything here runs in the postmaster, on one thread.
 //!
-//! - **At the end** (`on_end`, an on_proc_exit callback: once, after the last child, the shutdown checkpoint and every
-//!   on_shmem_exit callback, before the lock file of the data directory goes). The memory is marked if all of this holds:
-//!   exit code 0; the checkpoint worker wrote its last checkpoint, and nobody wrote after it; the engine is at rest
-//!   (`Engine::unrest`); pg_control says "shut down". The mark is a proof ([`proof`]): what library, which pg_control (contents,
-//!   inode and change time), which manifest. Otherwise the file is removed, and the log says why. A start that took the
-//!   memory over and failed before it had a child that could use it (a port in use) marks it again as it found it.
-//! - **At the start** (`open`, from the first shmem_startup, before there are children). Opening takes the mark off. The memory
-//!   is taken over only if the proof made now equals the one in the mark, no recovery is asked for, and the engine is at rest.
-//!   Otherwise it is emptied, the tables are loaded as ever, and the log says why.
-//! - **In between** nothing differs, but that memory is asked for in advance: a full file system is a full arena. A crash of a
-//!   backend empties the memory as it does without this. An immediate shutdown, kill -9 or a crash of the machine leave no mark.
+//! - **At the end** (`on_end`, an on_proc_exit callback: once, after the last child, the shutdown
+//!   checkpoint and every on_shmem_exit callback, before the lock file of the data directory goes).
+//!   The memory is marked if all of this holds: exit code 0; the checkpoint worker wrote its last
+//!   checkpoint, and nobody wrote after it; the engine is at rest (`Engine::unrest`); pg_control
+//!   says "shut down". The mark is a proof ([`proof`]): what library, which pg_control (contents,
+//!   inode and change time), which manifest. Otherwise the file is removed, and the log says why. A
+//!   start that took the memory over and failed before it had a child that could use it (a port in
+//!   use) marks it again as it found it.
+//! - **At the start** (`open`, from the first shmem_startup, before there are children). Opening
+//!   takes the mark off. The memory is taken over only if the proof made now equals the one in the
+//!   mark, no recovery is asked for, and the engine is at rest. Otherwise it is emptied, the tables
+//!   are loaded as ever, and the log says why.
+//! - **In between** nothing differs, but that memory is asked for in advance: a full file system is
+//!   a full arena. A crash of a backend empties the memory as it does without this. An immediate
+//!   shutdown, kill -9 or a crash of the machine leave no mark.
 //!
-//! Why this is enough: a server that is at rest holds exactly what it holds between two statements. All that it knows of
-//! transactions is ids and hints that are true for ever; the rest is asked of PostgreSQL, which has the same ids and commit
-//! log after a clean restart. (Prepared transactions too: they are running for PostgreSQL again before anybody may ask.) The
-//! inode and change time of pg_control tie the memory to this very data directory in the state of that shutdown: PostgreSQL
-//! changes the file at each start, with or without mot, and a copy, a restored backup, pg_rewind, pg_resetwal or
-//! pg_checksums leave another time.
+//! Why this is enough: a server that is at rest holds exactly what it holds between two statements.
+//! All that it knows of transactions is ids and hints that are true for ever; the rest is asked of
+//! PostgreSQL, which has the same ids and commit log after a clean restart. (Prepared transactions
+//! too: they are running for PostgreSQL again before anybody may ask.) The inode and change time of
+//! pg_control tie the memory to this very data directory in the state of that shutdown: PostgreSQL
+//! changes the file at each start, with or without mot, and a copy, a restored backup, pg_rewind,
+//! pg_resetwal or pg_checksums leave another time.
 //!
-//! The postmaster must not fail for this: whatever goes wrong here, the memory is anonymous as without the setting.
+//! The postmaster must not fail for this: whatever goes wrong here, the memory is anonymous as
+//! without the setting.
 mod proof;
 
 pub use proof::follows_shutdown;
@@ -39,8 +45,9 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 const DIRECTORY: &str = "/dev/shm";
-/// Where the region is mapped: in the middle of what x86-64 and 48-bit ARM give a process, far from where kernels put
-/// programs, libraries, heaps and stacks. The largest arena (16 TiB) ends at 0x3000_0000_0000.
+/// Where the region is mapped: in the middle of what x86-64 and 48-bit ARM give a process, far from
+/// where kernels put programs, libraries, heaps and stacks. The largest arena (16 TiB) ends at
+/// 0x3000_0000_0000.
 const BASE: usize = 0x2000_0000_0000;
 
 struct Local {
@@ -58,7 +65,8 @@ static LOCAL: Local = Local {
     owner: Cell::new(0),
 };
 
-/// Opens the region in its file, and takes over what is in it if that may be done; `None`: do without.
+/// Opens the region in its file, and takes over what is in it if that may be done; `None`: do
+/// without.
 pub fn open(bytes: usize, huge_pages: HugePages) -> Option<Opened> {
     if !is_postmaster() {
         return None;
@@ -100,7 +108,8 @@ pub fn open(bytes: usize, huge_pages: HugePages) -> Option<Opened> {
     };
     LOCAL.library.set(Some(library));
     LOCAL.owner.set(std::process::id());
-    // SAFETY: registered once, in the postmaster, which has few such callbacks; the callback takes no argument.
+    // SAFETY: registered once, in the postmaster, which has few such callbacks; the callback takes
+    // no argument.
     unsafe { pg_sys::on_proc_exit(Some(on_end), pg_sys::Datum::from(0)) };
     let taken = match found {
         Found::Nothing(why) => Err(why.to_string()),
@@ -189,7 +198,8 @@ fn judge() -> Result<Mark, String> {
     Ok(mark)
 }
 
-/// The start failed before the postmaster had a child that could use the memory (a port in use, say).
+/// The start failed before the postmaster had a child that could use the memory (a port in use,
+/// say).
 fn nothing_began() -> bool {
     // SAFETY: a plain variable, set just before the startup process is forked.
     unsafe { pg_sys::PgStartTime == 0 }
@@ -200,7 +210,8 @@ fn is_postmaster() -> bool {
     unsafe { pg_sys::IsPostmasterEnvironment && !pg_sys::IsUnderPostmaster }
 }
 
-/// The file of this data directory and user. The name is the same in every version, so that leftovers are found.
+/// The file of this data directory and user. The name is the same in every version, so that
+/// leftovers are found.
 fn path() -> std::io::Result<PathBuf> {
     use std::os::unix::ffi::OsStrExt;
     let directory = std::fs::canonicalize(".")?;

@@ -1,5 +1,6 @@
-//! The proof that a memory file and a data directory belong together: words made at the end of one server and again at the
-//! start of the next one, from files alone. The memory is taken over only if every word is the same.
+//! The proof that a memory file and a data directory belong together: words made at the end of one
+//! server and again at the start of the next one, from files alone. The memory is taken over only
+//! if every word is the same.
 use crate::checkpoint::files;
 use mot_engine::memory::{MARK_WORDS, Mark};
 use pgrx::pg_sys;
@@ -37,7 +38,8 @@ pub struct Library {
 }
 
 impl Library {
-    /// Reads the file that this code was loaded from. Called while the server starts, right after it was loaded.
+    /// Reads the file that this code was loaded from. Called while the server starts, right after
+    /// it was loaded.
     pub fn find() -> std::io::Result<Library> {
         let mut found = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
         let own = Library::find as *const std::ffi::c_void;
@@ -56,7 +58,8 @@ impl Library {
     }
 }
 
-/// The words as of now. Says why there are none: the server was not shut down, or a file is not as it should be.
+/// The words as of now. Says why there are none: the server was not shut down, or a file is not as
+/// it should be.
 pub fn make(library: &Library) -> Result<Mark, String> {
     let failed = |error: std::io::Error| format!("\"{CONTROL_FILE}\" cannot be read: {error}");
     let content = std::fs::read(CONTROL_FILE).map_err(failed)?;

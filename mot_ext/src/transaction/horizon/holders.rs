@@ -28,7 +28,8 @@ fn told_snapshots() -> SetOfIterator<'static, i32> {
     SetOfIterator::new(pids)
 }
 
-// PostgreSQL's own views know who has which snapshot; a transaction's own id holds back as a snapshot does.
+// PostgreSQL's own views know who has which snapshot; a transaction's own id holds back as a
+// snapshot does.
 extension_sql!(
     r#"
 CREATE VIEW mot.stat_horizon AS

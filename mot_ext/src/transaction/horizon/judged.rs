@@ -1,8 +1,11 @@
-//! PostgreSQL keeps the commit log for what nobody has judged yet. README.md, "Outcomes that are still asked for".
+//! PostgreSQL keeps the commit log for what nobody has judged yet. README.md, "Outcomes that are
+//! still asked for".
 //!
-//! - `below` only rises, but for `withdraw`. Who tells: recovery's end or the checkpoint worker the first bound, the reclaimer all others.
-//! - It is shown as the `xmin` of both workers' PGPROCs, which have no snapshots of their own, so that one of them may be started again: by whoever
-//!   tells, under ProcArrayLock, so that the places are those workers'.
+//! - `below` only rises, but for `withdraw`. Who tells: recovery's end or the checkpoint worker the
+//!   first bound, the reclaimer all others.
+//! - It is shown as the `xmin` of both workers' PGPROCs, which have no snapshots of their own, so
+//!   that one of them may be started again: by whoever tells, under ProcArrayLock, so that the
+//!   places are those workers'.
 use super::{processes, while_still};
 use crate::shared_memory::{self, Judged};
 use crate::transaction::clock::narrow;
@@ -56,8 +59,8 @@ pub fn is_told() -> bool {
     told() != Xid::NONE
 }
 
-/// The tables could not be loaded, and nobody will judge anything before a restart, which reads the outcomes from the WAL: VACUUM is not to wait for
-/// that.
+/// The tables could not be loaded, and nobody will judge anything before a restart, which reads the
+/// outcomes from the WAL: VACUUM is not to wait for that.
 pub fn withdraw() {
     if !is_told() {
         return;
@@ -69,7 +72,8 @@ pub fn withdraw() {
     });
 }
 
-/// From now on this process shows what is told. It is in the ProcArray, never takes a snapshot, and calls [`end_to_show`] at its exit.
+/// From now on this process shows what is told. It is in the ProcArray, never takes a snapshot, and
+/// calls [`end_to_show`] at its exit.
 pub fn begin_to_show(worker: Worker) {
     let judged = &shared_memory::control().judged;
     // SAFETY: this process's own PGPROC; it is one of the array.

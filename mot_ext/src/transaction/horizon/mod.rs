@@ -16,7 +16,8 @@ use pgrx::pg_sys;
 
 /// PostgreSQL's array of processes that may have snapshots; prepared transactions lie behind it.
 fn processes() -> &'static [pg_sys::PGPROC] {
-    // SAFETY: laid out at server start and never moved; what changes in it is read through volatile loads.
+    // SAFETY: laid out at server start and never moved; what changes in it is read through volatile
+    // loads.
     unsafe {
         let all = &*pg_sys::ProcGlobal;
         std::slice::from_raw_parts(all.allProcs, all.allProcCount as usize)
@@ -26,9 +27,11 @@ fn processes() -> &'static [pg_sys::PGPROC] {
 /// ProcArrayLock's place in MainLWLockArray (`storage/lwlocknames.h`).
 const PROC_ARRAY_LOCK: usize = 4;
 
-/// Runs `work` while no transaction ends, no snapshot is taken, and no process comes or goes. It must not raise, nor take long.
+/// Runs `work` while no transaction ends, no snapshot is taken, and no process comes or goes. It
+/// must not raise, nor take long.
 fn while_still<R>(work: impl FnOnce() -> R) -> R {
-    // SAFETY: PostgreSQL's own lock; an error before its release would be cleaned up by the caller (`pg::catch`), and none can come.
+    // SAFETY: PostgreSQL's own lock; an error before its release would be cleaned up by the caller
+    // (`pg::catch`), and none can come.
     let lock = unsafe { &raw mut (*pg_sys::MainLWLockArray.add(PROC_ARRAY_LOCK)).lock };
     // SAFETY: as above.
     unsafe { pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE) };

@@ -38,7 +38,8 @@ fn look(told: &mut Vec<OldSnapshot>, recent: &mut Xid) {
                 (&raw const process.statusFlags).read_volatile(),
             )
         };
-        // As in core's horizons: a VACUUM reads no rows of ours, a decoding walsender only catalogs.
+        // As in core's horizons: a VACUUM reads no rows of ours, a decoding walsender only
+        // catalogs.
         let reads_nothing =
             u32::from(flags) & (pg_sys::PROC_IN_VACUUM | pg_sys::PROC_IN_LOGICAL_DECODING) != 0;
         if xmin == pg_sys::InvalidTransactionId

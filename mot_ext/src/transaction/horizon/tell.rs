@@ -22,8 +22,8 @@ static LOCAL: Local = Local {
     will_clear: Cell::new(false),
 };
 
-/// Called at the start of every statement: the first one of a REPEATABLE READ transaction tells. May raise a PostgreSQL error, which
-/// jumps over the caller's frame.
+/// Called at the start of every statement: the first one of a REPEATABLE READ transaction tells.
+/// May raise a PostgreSQL error, which jumps over the caller's frame.
 #[inline]
 pub fn tell() {
     // SAFETY: plain variables of this process.
@@ -59,11 +59,13 @@ unsafe extern "C-unwind" fn tell_once() {
         // SAFETY: registered once per process; the argument is the line's place.
         unsafe { pg_sys::on_shmem_exit(Some(clear), pg_sys::Datum::from(place)) };
     }
-    // SAFETY: the transaction's only snapshot, which stays as long as the transaction; nothing is taken, for it is set.
+    // SAFETY: the transaction's only snapshot, which stays as long as the transaction; nothing is
+    // taken, for it is set.
     let taken = unsafe { pg_sys::GetTransactionSnapshot() };
     // SAFETY: as above.
     if unsafe { (*taken).takenDuringRecovery } {
-        // A standby surveys nothing, and reading this one would wait for replay, which a statement without our tables need not.
+        // A standby surveys nothing, and reading this one would wait for replay, which a statement
+        // without our tables need not.
         LOCAL.told.set(lxid);
         return;
     }
@@ -86,7 +88,8 @@ unsafe extern "C-unwind" fn clear(_code: std::ffi::c_int, place: pg_sys::Datum) 
     }
 }
 
-/// For tests: leaves in this process's line what an older transaction with the same local id would have told.
+/// For tests: leaves in this process's line what an older transaction with the same local id would
+/// have told.
 #[cfg(debug_assertions)]
 pub fn plant_stale() {
     // SAFETY: a backend's own PGPROC; it is one of the array.

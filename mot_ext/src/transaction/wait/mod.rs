@@ -1,11 +1,13 @@
-//! Waiting for a row, as heapam waits: first the heavyweight tuple lock, so that waiters queue in order, then the transaction
-//! that owns the row. Deadlock detection, `lock_timeout`, cancel and `pg_locks` come with PostgreSQL's lock manager.
+//! Waiting for a row, as heapam waits: first the heavyweight tuple lock, so that waiters queue in
+//! order, then the transaction that owns the row. Deadlock detection, `lock_timeout`, cancel and
+//! `pg_locks` come with PostgreSQL's lock manager.
 //!
 //! The head of the queue watches the owner for some microseconds before it sleeps (`watch.rs`).
 //!
-//! A [`RowLockQueue`] belongs to one operation on one row at a time: the tuple lock is taken at the first wait and kept over
-//! repeated waits (the row may change hands), until [`RowLockQueue::release`]. An error in between needs no care:
-//! PostgreSQL's resource owner gives the lock back.
+//! A [`RowLockQueue`] belongs to one operation on one row at a time: the tuple lock is taken at the
+//! first wait and kept over repeated waits (the row may change hands), until
+//! [`RowLockQueue::release`]. An error in between needs no care: PostgreSQL's resource owner gives
+//! the lock back.
 mod watch;
 
 use super::clock::narrow;
@@ -28,7 +30,8 @@ pub enum WaitPolicy {
     NoWait,
 }
 
-/// What the waiter is about to do; it shows in the context line of an error ("while updating tuple ...").
+/// What the waiter is about to do; it shows in the context line of an error ("while updating tuple
+/// ...").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     Update,
@@ -63,13 +66,14 @@ impl RowLockQueue {
         self
     }
 
-    /// Waits for transactions without queueing: for a transaction that holds a weaker lock on the row already, or has changed it. Those in
-    /// the queue wait for it, so it would wait for itself.
+    /// Waits for transactions without queueing: for a transaction that holds a weaker lock on the
+    /// row already, or has changed it. Those in the queue wait for it, so it would wait for itself.
     pub fn pass_queue(&mut self) {
         self.is_queueing = false;
     }
 
-    /// Waits until `xid` no longer stands in the way of locking `slot` with `strength`. False: the row is to be skipped.
+    /// Waits until `xid` no longer stands in the way of locking `slot` with `strength`. False: the
+    /// row is to be skipped.
     pub fn wait(
         &mut self,
         slot: Slot,
@@ -100,7 +104,8 @@ impl RowLockQueue {
         true
     }
 
-    /// Waits for the outcome of a transaction whose row is in the way of a unique key; no queue, as in nbtree.
+    /// Waits for the outcome of a transaction whose row is in the way of a unique key; no queue, as
+    /// in nbtree.
     pub fn wait_for_transaction(&mut self, slot: Slot, xid: Xid) {
         session::count_conflict(|conflicts| &conflicts.key_waits);
         reach(Point::WaitBeforeOwner);

@@ -1,21 +1,28 @@
 //! Watching a row's owner for a moment before sleeping on its transaction.
 //!
-//! An owner whose client commits with each statement, asynchronously, ends some ten microseconds after its change. To sleep until then costs
-//! both more than that: lock manager, semaphore, two switches of context. So the head of a row's queue first looks at the owner's process.
+//! An owner whose client commits with each statement, asynchronously, ends some ten microseconds
+//! after its change. To sleep until then costs both more than that: lock manager, semaphore, two
+//! switches of context. So the head of a row's queue first looks at the owner's process.
 //!
-//! - Only the head watches: it has the tuple lock, all others sleep on that. So the order of the queue is what it was. (Who holds a lock on the row
-//!   already does not queue, and watches, too.)
-//! - What it learns is only that looking at the row again is worth while: PostgreSQL, asked then, says that the transaction has ended. The engine
-//!   judges as ever. What was read in the process is a hint: the process may be another one by now, or the transaction have been prepared.
-//! - Nothing is watched that sleeps: an owner that waits for its client, for another row, or for its commit to reach the disk.
-//! - Nobody is woken by what the owner does, so the watch is short ([`WATCH_MAX`]). It ends when an interrupt comes. The
-//!   wait that follows serves it, with deadlock detection, timeouts and its line in the context of an error; where none follows, the caller does.
-//! - Watches that did not pay make a process pass over the next ones ([`Patience`]): an owner that computes, or one that does not run.
+//! - Only the head watches: it has the tuple lock, all others sleep on that. So the order of the
+//!   queue is what it was. (Who holds a lock on the row already does not queue, and watches, too.)
+//! - What it learns is only that looking at the row again is worth while: PostgreSQL, asked then,
+//!   says that the transaction has ended. The engine judges as ever. What was read in the process
+//!   is a hint: the process may be another one by now, or the transaction have been prepared.
+//! - Nothing is watched that sleeps: an owner that waits for its client, for another row, or for
+//!   its commit to reach the disk.
+//! - Nobody is woken by what the owner does, so the watch is short ([`WATCH_MAX`]). It ends when an
+//!   interrupt comes. The wait that follows serves it, with deadlock detection, timeouts and its
+//!   line in the context of an error; where none follows, the caller does.
+//! - Watches that did not pay make a process pass over the next ones ([`Patience`]): an owner that
+//!   computes, or one that does not run.
 //! - With one processor the owner cannot run meanwhile: there is no watch.
 //!
-//! Measured with `make bench QUICK=1` on 2 processors, nothing else at work (8 clients, one row, asynchronous commit; together with the
-//! shorter walk for locks of `mot_engine/src/row/README.md`): 35,000 updates a second, 42 µs of the server's processors each, heap tables in
-//! the same run 25,500 and 68 µs; a run without either change 28,900 and 53 µs, heap 28,200 and 60 µs.
+//! Measured with `make bench QUICK=1` on 2 processors, nothing else at work (8 clients, one row,
+//! asynchronous commit; together with the shorter walk for locks of
+//! `mot_engine/src/row/README.md`): 35,000 updates a second, 42 µs of the server's processors each,
+//! heap tables in the same run 25,500 and 68 µs; a run without either change 28,900 and 53 µs, heap
+//! 28,200 and 60 µs.
 use crate::pg::interrupts;
 use crate::pg::owner::Owner;
 use crate::transaction::clock::{PgClock, narrow};
@@ -24,8 +31,8 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Longest watch. What an asynchronous one-row transaction still has to do when the next waiter has come to the head takes 5 to 20 µs; to sleep
-/// and be woken costs about as much as this.
+/// Longest watch. What an asynchronous one-row transaction still has to do when the next waiter has
+/// come to the head takes 5 to 20 µs; to sleep and be woken costs about as much as this.
 const WATCH_MAX: Duration = Duration::from_micros(30);
 
 /// Looks between two readings of the clock; a look and its pause take about 50 ns.
@@ -40,10 +47,12 @@ pub fn until_ended(xid: Xid) -> bool {
         return false;
     }
     let Some(owner) = Owner::find(narrow(xid)) else {
-        // It has ended, for a waiter that slept in the queue, most likely. If not, it is prepared, or a subtransaction.
+        // It has ended, for a waiter that slept in the queue, most likely. If not, it is prepared,
+        // or a subtransaction.
         return !PgClock.is_in_progress(xid);
     };
-    // The process says so; PostgreSQL has to agree, or the caller would come again and again without ever sleeping.
+    // The process says so; PostgreSQL has to agree, or the caller would come again and again
+    // without ever sleeping.
     let has_ended = watch(owner) && !PgClock.is_in_progress(xid);
     PATIENCE.learn(has_ended);
     has_ended

@@ -1,6 +1,8 @@
-//! When the worker writes a checkpoint, which of PostgreSQL's may pass without one, and what a failure does.
+//! When the worker writes a checkpoint, which of PostgreSQL's may pass without one, and what a
+//! failure does.
 //!
-//! Called from a turn at the gate, between its opening and its closing, and (`finish`) when nobody is left who could log.
+//! Called from a turn at the gate, between its opening and its closing, and (`finish`) when nobody
+//! is left who could log.
 use super::{TURN_MS, Worker};
 use crate::checkpoint::leave::{
     keeps_wal, keeps_wal_alone, let_limited_slot_go, may_leave_uncovered, must_leave,
@@ -22,8 +24,8 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 impl Worker {
-    /// Writes a checkpoint if PostgreSQL's redo position has passed the covered one. False: it failed, or a failed one is
-    /// still to be tried again.
+    /// Writes a checkpoint if PostgreSQL's redo position has passed the covered one. False: it
+    /// failed, or a failed one is still to be tried again.
     pub(super) fn cover(&mut self, redo: Lsn) -> bool {
         if redo.0 <= shared_memory::control().covered.load(Ordering::SeqCst)
             || !may_checkpoint()
@@ -41,10 +43,13 @@ impl Worker {
         self.write(redo, false)
     }
 
-    /// Whether PostgreSQL's checkpoint may complete before ours. The last one of a crash recovery may: the first statement waits for it, and
-    /// ours may have to write everything. Until ours follows, right after, a start reads the WAL between the two itself; so the slot must
-    /// surely keep it, and the checkpoint that was loaded must not say that there is nothing to read. A checkpoint that a backup may begin
-    /// from is always a later one: it waits as ever. A standby that is promoted waits for no checkpoint; an archive recovery that comes to its end waits for ours.
+    /// Whether PostgreSQL's checkpoint may complete before ours. The last one of a crash recovery
+    /// may: the first statement waits for it, and ours may have to write everything. Until ours
+    /// follows, right after, a start reads the WAL between the two itself; so the slot must surely
+    /// keep it, and the checkpoint that was loaded must not say that there is nothing to read. A
+    /// checkpoint that a backup may begin from is always a later one: it waits as ever. A standby
+    /// that is promoted waits for no checkpoint; an archive recovery that comes to its end waits
+    /// for ours.
     fn may_lag(&self) -> bool {
         if recovery_state() != pg_sys::RecoveryState::RECOVERY_STATE_CRASH || !self.slot_is_counted
         {
@@ -53,8 +58,10 @@ impl Worker {
         keeps_wal() && shared_memory::control().gap_is_read.load(Ordering::SeqCst)
     }
 
-    /// Whether PostgreSQL's checkpoint may complete although ours has failed: the WAL between the two is kept, and no backup begins with it. (A standby's
-    /// backups begin with restartpoints, which have a gate of their own.) Not in the turn that has made the slot: PostgreSQL may have asked the slots before.
+    /// Whether PostgreSQL's checkpoint may complete although ours has failed: the WAL between the
+    /// two is kept, and no backup begins with it. (A standby's backups begin with restartpoints,
+    /// which have a gate of their own.) Not in the turn that has made the slot: PostgreSQL may have
+    /// asked the slots before.
     pub(super) fn may_pass_uncovered(&self) -> bool {
         !self.slot_is_new && keeps_wal() && (recovery_in_progress() || !copies::may_begin())
     }
@@ -92,8 +99,8 @@ impl Worker {
             }
         };
         if pg::is_orphaned() {
-            // That was why.
-            // SAFETY: ends the process, as a sleep would do now; its exit callbacks leave the gate and the engine.
+            // That was why. SAFETY: ends the process, as a sleep would do now; its exit callbacks
+            // leave the gate and the engine.
             unsafe { pg_sys::proc_exit(1) };
         }
         session::reset_after_error();
@@ -115,7 +122,8 @@ impl Worker {
         false
     }
 
-    /// The last checkpoint, at shutdown: PostgreSQL's follows when every process is gone but WAL senders, which write nothing of ours any more.
+    /// The last checkpoint, at shutdown: PostgreSQL's follows when every process is gone but WAL
+    /// senders, which write nothing of ours any more.
     pub(super) fn finish(&mut self) {
         let control = shared_memory::control();
         control.closing.store(true, Ordering::SeqCst);
@@ -139,7 +147,8 @@ impl Worker {
         let engine = shared_memory::engine().expect("preloaded");
         if engine.state() == State::Ready && !recovery_in_progress() {
             let _held = gate::open_turn();
-            // SAFETY: reads a shared position; never raises. No writer is left, so everything logged is before it.
+            // SAFETY: reads a shared position; never raises. No writer is left, so everything
+            // logged is before it.
             let end = Lsn(unsafe { pg_sys::GetXLogInsertRecPtr() });
             if self.write_last(end) {
                 match files::fingerprint() {
@@ -164,8 +173,8 @@ impl Worker {
         gate::leave();
     }
 
-    /// Writes the last checkpoint: as often as it takes where the slot does not keep the WAL, which PostgreSQL's last one would remove. False: it failed, and
-    /// the slot does.
+    /// Writes the last checkpoint: as often as it takes where the slot does not keep the WAL, which
+    /// PostgreSQL's last one would remove. False: it failed, and the slot does.
     fn write_last(&mut self, end: Lsn) -> bool {
         while !self.write(end, true) {
             if keeps_wal_alone() {
@@ -182,7 +191,8 @@ impl Worker {
     }
 }
 
-/// Whether the state of the tables may be written down, and the server can tell which transactions are running.
+/// Whether the state of the tables may be written down, and the server can tell which transactions
+/// are running.
 ///
 /// Read after the redo position: a state that says "replayed" then speaks of everything before it.
 pub(super) fn may_checkpoint() -> bool {

@@ -18,7 +18,8 @@ impl Round<'_> {
     }
 
     pub(super) fn end_all(&mut self) -> Result<()> {
-        // Before anything ends that it waits for: it would go on, on one side before the other, and maybe on that side only.
+        // Before anything ends that it waits for: it would go on, on one side before the other, and
+        // maybe on that side only.
         if let Some(waiting) = self.waiting.take() {
             let _ = self.pairs[waiting].cancel(&mut self.monitor)?;
         }
@@ -64,7 +65,8 @@ impl Round<'_> {
         parents.flatten().collect()
     }
 
-    /// Ends all transactions, and gives the MOT side the heap side's rows: what one side committed, the other may not have.
+    /// Ends all transactions, and gives the MOT side the heap side's rows: what one side committed,
+    /// the other may not have.
     pub(super) fn resynchronize(&mut self, allowed: &'static Allowed) -> Result<()> {
         *self.tally.allowed.entry(allowed.name).or_default() += 1;
         // One that only one side waits in is among them.
@@ -79,8 +81,9 @@ impl Round<'_> {
             || self.has_unproven_checks()?
             || self.definitions_of("d_heap")? != self.definitions_of("d_mot")?
         {
-            // The MOT side cannot have the heap side's rows, or cannot be given those that break a CHECK which is not valid yet; or one side's COMMIT
-            // took changed definitions along, the other's failed.
+            // The MOT side cannot have the heap side's rows, or cannot be given those that break a
+            // CHECK which is not valid yet; or one side's COMMIT took changed definitions along,
+            // the other's failed.
             self.is_over = true;
             return Ok(());
         }

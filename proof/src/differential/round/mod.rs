@@ -1,8 +1,11 @@
-//! One round: a schema, some sessions on each side, a few hundred statements, and a last comparison of everything.
+//! One round: a schema, some sessions on each side, a few hundred statements, and a last comparison
+//! of everything.
 //!
-//! At most one session waits at a time: a second one that would wait is cancelled on both sides, which also keeps deadlocks away (their
-//! victim is a matter of timing; the deadlock detector has specs of its own). So who goes on when a lock is given up is never a race. While
-//! a statement over several rows waits, the others only read, and end: what it holds already is a matter of its plan.
+//! At most one session waits at a time: a second one that would wait is cancelled on both sides,
+//! which also keeps deadlocks away (their victim is a matter of timing; the deadlock detector has
+//! specs of its own). So who goes on when a lock is given up is never a race. While a statement
+//! over several rows waits, the others only read, and end: what it holds already is a matter of its
+//! plan.
 
 mod compare;
 mod draw;
@@ -58,7 +61,8 @@ struct Round<'a> {
     pairs: Vec<Pair>,
     cursors: Vec<Option<usize>>,
     has_savepoint: Vec<bool>,
-    /// Transactions that have locked rows without a change, as far as their statements tell, or changed definitions.
+    /// Transactions that have locked rows without a change, as far as their statements tell, or
+    /// changed definitions.
     has_locked: Vec<bool>,
     /// Numbers of the prepared transactions.
     prepared: Vec<u64>,
@@ -217,7 +221,8 @@ impl Round<'_> {
         })
     }
 
-    /// A foreign key's actions change rows in the order of their plan, and COMMIT looks at what was deferred.
+    /// A foreign key's actions change rows in the order of their plan, and COMMIT looks at what was
+    /// deferred.
     fn with_references(&self, statement: &Statement) -> Statement {
         let changes = ["UPDATE ", "DELETE ", "MERGE ", "EXECUTE del_", "COMMIT"];
         let text = &statement.text;
@@ -284,8 +289,8 @@ impl Round<'_> {
                 self.note(&line);
                 self.follow(who, statement, &answer);
                 if statement.text == "COMMIT" && answer.refusal.is_some() {
-                    // A WITH HOLD cursor stays if COMMIT got past keeping it when it failed, and goes otherwise; which of the two is
-                    // a matter of where a dependency was met.
+                    // A WITH HOLD cursor stays if COMMIT got past keeping it when it failed, and
+                    // goes otherwise; which of the two is a matter of where a dependency was met.
                     self.pairs[who].roll_back()?;
                 }
                 return Ok(None);

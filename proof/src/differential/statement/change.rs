@@ -5,7 +5,8 @@ use super::{Source, Statement, by_key, condition, qualified_key, value};
 use rand::Rng;
 use rand::rngs::SmallRng;
 
-/// A row's new values. Several rows at once get no new keys: which fails first depends on the order.
+/// A row's new values. Several rows at once get no new keys: which fails first depends on the
+/// order.
 pub(super) fn assignments(rng: &mut SmallRng, table: &Table, one_row: bool, part: &Part) -> String {
     let mut parts = Vec::new();
     for _ in 0..rng.random_range(1..3) {
@@ -198,7 +199,8 @@ impl Source<'_> {
         }
     }
 
-    /// A statement that goes on with the rows that another one in it has changed: gives them, or puts them in again.
+    /// A statement that goes on with the rows that another one in it has changed: gives them, or
+    /// puts them in again.
     pub(super) fn pass_on(&self, rng: &mut SmallRng) -> Statement {
         let table = self.table(rng);
         let name = &table.name;

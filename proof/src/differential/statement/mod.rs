@@ -138,7 +138,8 @@ impl Source<'_> {
         }
     }
 
-    /// What a statement names in the table's place, and whether that may have several rows of a key.
+    /// What a statement names in the table's place, and whether that may have several rows of a
+    /// key.
     fn target(&self, rng: &mut SmallRng, table: &Table) -> (String, bool) {
         match table.around.other(rng, table) {
             Some(other) => (other.name, other.has_twins),

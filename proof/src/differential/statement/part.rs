@@ -71,9 +71,9 @@ impl Part {
 impl Source<'_> {
     /// Now and then a part before a statement on `table`.
     ///
-    /// A part that SET or WHERE reads runs before the first row is changed. One that RETURNING reads
-    /// runs after that: then it leaves the table alone if there are several rows. Which of them is
-    /// the first one is a matter of the plan.
+    /// A part that SET or WHERE reads runs before the first row is changed. One that RETURNING
+    /// reads runs after that: then it leaves the table alone if there are several rows. Which of
+    /// them is the first one is a matter of the plan.
     pub(super) fn part(
         &self,
         rng: &mut SmallRng,

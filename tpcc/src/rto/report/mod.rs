@@ -173,7 +173,8 @@ impl Report {
             .all(|size| size.lost() == 0 && size.complaints().is_empty())
     }
 
-    /// Writes `summary.json` and `report.txt` into `out`. The top level has the largest size's figures; "sizes" has all.
+    /// Writes `summary.json` and `report.txt` into `out`. The top level has the largest size's
+    /// figures; "sizes" has all.
     pub(super) fn write(&self, out: &Path) -> Result<()> {
         let largest_with = |name: &str| {
             let figures = self.sizes.iter().rev().map(SizeReport::figures);

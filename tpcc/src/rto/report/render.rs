@@ -91,7 +91,8 @@ impl Report {
     }
 }
 
-/// What the primary's processes pay, and what a standby takes that elsewhere has a machine of its own.
+/// What the primary's processes pay, and what a standby takes that elsewhere has a machine of its
+/// own.
 fn cpu(text: &mut String, engine: &str, cost: &Cost) {
     let primary = cost.primary_cpu_us;
     let _ = write!(
