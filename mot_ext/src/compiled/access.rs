@@ -216,7 +216,9 @@ unsafe fn compare(
         let member = membership(operator, own.family)?;
         let test = test(member.strategy)?;
         let answer = match test {
-            Test::Equal | Test::AnyOf => own.answer_to_equality(member.right)?,
+            Test::Equal | Test::AnyOf => {
+                own.answer_to_equality(&definition.columns[column], member.right)?
+            }
             _ => own.answer_to_range(&definition.columns[column], member.right)?,
         };
         Some(Condition {

@@ -193,6 +193,7 @@ impl Frame {
         // SAFETY: the caller's open table, which is locked for writing.
         match unsafe { ComputedKeys::of(opened) } {
             Ok(keys) if keys.is_some() == self.keys.is_some() => {
+                self.calls_functions |= keys.as_ref().is_some_and(ComputedKeys::call_functions);
                 self.keys = keys;
                 true
             }

@@ -123,6 +123,8 @@ fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
             | T_RenameStmt
             | T_DropStmt
             | T_DropOwnedStmt
+            | T_DiscardStmt
+            | T_ViewStmt
             | T_CommentStmt
             | T_SecLabelStmt
             | T_CreatePublicationStmt

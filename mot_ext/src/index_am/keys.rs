@@ -214,7 +214,9 @@ pub unsafe fn comparison(
         other => other,
     };
     let answer = match test {
-        Test::Equal | Test::AnyOf => own.answer_to_equality(argument_type)?,
+        Test::Equal | Test::AnyOf => {
+            own.answer_to_equality(&definition.columns[column], argument_type)?
+        }
         _ => own.answer_to_range(&definition.columns[column], argument_type)?,
     };
     Some(Condition {

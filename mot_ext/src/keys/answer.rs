@@ -14,10 +14,18 @@ pub enum Answer {
 }
 
 impl IndexColumn {
-    /// The answer to `=`, or to a list, with values of a type. `None`: there is none.
-    pub fn answer_to_equality(self, argument: pg_sys::Oid) -> Option<Answer> {
+    /// The answer to `=`, or to a list, with values of a type, of an index that has the column so.
+    /// `None`: there is none. May raise.
+    pub fn answer_to_equality(self, column: &KeyColumn, argument: pg_sys::Oid) -> Option<Answer> {
         let is_known = self.is_alike(argument) || converts(self.input, argument);
-        is_known.then_some(Answer::Exact)
+        (is_known && self.has_row_type_of(column)).then_some(Answer::Exact)
+    }
+
+    /// Whether the catalog has the row type that keys were made for. One that was changed
+    /// in a way that builds no index anew is looked for row by row.
+    fn has_row_type_of(self, column: &KeyColumn) -> bool {
+        let is_computed = column.attnum == 0;
+        column.kind.record().is_none() || self.kind_in(is_computed) == Some(column.kind)
     }
 
     /// The answer to `<`, `<=`, `>=` and `>` with a value of a type, of an index that has the

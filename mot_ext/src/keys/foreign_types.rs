@@ -9,7 +9,7 @@ use crate::pg::local::ProcessLocal;
 use mot_engine::key::{ElementKind, KeyKind};
 use pgrx::pg_guard;
 use pgrx::pg_sys;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::CStr;
 
@@ -98,6 +98,9 @@ struct Known {
 
 static KNOWN: ProcessLocal<RefCell<Option<Known>>> = ProcessLocal(RefCell::new(None));
 
+/// How often the catalog has changed.
+static CHANGES: ProcessLocal<Cell<u64>> = ProcessLocal(Cell::new(0));
+
 /// What was found before, or is found now. What has changed in the catalog is looked for again.
 fn remembered<K: std::hash::Hash + Eq + Copy>(
     key: K,
@@ -105,9 +108,9 @@ fn remembered<K: std::hash::Hash + Eq + Copy>(
     look_up: impl FnOnce() -> Option<ForeignType>,
 ) -> Option<ForeignType> {
     if KNOWN.0.borrow().is_none() {
-        use pg_sys::SysCacheIdentifier::{PROCOID, TYPEOID};
+        use pg_sys::SysCacheIdentifier::{AMPROCNUM, CLAOID, PROCOID, TYPEOID};
         let nothing = pg_sys::Datum::null();
-        for cache in [TYPEOID, PROCOID] {
+        for cache in [TYPEOID, PROCOID, CLAOID, AMPROCNUM] {
             // SAFETY: once in a process; the callback forgets.
             unsafe {
                 pg_sys::CacheRegisterSyscacheCallback(cache as i32, Some(on_change), nothing);
@@ -117,8 +120,12 @@ fn remembered<K: std::hash::Hash + Eq + Copy>(
     if let Some(known) = of(KNOWN.0.borrow_mut().get_or_insert_default()).get(&key) {
         return *known;
     }
+    let changes = CHANGES.0.get();
     let found = look_up();
-    of(KNOWN.0.borrow_mut().get_or_insert_default()).insert(key, found);
+    // What was changed meanwhile is looked for again.
+    if CHANGES.0.get() == changes {
+        of(KNOWN.0.borrow_mut().get_or_insert_default()).insert(key, found);
+    }
     found
 }
 
@@ -136,9 +143,10 @@ pub fn foreign_type(input: pg_sys::Oid) -> Option<ForeignType> {
     remembered(input.to_u32(), |known| &mut known.types, || look_up(input))
 }
 
-/// A type or a function has changed.
+/// A type, a function or an operator class has changed.
 #[pg_guard]
 unsafe extern "C-unwind" fn on_change(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
+    CHANGES.0.set(CHANGES.0.get() + 1);
     if let Ok(mut known) = KNOWN.0.try_borrow_mut()
         && let Some(known) = known.as_mut()
     {

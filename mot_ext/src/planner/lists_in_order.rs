@@ -41,12 +41,12 @@ unsafe extern "C-unwind" fn offer_ordered(
         if !storage::is_mot_table((*entry).relid) || !pg_sys::has_useful_pathkeys(root, rel) {
             return;
         }
-        // What is added changes the list.
-        for path in items::<pg_sys::Path>((*rel).pathlist) {
-            if has_list_behind(path) {
-                for direction in [ForwardScanDirection, BackwardScanDirection] {
-                    offer_with_order(root, path.cast(), direction);
-                }
+        // What is added changes the list, and may free paths of other kinds.
+        let mut paths = items::<pg_sys::Path>((*rel).pathlist);
+        paths.retain(|path| has_list_behind(*path));
+        for path in paths {
+            for direction in [ForwardScanDirection, BackwardScanDirection] {
+                offer_with_order(root, path.cast(), direction);
             }
         }
     }

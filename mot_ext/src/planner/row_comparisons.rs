@@ -7,6 +7,7 @@ use crate::pg::guard::guarded;
 use crate::pg::list::{cells, list};
 use crate::pg::local::ProcessLocal;
 use crate::plan_nodes::row_comparison::{METHODS, NAME};
+use crate::storage;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::LazyLock;
@@ -33,7 +34,13 @@ pub unsafe fn allow(index: *mut pg_sys::IndexOptInfo) {
     }
 }
 
-/// Whether an index was allowed.
+/// Whether an index is ours: extensions suppose indexes that look like allowed ones.
+#[pg_guard]
+unsafe extern "C-unwind" fn is_ours(index: pg_sys::Oid) -> bool {
+    storage::is_mot_index(index)
+}
+
+/// Whether an index may have been allowed.
 unsafe fn is_allowed(index: *const pg_sys::IndexOptInfo) -> bool {
     // SAFETY: the planner's own description (caller).
     unsafe { (*index).hypothetical && (*index).relam == pg_sys::BTREE_AM_OID }
@@ -69,7 +76,8 @@ unsafe fn compares_rows(path: *mut pg_sys::Path) -> bool {
         match (*path).type_ {
             T_IndexPath => {
                 let path = path.cast::<pg_sys::IndexPath>();
-                is_allowed((*path).indexinfo) && has_row_condition(path)
+                let index = (*path).indexinfo;
+                is_allowed(index) && has_row_condition(path) && is_ours((*index).indexoid)
             }
             T_BitmapHeapPath => compares_rows((*path.cast::<pg_sys::BitmapHeapPath>()).bitmapqual),
             T_BitmapAndPath => any((*path.cast::<pg_sys::BitmapAndPath>()).bitmapquals),

@@ -192,7 +192,9 @@ pub unsafe fn before(statement: &mut Statement) -> Option<After> {
                 after.drops = concurrently::drop_begins(node.cast());
                 after.alters_row_types = may_drop_columns(node.cast());
             }
-            T_DropOwnedStmt => after.alters_row_types = true,
+            T_DropOwnedStmt | T_DiscardStmt => after.alters_row_types = true,
+            // A view that is replaced may get columns.
+            T_ViewStmt => after.alters_row_types = (*node.cast::<pg_sys::ViewStmt>()).replace,
             T_RefreshMatViewStmt => {
                 replace(statement, concurrently::refresh(node.cast(), &mut after));
             }
@@ -216,6 +218,12 @@ unsafe fn alter_table(
 ) {
     // SAFETY: a live node of this type (caller), copied before it is changed.
     unsafe {
+        let commands = nodes::items::<pg_sys::AlterTableCmd>((*node).cmds);
+        // Foreign tables of other servers have row types, too.
+        after.alters_row_types = commands.iter().any(|command| {
+            use pg_sys::AlterTableType::{AT_AddColumn, AT_DropColumn};
+            matches!((**command).subtype, AT_AddColumn | AT_DropColumn)
+        });
         if !matches!(
             (*node).objtype,
             OBJECT_TABLE | OBJECT_MATVIEW | OBJECT_INDEX | OBJECT_TYPE
@@ -223,11 +231,6 @@ unsafe fn alter_table(
             return;
         }
         after.moved.extend(tablespace::index_of(node));
-        let commands = nodes::items::<pg_sys::AlterTableCmd>((*node).cmds);
-        after.alters_row_types = commands.iter().any(|command| {
-            use pg_sys::AlterTableType::{AT_AddColumn, AT_DropColumn};
-            matches!((**command).subtype, AT_AddColumn | AT_DropColumn)
-        });
         if !commands
             .into_iter()
             .any(|command| btree_moments::concerns(command))
