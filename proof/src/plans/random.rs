@@ -4,6 +4,7 @@ use super::{PlansOptions, Query};
 use crate::failure::Result;
 use crate::queries::condition::Drawing;
 use crate::queries::tables::Table;
+use crate::queries::types;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use tpcc::engine::Engine;
@@ -36,7 +37,10 @@ pub fn queries(
     }
     for (side, engine) in [(heap, Engine::Heap), (mot, Engine::Mot)] {
         side.make_schema()?;
-        side.session.must("CREATE DOMAIN small AS int4 CHECK (VALUE > -1000); CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")?;
+        for create in types::EXTENSIONS {
+            side.session.must(create)?;
+        }
+        side.session.must(types::DEFINITIONS)?;
         for (name, volatility) in [("stable_count", "STABLE"), ("volatile_count", "VOLATILE")] {
             side.session.must(&format!(
                 "CREATE FUNCTION {name}(int8) RETURNS int8 {volatility} LANGUAGE sql AS 'SELECT $1 % 7'"

@@ -16,7 +16,7 @@ impl Side {
     pub fn open(place: &Place, schema: &'static str, method: &'static str) -> Result<Side> {
         let mut session = Session::open(place)?;
         session.must(SETTINGS)?;
-        session.must(&format!("SET search_path = {schema}"))?;
+        session.must(&format!("SET search_path = {schema}, public"))?;
         Ok(Side {
             session,
             schema,
@@ -28,7 +28,7 @@ impl Side {
     pub fn make_schema(&mut self) -> Result<()> {
         let schema = self.schema;
         self.session.must(&format!(
-            "DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; SET search_path = {schema}"
+            "DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; SET search_path = {schema}, public"
         ))?;
         Ok(())
     }

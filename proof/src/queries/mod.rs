@@ -10,7 +10,7 @@ pub(crate) mod condition;
 mod round;
 pub(crate) mod select;
 pub(crate) mod tables;
-mod types;
+pub mod types;
 mod values;
 
 use crate::cli::{ServerOptions, new_seed};

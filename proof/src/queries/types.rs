@@ -2,6 +2,18 @@
 use rand::Rng;
 use rand::rngs::SmallRng;
 
+/// What makes the extensions that have some of the types; they stay in the database.
+pub const EXTENSIONS: [&str; 3] = [
+    "CREATE EXTENSION IF NOT EXISTS citext SCHEMA public",
+    "CREATE EXTENSION IF NOT EXISTS ltree SCHEMA public",
+    "CREATE EXTENSION IF NOT EXISTS seg SCHEMA public",
+];
+
+/// What makes types and collations of a side's own, in its schema.
+pub const DEFINITIONS: &str = "CREATE DOMAIN small AS int4 CHECK (VALUE > -1000); \
+    CREATE TYPE pair AS (n int4, t text COLLATE \"C\"); \
+    CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)";
+
 /// Types of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {

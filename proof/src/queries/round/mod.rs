@@ -5,7 +5,7 @@ mod compare;
 use super::condition::Drawing;
 use super::select::Query;
 use super::tables::Table;
-use super::types::one;
+use super::types::{self, one};
 use crate::failure::Result;
 use crate::wire::{Answer, Place, Session, Standing};
 use rand::rngs::SmallRng;
@@ -150,9 +150,8 @@ impl Round<'_> {
             side.must("SET client_min_messages = warning; SET synchronous_commit = off")?;
         }
         self.sides[0].must("CREATE EXTENSION IF NOT EXISTS mot")?;
-        for extension in ["citext", "ltree", "seg"] {
-            let create = format!("CREATE EXTENSION IF NOT EXISTS {extension} SCHEMA public");
-            self.sides[0].must(&create)?;
+        for create in types::EXTENSIONS {
+            self.sides[0].must(create)?;
         }
         let sides = [("q_heap", Engine::Heap), ("q_mot", Engine::Mot)];
         for (at, (schema, engine)) in sides.into_iter().enumerate() {
@@ -162,7 +161,7 @@ impl Round<'_> {
             self.beside[at].must(&format!(
                 "SET synchronous_commit = off; SET search_path = {schema}, public"
             ))?;
-            self.sides[at].must("CREATE DOMAIN small AS int4 CHECK (VALUE > -1000); CREATE TYPE pair AS (n int4, t text COLLATE \"C\"); CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")?;
+            self.sides[at].must(types::DEFINITIONS)?;
             for table in &self.tables {
                 for create in table.create(engine) {
                     self.sides[at].must(&create)?;
