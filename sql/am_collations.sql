@@ -1,47 +1,12 @@
 -- Texts in the order of their collation: ICU's by sort keys, the C library's by groups of texts
 -- that a first look calls equal. Each statement on heap tables and on memory-optimized ones.
-SET client_min_messages = warning;
-\pset format unaligned
-\pset tuples_only on
-\pset fieldsep ' => '
-CREATE SCHEMA ordered;
-CREATE SCHEMA on_heap;
-CREATE SCHEMA on_mot;
-SET search_path = ordered;
--- The rows that a statement gives, in its order, how many it has changed, or its error.
-CREATE FUNCTION answer(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE found record; said text := ''; changed bigint;
-BEGIN
-  IF statement ~* '^(SELECT|WITH|EXECUTE|FETCH)|RETURNING' THEN
-    FOR found IN EXECUTE statement LOOP said := said || ' ' || found::text; END LOOP;
-    RETURN trim(said);
-  END IF;
-  EXECUTE statement;
-  GET DIAGNOSTICS changed = ROW_COUNT;
-  RETURN changed;
-EXCEPTION WHEN OTHERS THEN
-  RETURN SQLSTATE || ' ' || replace(replace(SQLERRM, 'on_heap.', ''), 'on_mot.', '');
-END $$;
-CREATE FUNCTION on_both(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE heap text; mot text; before text := current_setting('search_path');
-BEGIN
-  PERFORM set_config('search_path', 'on_heap, ordered', false), set_config('default_table_access_method', 'heap', false);
-  heap := answer(statement);
-  PERFORM set_config('search_path', 'on_mot, ordered', false), set_config('default_table_access_method', 'mot', false);
-  mot := answer(statement);
-  PERFORM set_config('search_path', before, false), set_config('default_table_access_method', 'heap', false);
-  RETURN CASE WHEN heap = mot THEN heap ELSE format('heap: %s, but mot: %s', heap, mot) END;
-END $$;
-CREATE FUNCTION uses_order(query text) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE line text; sorts boolean := false; scans boolean := false; before text := current_setting('search_path');
-BEGIN
-  PERFORM set_config('search_path', 'on_mot, ordered', false);
-  FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-    sorts := sorts OR line ~ 'Sort'; scans := scans OR line ~ 'Index.*Scan';
-  END LOOP;
-  PERFORM set_config('search_path', before, false);
-  RETURN scans AND NOT sorts;
-END $$;
+\getenv top PG_ABS_SRCDIR
+\cd :top
+\set helpers 'sql/forms/on_both.sql'
+\set started :ECHO
+\set ECHO none
+\i :helpers
+\set ECHO :started
 SET jit = off;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
@@ -125,14 +90,16 @@ FETCH 2 FROM c;
 FETCH BACKWARD 2 FROM c;
 COMMIT;
 
--- ICU's keys contradict its comparison where accents count backward or punctuation is shifted: such an index gives no order
+-- ICU's keys contradict its comparison where accents count backward or punctuation is shifted: such
+-- an index gives no order
 CREATE COLLATION backward (provider = icu, locale = 'fr-CA');
 CREATE COLLATION thai (provider = icu, locale = 'th');
 SELECT on_both('CREATE TABLE odd (f text COLLATE backward, t text COLLATE thai)'), on_both($$INSERT INTO odd VALUES (E'c\u0327', E'-\u1100\u200dA'), (E'c\u0327\u0001\u0300', E'-\u0001\u0301\u1100\u200dA')$$);
 CREATE INDEX ON on_mot.odd (f);
 CREATE INDEX ON on_mot.odd (t);
 SELECT on_both(query) !~ 'but mot' FROM (VALUES ('SELECT f FROM odd ORDER BY f'), ('SELECT min(f), max(t) FROM odd'), ($$SELECT count(*) FROM odd WHERE f >= E'c\u0327\u0001\u0300'$$), ('SELECT t FROM odd ORDER BY t DESC'), ($$SELECT count(*) FROM odd WHERE t = E'-\u1100\u200dA'$$)) q(query);
--- a scan that is older than a savepoint goes on behind its end: rows are judged when they are asked for
+-- a scan that is older than a savepoint goes on behind its end: rows are judged when they are asked
+-- for
 SELECT on_both('CREATE TABLE held_back (id int PRIMARY KEY, w text COLLATE en)'), on_both('CREATE INDEX ON held_back (w)'), on_both($$INSERT INTO held_back VALUES (1, 'foo'), (2, 'Foo'), (3, 'FOO'), (4, 'fOo'), (9, 'zzz')$$);
 SET check_function_bodies = off;
 CREATE FUNCTION seen(int) RETURNS SETOF text VOLATILE LANGUAGE sql AS $$ SELECT $1 || ':' || id || w FROM held_back ORDER BY w $$;
@@ -144,7 +111,8 @@ SET search_path = on_mot, ordered;
 RESET search_path;
 SET search_path = ordered;
 
--- compiled statements: loops, changes and row locks over ranges, and what comes again after a large group
+-- compiled statements: loops, changes and row locks over ranges, and what comes again after a large
+-- group
 SET mot.compiled_statements = always;
 CREATE FUNCTION compiled(start text) RETURNS text LANGUAGE plpgsql SET jit = off AS $$
 DECLARE said text := ''; found record; changed int;

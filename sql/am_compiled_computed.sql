@@ -1,4 +1,5 @@
--- Writes of tables with indexes on expressions, and partial ones: compiled where the expressions are plain, and as on heap.
+-- Writes of tables with indexes on expressions, and partial ones: compiled where the expressions
+-- are plain, and as on heap.
 SET mot.compiled_statements = always;
 SET jit = off;
 CREATE SCHEMA of_heap;

@@ -1,4 +1,5 @@
--- Keys of types that users and extensions make: which are known, which are refused, and what has no place in an order.
+-- Keys of types that users and extensions make: which are known, which are refused, and what has no
+-- place in an order.
 SET client_min_messages = warning;
 \pset format unaligned
 \pset tuples_only on
@@ -7,7 +8,8 @@ SET search_path = foreign_types;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SET jit = off;
--- A type with the storage of another, and these functions: to read and write it, to compare it, and of its operators.
+-- A type with the storage of another, and these functions: to read and write it, to compare it, and
+-- of its operators.
 CREATE FUNCTION make_type(name text, storage text, language text, comparison text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE op text; number int := 0;
 BEGIN

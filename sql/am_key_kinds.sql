@@ -1,37 +1,14 @@
--- Keys of enums, arrays and ranges: each statement on heap tables and on memory-optimized ones, which give the same.
-SET client_min_messages = warning;
-\pset format unaligned
-\pset tuples_only on
-\pset fieldsep ' => '
-CREATE SCHEMA kinds;
-CREATE SCHEMA on_heap;
-CREATE SCHEMA on_mot;
-SET search_path = kinds;
--- The rows that a statement gives, in its order, how many it has changed, or its error.
-CREATE FUNCTION answer(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE found record; said text := ''; changed bigint;
-BEGIN
-  IF statement ~* '^(SELECT|WITH|EXECUTE|FETCH)|RETURNING' THEN
-    FOR found IN EXECUTE statement LOOP said := said || ' ' || found::text; END LOOP;
-    RETURN trim(said);
-  END IF;
-  EXECUTE statement;
-  GET DIAGNOSTICS changed = ROW_COUNT;
-  RETURN changed;
-EXCEPTION WHEN OTHERS THEN
-  RETURN SQLSTATE || ' ' || replace(replace(SQLERRM, 'on_heap.', ''), 'on_mot.', '');
-END $$;
-CREATE FUNCTION on_both(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE heap text; mot text; before text := current_setting('search_path');
-BEGIN
-  PERFORM set_config('search_path', 'on_heap, kinds', false), set_config('default_table_access_method', 'heap', false);
-  heap := answer(statement);
-  PERFORM set_config('search_path', 'on_mot, kinds', false), set_config('default_table_access_method', 'mot', false);
-  mot := answer(statement);
-  PERFORM set_config('search_path', before, false), set_config('default_table_access_method', 'heap', false);
-  RETURN CASE WHEN heap = mot THEN heap ELSE format('heap: %s, but mot: %s', heap, mot) END;
-END $$;
--- without what 18 says of nodes that settings discourage, and what versions before it say of subqueries
+-- Keys of enums, arrays and ranges: each statement on heap tables and on memory-optimized ones,
+-- which give the same.
+\getenv top PG_ABS_SRCDIR
+\cd :top
+\set helpers 'sql/forms/on_both.sql'
+\set started :ECHO
+\set ECHO none
+\i :helpers
+\set ECHO :started
+-- without what 18 says of nodes that settings discourage, and what versions before it say of
+-- subqueries
 CREATE FUNCTION plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE line text;
 BEGIN
@@ -111,7 +88,7 @@ RESET enable_hashjoin;
 RESET enable_nestloop;
 RESET enable_hashagg;
 -- equality and order go through the index
-SET search_path = on_mot, kinds;
+SET search_path = on_mot, ordered;
 SELECT plan('SELECT id FROM person WHERE m = ''ok'' AND n = 3');
 SELECT plan('SELECT id FROM person WHERE m IN (''ok'', ''meh'')');
 SELECT plan('SELECT m FROM person ORDER BY m');
@@ -128,7 +105,7 @@ SELECT count(*) FROM on_heap.person a JOIN on_heap.person b ON a.m = b.m;
 RESET enable_hashjoin;
 RESET enable_nestloop;
 RESET enable_seqscan;
-SET search_path = kinds;
+SET search_path = ordered;
 
 -- arrays and ranges
 CREATE COLLATION german (provider = icu, locale = 'de');
@@ -176,7 +153,7 @@ INSERT INTO statements (s) VALUES
   ('MERGE INTO doc d USING (VALUES (''{3,8}''::int[]), (''{77}'')) v (a) ON d.a = v.a WHEN MATCHED THEN UPDATE SET t = ''{merged}'' WHEN NOT MATCHED THEN INSERT (id, a) VALUES (77, v.a)'),
   ('SELECT id, a, t, r FROM doc ORDER BY id');
 SELECT s AS statement, on_both(s) AS answer FROM statements ORDER BY n;
-SET search_path = on_mot, kinds;
+SET search_path = on_mot, ordered;
 SET enable_seqscan = off;
 SELECT plan('SELECT a FROM doc WHERE a > ''{3}'' ORDER BY a');
 SELECT plan('SELECT t FROM doc ORDER BY t');
@@ -185,7 +162,7 @@ SELECT plan('SELECT r FROM doc ORDER BY r DESC');
 SELECT plan('SELECT e FROM doc ORDER BY e');
 SELECT plan('SELECT x FROM doc ORDER BY x');
 RESET enable_seqscan;
-SET search_path = kinds;
+SET search_path = ordered;
 
 -- compiled statements
 SET mot.compiled_statements = always;
@@ -277,14 +254,15 @@ ALTER TABLE on_mot.moved SET ACCESS METHOD heap;
 SELECT id FROM on_mot.moved WHERE a = '{3,8}';
 SELECT t, rows FROM unnest(ARRAY['person', 'doc', 'keyed', 'by_mood', 'by_list', 'child', 'parted_1', 'parted_2', 'ranged_2', 'dups']) t, mot.check(('on_mot.' || t)::regclass);
 SELECT * FROM methods WHERE amname NOT IN ('mot', 'mot_index');
--- an own type that borrows a class, a range by another order, and what can be a key under a nondeterministic collation
+-- an own type that borrows a class, a range by another order, and what can be a key under a
+-- nondeterministic collation
 CREATE COLLATION insensitive (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 CREATE TYPE loose AS RANGE (subtype = text, collation = insensitive);
 CREATE TYPE patterned AS RANGE (subtype = text, subtype_opclass = text_pattern_ops);
 CREATE TYPE pair AS (a int, b int);
 CREATE TABLE on_mot.refused (l loose, p patterned, u text[] COLLATE insensitive, c pair, cs pair[], v tsvector) USING mot;
 CREATE FUNCTION refused(statement text) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN EXECUTE statement; RETURN 'accepted'; EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE || ': ' || replace(SQLERRM, 'kinds.', ''); END $$;
+BEGIN EXECUTE statement; RETURN 'accepted'; EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE || ': ' || replace(SQLERRM, 'ordered.', ''); END $$;
 SELECT c, refused(format('CREATE INDEX ON on_mot.refused (%I)', c)) FROM unnest(ARRAY['l', 'p', 'u', 'c', 'cs', 'v']) c;
 -- a type goes with its columns, and they with their indexes
 DROP TYPE mood CASCADE;
@@ -294,4 +272,4 @@ SELECT on_both('INSERT INTO person VALUES (500, 1)');
 \pset format aligned
 \pset tuples_only off
 SET client_min_messages = error;
-DROP SCHEMA on_heap, on_mot, kinds CASCADE;
+DROP SCHEMA on_heap, on_mot, ordered CASCADE;

@@ -1,4 +1,5 @@
--- Keys of types that hold others, of text search and of extensions, in databases of each kind of default collation: whatever heap tables and memory-optimized ones answer differently.
+-- Keys of types that hold others, of text search and of extensions, in databases of each kind of
+-- default collation: whatever heap tables and memory-optimized ones answer differently.
 SET client_min_messages = warning;
 \pset format unaligned
 \pset tuples_only on
@@ -172,7 +173,8 @@ BEGIN
     'SELECT string_agg(n::text, '','') FROM (SELECT n FROM §e WHERE other::citext ~<=~ ''foo@BAR'' ORDER BY other::citext USING ~>~, n) s']) q, checks.both(q) b;
   RETURN NEXT format('patterns: by index %s', checks.is_by_index('SELECT n FROM on_mot_e WHERE email ~>~ ''a'' ORDER BY email USING ~<~'));
 END $$;
--- Row types: NULLs, others inside, a dropped column, whole rows of a table with compressed texts, a domain.
+-- Row types: NULLs, others inside, a dropped column, whole rows of a table with compressed texts, a
+-- domain.
 CREATE FUNCTION checks.rows() RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
   CREATE TYPE checks.pair AS (a int, gone int, b text);

@@ -1,4 +1,5 @@
--- Keys of row types: what they are compared with, and row types that get or lose a column while keys hold their values.
+-- Keys of row types: what they are compared with, and row types that get or lose a column while
+-- keys hold their values.
 SET client_min_messages = warning;
 \pset format unaligned
 \pset tuples_only on

@@ -1,11 +1,13 @@
--- The reclaimer naps long where nothing happens. A session that leaves rows behind wakes it: here the nap would be 25 seconds, and was begun a moment ago.
+-- The reclaimer naps long where nothing happens. A session that leaves rows behind wakes it: here
+-- the nap would be 25 seconds, and was begun a moment ago.
 SET client_min_messages = warning;
 CREATE SCHEMA reclaim_burst;
 SET search_path = reclaim_burst, pg_catalog;
 CREATE FOREIGN TABLE rows (id int PRIMARY KEY, n int) SERVER mot;
 INSERT INTO rows SELECT g, 0 FROM generate_series(1, 1000) g;
 ALTER SYSTEM SET mot.reclaim_naptime = '1s';
--- A worker that looks at what earlier tests have left may hold dead versions back for longer than that.
+-- A worker that looks at what earlier tests have left may hold dead versions back for longer than
+-- that.
 ALTER SYSTEM SET autovacuum = off;
 SELECT pg_reload_conf();
 CREATE PROCEDURE wait_for_workers() LANGUAGE plpgsql AS $$

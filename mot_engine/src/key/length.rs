@@ -1,5 +1,5 @@
-//! Where a column ends in a key, for kinds that say it plainly: of one width, or texts in the order
-//! of their bytes.
+//! Where a column ends in a key, for kinds that say it plainly: of one width, and texts in the
+//! order of their bytes. So do texts that are ordered only roughly (`rough.rs`).
 //!
 //! Contract: of a key that [`super::encode_value`] has begun with a value of the column,
 //! [`KeyColumn::encoded_length`] gives the value's length. Total: of other bytes it gives some
@@ -10,7 +10,7 @@ use super::encode::TAG_VALUE;
 use super::kind::KeyKind;
 
 impl KeyColumn {
-    /// Whether the length of its values can be told from a key.
+    /// Whether the length of its values can be told from a key, whatever the collation.
     pub fn has_plain_length(&self) -> bool {
         self.fixed_length().is_some() || self.is_plain_text()
     }
@@ -21,15 +21,18 @@ impl KeyColumn {
         if self.nullable && *key.first()? != TAG_VALUE {
             return Some(mark);
         }
-        let value = match self.fixed_length() {
-            Some(length) => length,
-            None if self.is_plain_text() => {
-                let end = if self.descending { u8::MAX } else { 0 };
-                1 + key.get(mark..)?.iter().position(|byte| *byte == end)?
-            }
+        let text_end = |from: usize| {
+            let end = self.text_end();
+            let length = key.get(from..)?.iter().position(|byte| *byte == end)?;
+            Some(from + length + 1)
+        };
+        let end = match self.fixed_length() {
+            Some(length) => mark + length,
+            None if self.is_plain_text() => text_end(mark)?,
+            None if self.orders_roughly() => text_end(text_end(mark)?)?,
             None => return None,
         };
-        (key.len() >= mark + value).then_some(mark + value)
+        (key.len() >= end).then_some(end)
     }
 
     fn is_plain_text(&self) -> bool {

@@ -17,39 +17,23 @@ use std::cmp::Ordering;
 
 impl KeyColumn {
     /// What ends a text, and what the collation puts ahead of it.
-    fn text_end(&self) -> u8 {
+    pub(super) fn text_end(&self) -> u8 {
         match self.descending {
             true => !STRING_END,
             false => STRING_END,
         }
     }
 
-    /// How far a first look at a value goes that a key has from here on, and whether it is NULL.
-    pub(crate) fn first_look(&self, encoded: &[u8]) -> (usize, bool) {
-        if self.nullable && encoded.first() != Some(&TAG_VALUE) {
-            return (encoded.len().min(1), true);
-        }
+    /// How far a first look at a value goes that a key has from here on.
+    pub(crate) fn first_look(&self, encoded: &[u8]) -> usize {
         let mark = usize::from(self.nullable);
-        if self.kind == KeyKind::Enum {
-            return (mark, false);
+        let is_null = self.nullable && encoded.first() != Some(&TAG_VALUE);
+        if is_null || self.kind == KeyKind::Enum {
+            return encoded.len().min(mark);
         }
         let end = self.text_end();
         let ahead = encoded[mark..].iter().position(|byte| *byte == end);
-        (ahead.map_or(encoded.len(), |at| mark + at + 1), false)
-    }
-
-    /// Bytes of a value that a key has from here on: its first look and the rest.
-    pub(crate) fn value_length(&self, encoded: &[u8]) -> usize {
-        let (length, is_null) = self.first_look(encoded);
-        if is_null {
-            return length;
-        }
-        if self.kind == KeyKind::Enum {
-            return encoded.len().min(length + size_of::<u32>());
-        }
-        let end = self.text_end();
-        let text = encoded[length..].iter().position(|byte| *byte == end);
-        text.map_or(encoded.len(), |at| length + at + 1)
+        ahead.map_or(encoded.len(), |at| mark + at + 1)
     }
 
     /// The encoding of a value without the complement of a descending column.

@@ -329,7 +329,7 @@ impl GroupedScan {
         };
         let definition = session.definition(index)?;
         let prefix = std::mem::take(&mut self.group.prefix);
-        let (start, is_null) = (self.group.start, self.group.is_null);
+        let start = self.group.start;
         self.group.clear();
         let whole = std::mem::take(&mut self.part);
         let rest = whole.range.beyond(&prefix, direction)?;
@@ -341,10 +341,8 @@ impl GroupedScan {
             && range.contains(&key)
         {
             reserve(&mut runs, 1)?;
-            let length = match is_null {
-                true => prefix.len(),
-                false => start + definition.columns[column].value_length(&key[start..]),
-            };
+            let length = definition.columns[column].encoded_length(&key[start..]);
+            let length = start + length.ok_or_else(no_key)?;
             runs.push(key[..length].to_vec());
             low.set_low(&key[..length], false)?;
             if low.is_nothing() {

@@ -1,7 +1,7 @@
 //! Row types as keys: their columns, as the catalog has them.
 //!
-//! A row type is looked at once, and again when a relation, a type, a function or a collation
-//! changes: scans ask.
+//! A row type is looked at once, and again when a relation, a type, a function, an operator class
+//! or a collation changes: scans ask.
 use super::column::IndexColumn;
 use crate::errors;
 use crate::pg::local::ProcessLocal;
@@ -52,11 +52,11 @@ pub fn row_type(own_type: pg_sys::Oid) -> Option<RowType> {
     }
     if KNOWN.0.borrow().is_none() {
         *KNOWN.0.borrow_mut() = Some(HashMap::new());
-        use pg_sys::SysCacheIdentifier::{COLLOID, PROCOID, TYPEOID};
+        use pg_sys::SysCacheIdentifier::{AMPROCNUM, CLAOID, COLLOID, PROCOID, TYPEOID};
         let nothing = pg_sys::Datum::null();
         // SAFETY: once in a process; the callbacks forget.
         unsafe {
-            for cache in [COLLOID, PROCOID, TYPEOID] {
+            for cache in [AMPROCNUM, CLAOID, COLLOID, PROCOID, TYPEOID] {
                 pg_sys::CacheRegisterSyscacheCallback(cache as i32, Some(on_change), nothing);
             }
             pg_sys::CacheRegisterRelcacheCallback(Some(on_relation), nothing);
@@ -72,7 +72,7 @@ pub fn row_type(own_type: pg_sys::Oid) -> Option<RowType> {
     found
 }
 
-/// A collation, a function or a type has changed.
+/// A collation, an operator class, a function or a type has changed.
 #[pg_guard]
 unsafe extern "C-unwind" fn on_change(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
     forget();

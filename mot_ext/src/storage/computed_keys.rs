@@ -6,8 +6,10 @@
 //!
 //! - Expressions run code of users: no engine latch, no pin and no row under way is held meanwhile.
 //!   That code may write to the same table. So an evaluator in use is taken out of the cache.
-//! - An evaluator lives no longer than the transaction, and no longer than the next invalidation of
-//!   any relation or function: as long as core would keep what it has prepared, or less.
+//! - An evaluator here lives no longer than the transaction, and no longer than the next
+//!   invalidation of any relation or function: as long as core would keep what it has prepared, or
+//!   less. A compiled statement keeps one longer, whose expressions are plain
+//!   (`compiled/computed.rs`).
 //! - Each index is locked as core locks those of a table that it writes to.
 use super::definition::index_definition;
 use crate::errors::or_raise;

@@ -26,6 +26,23 @@ fn column(kind: KeyKind) -> KeyColumn {
     }
 }
 
+/// Encodes a value after a byte of it was changed, and maybe the rest cut: to a key, or an error.
+fn encode_damaged(
+    kind: KeyKind,
+    mut bytes: Vec<u8>,
+    (at, byte, cut): (proptest::sample::Index, u8, bool),
+) {
+    let at = at.index(bytes.len());
+    bytes[at] = byte;
+    if cut {
+        bytes.truncate(at);
+    }
+    let mut key = KeyBuffer::new();
+    let _ = encode_value(&column(kind), KeyValue::Bytes(&bytes), &mut key);
+    key.clear();
+    let _ = encode_end(&column(kind), KeyValue::Bytes(&bytes), &mut key);
+}
+
 fn encoded(column: &KeyColumn, value: KeyValue<'_>) -> Vec<u8> {
     let mut key = KeyBuffer::new();
     encode_value(column, value, &mut key).expect("encodes");

@@ -232,16 +232,8 @@ proptest! {
             (KeyKind::TsVector, tsvector(&lexemes, false)),
             (KeyKind::TsQuery, Query::payload(query.as_ref())),
         ];
-        for (kind, mut bytes) in images {
-            let at = at.index(bytes.len());
-            bytes[at] = byte;
-            if cut {
-                bytes.truncate(at);
-            }
-            let mut key = KeyBuffer::new();
-            let _ = encode_value(&column(kind), KeyValue::Bytes(&bytes), &mut key);
-            key.clear();
-            let _ = encode_end(&column(kind), KeyValue::Bytes(&bytes), &mut key);
+        for (kind, bytes) in images {
+            encode_damaged(kind, bytes, (at, byte, cut));
         }
     }
 }

@@ -18,14 +18,13 @@ pub(super) struct Group {
     pub(super) prefix: Vec<u8>,
     /// Where in that the text's column begins.
     pub(super) start: usize,
-    /// Instead of a text they have NULL.
-    pub(super) is_null: bool,
     pub(super) rows: Vec<Row>,
     /// The keys of the rows' entries, and where each ends.
     keys: Vec<u8>,
     key_ends: Vec<u32>,
-    /// Where in its key each roughly ordered column of a row begins and ends, from that of the
-    /// group on.
+    /// The roughly ordered columns, from that of the group on.
+    rough: Vec<usize>,
+    /// Where in its key each of these begins and ends, row by row.
     texts: Vec<(u32, u32)>,
 }
 
@@ -53,9 +52,8 @@ impl Group {
     /// Notes what the keys of the group begin with; one of them is `key`, where the column begins
     /// at `start`.
     pub(super) fn begin(&mut self, column: &KeyColumn, key: &[u8], start: usize) {
-        let (length, is_null) = column.first_look(&key[start..]);
+        let length = column.first_look(&key[start..]);
         self.start = start;
-        self.is_null = is_null;
         self.prefix.clear();
         self.prefix.extend_from_slice(&key[..start + length]);
     }
@@ -91,11 +89,13 @@ impl Group {
         if self.rows.len() < 2 {
             return Ok(());
         }
-        let rough: Vec<usize> = (column..definition.columns.len())
-            .filter(|at| definition.columns[*at].orders_roughly())
-            .collect();
-        self.find_texts(definition, &rough, key)?;
-        let (keys, key_ends, texts) = (&self.keys, &self.key_ends, &self.texts);
+        let columns = column..definition.columns.len();
+        self.rough.clear();
+        self.rough
+            .extend(columns.filter(|at| definition.columns[*at].orders_roughly()));
+        self.find_texts(definition, key)?;
+        let (keys, key_ends) = (&self.keys, &self.key_ends);
+        let (rough, texts) = (&self.rough, &self.texts);
         let mut failure = None;
         self.rows.sort_by(|left, right| {
             let [left, right] = [left, right].map(|row| {
@@ -105,7 +105,7 @@ impl Group {
                     texts: &texts[first..first + rough.len()],
                 }
             });
-            match compare(&definition.columns, &rough, left, right) {
+            match compare(&definition.columns, rough, left, right) {
                 Ok(order) if direction == Direction::Forward => order,
                 Ok(order) => order.reverse(),
                 Err(error) => {
@@ -122,21 +122,21 @@ impl Group {
     fn find_texts(
         &mut self,
         definition: &IndexDefinition,
-        rough: &[usize],
         key: &mut KeyBuffer,
     ) -> Result<(), EngineError> {
         self.texts.clear();
-        reserve(&mut self.texts, self.rows.len() * rough.len())?;
+        reserve(&mut self.texts, self.rows.len() * self.rough.len())?;
         for row in &self.rows {
             let entry = key_of(&self.keys, &self.key_ends, row.number);
             let mut start = self.start;
-            for (number, &column) in rough.iter().enumerate() {
+            for (number, &column) in self.rough.iter().enumerate() {
                 if number > 0 {
                     let before = encode_first_columns(definition, column, row.version.body(), key)?;
                     start = before.ok_or_else(no_key)?;
                 }
                 let rest = entry.get(start..).ok_or_else(no_key)?;
-                let length = definition.columns[column].value_length(rest);
+                let length = definition.columns[column].encoded_length(rest);
+                let length = length.ok_or_else(no_key)?;
                 self.texts.push((start as u32, (start + length) as u32));
             }
         }

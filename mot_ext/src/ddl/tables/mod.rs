@@ -108,20 +108,21 @@ impl After {
         if self.drops {
             concurrently::drop_ends();
         }
+        let alters_row_types = self.alters_row_types && row_types::are_altered();
         // SAFETY: the indexes' tables are locked since before the statement, the table since it was
         // altered.
         unsafe {
             if !self.moved.is_empty()
                 || self.published.is_some()
                 || self.deferred.is_some()
-                || self.alters_row_types
+                || alters_row_types
             {
                 pg_sys::CommandCounterIncrement();
             }
             for index in self.moved {
                 tablespace::build_if_moved(index);
             }
-            if self.alters_row_types {
+            if alters_row_types {
                 row_types::build_changed();
             }
             if let Some(table) = self.deferred {

@@ -17,7 +17,7 @@ use crate::pg::version;
 use crate::storage;
 use crate::storage::computed_keys::is_computed;
 use pgrx::pg_sys;
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::collections::HashSet;
 
 /// `DependRelationId`, `DependReferenceIndexId` and columns of `catalog/pg_depend.h`.
@@ -33,15 +33,41 @@ struct Dependent {
     object: pg_sys::Oid,
 }
 
-/// Relations that have got or lost a column since somebody looked.
-static ALTERED: ProcessLocal<RefCell<Vec<pg_sys::Oid>>> = ProcessLocal(RefCell::new(Vec::new()));
+/// Relations that have got or lost a column in a transaction since somebody looked.
+struct Altered {
+    /// When the transaction began: what one that failed has left is nobody's.
+    transaction: pg_sys::TimestampTz,
+    relations: Vec<pg_sys::Oid>,
+}
+
+static ALTERED: ProcessLocal<RefCell<Altered>> = ProcessLocal(RefCell::new(Altered {
+    transaction: 0,
+    relations: Vec::new(),
+}));
 
 /// A relation gets or loses a column, in whatever statement.
 pub fn altered(relation: pg_sys::Oid) {
-    let mut altered = ALTERED.0.borrow_mut();
-    if !altered.contains(&relation) {
-        altered.push(relation);
+    let mut altered = of_transaction();
+    if !altered.relations.contains(&relation) {
+        altered.relations.push(relation);
     }
+}
+
+/// Whether a relation has got or lost a column since somebody looked.
+pub fn are_altered() -> bool {
+    !of_transaction().relations.is_empty()
+}
+
+/// What was noted in this transaction.
+fn of_transaction() -> RefMut<'static, Altered> {
+    // SAFETY: a plain variable of this process.
+    let transaction = unsafe { pg_sys::GetCurrentTransactionStartTimestamp() };
+    let mut altered = ALTERED.0.borrow_mut();
+    if altered.transaction != transaction {
+        altered.transaction = transaction;
+        altered.relations.clear();
+    }
+    altered
 }
 
 /// Builds the indexes anew whose keys hold values of row types that have changed. May raise where a
@@ -50,7 +76,7 @@ pub fn altered(relation: pg_sys::Oid) {
 /// # Safety
 /// The statement has ended, and its changes are visible.
 pub unsafe fn build_changed() {
-    let altered = std::mem::take(&mut *ALTERED.0.borrow_mut());
+    let altered = std::mem::take(&mut of_transaction().relations);
     for relation in altered {
         // SAFETY: a catalog look-up; a relation that is gone has no row type.
         let row_type = unsafe { pg_sys::get_rel_type_id(relation) };
