@@ -5,8 +5,8 @@ use pgrx::pg_sys;
 
 /// ON CONFLICT.
 pub struct Conflict {
-    /// The index that is asked, if the statement names one; invalid: all of them are.
-    pub arbiter: pg_sys::Oid,
+    /// The indexes that the statement names; empty: it asks all unique ones.
+    pub arbiters: Vec<pg_sys::Oid>,
     /// SET and WHERE; `None`: DO NOTHING.
     pub update: Option<ConflictUpdate>,
 }
@@ -26,15 +26,11 @@ impl Conflict {
             if node.onConflictAction == pg_sys::OnConflictAction::ONCONFLICT_NONE {
                 return Some(None);
             }
-            let arbiters = node.arbiterIndexes;
-            let arbiter = match arbiters.is_null() {
-                true => pg_sys::InvalidOid,
-                false if (*arbiters).length == 1 => (*(*arbiters).elements).oid_value,
-                false => return None,
-            };
+            let arbiters = pgrx::PgList::<pg_sys::Oid>::from_pg(node.arbiterIndexes);
+            let arbiters = arbiters.iter_oid().collect();
             if node.onConflictAction == pg_sys::OnConflictAction::ONCONFLICT_NOTHING {
                 let update = None;
-                return Some(Some(Conflict { arbiter, update }));
+                return Some(Some(Conflict { arbiters, update }));
             }
             let values = items::<pg_sys::TargetEntry>(node.onConflictSet);
             let columns = node.onConflictCols;
@@ -58,7 +54,7 @@ impl Conflict {
                 assigned,
                 conditions,
             });
-            Some(Some(Conflict { arbiter, update }))
+            Some(Some(Conflict { arbiters, update }))
         }
     }
 

@@ -1,4 +1,5 @@
 //! INSERT of one row.
+use super::arbiters::Arbiters;
 use super::client::Client;
 use super::frame::{Frame, copy_list, empty, within};
 use super::upsert::{Outcome, Upsert};
@@ -63,10 +64,9 @@ impl Insert {
         }
     }
 
-    /// The index that an execution opens; invalid: none.
-    pub fn arbiter(&self) -> pg_sys::Oid {
-        let upsert = self.upsert.as_ref();
-        upsert.map_or(pg_sys::InvalidOid, Upsert::index)
+    /// The indexes that ON CONFLICT asks.
+    pub fn arbiters(&mut self) -> Option<&mut Arbiters> {
+        self.upsert.as_mut().map(|upsert| &mut upsert.arbiters)
     }
 
     /// Begins an execution.

@@ -3,6 +3,7 @@
 //! README.md beside this file says which plans, why the result is the same, and what keeps a
 //! compiled form true.
 mod access;
+mod arbiters;
 mod cache;
 mod change;
 mod checks;

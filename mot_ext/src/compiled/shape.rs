@@ -172,12 +172,10 @@ impl Shape {
         })
     }
 
-    /// The index that core locks with the table; invalid if there is none.
+    /// The index that is scanned, which core locks with the table; invalid if there is none.
     pub fn index(&self) -> pg_sys::Oid {
         match &self.verb {
-            Verb::Insert { conflict, .. } => conflict
-                .as_ref()
-                .map_or(pg_sys::InvalidOid, |conflict| conflict.arbiter),
+            Verb::Insert { .. } => pg_sys::InvalidOid,
             Verb::Select { access, .. } | Verb::Change { access, .. } => access.index,
         }
     }

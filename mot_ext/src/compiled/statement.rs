@@ -10,6 +10,7 @@
 //!   not.
 //! - One execution at a time: a statement that runs itself again (a function in a cursor's loop)
 //!   takes the general path.
+use super::arbiters::Arbiters;
 use super::change::{Change, Found};
 use super::client::{Client, Wire};
 use super::frame::{Frame, empty, within};
@@ -31,6 +32,16 @@ enum Work {
     Select(Select),
     Insert(Insert),
     Change(Change),
+}
+
+impl Work {
+    /// The indexes that an ON CONFLICT asks.
+    fn arbiters(&mut self) -> Option<&mut Arbiters> {
+        match self {
+            Work::Insert(insert) => insert.arbiters(),
+            Work::Select(_) | Work::Change(_) => None,
+        }
+    }
 }
 
 /// A compiled statement.
@@ -84,13 +95,10 @@ impl Statement {
                 let work = within(context, || work(&frame, &shape, table, query))?;
                 Some((frame, work))
             });
-            let Some((mut frame, work)) = work else {
+            let Some((frame, work)) = work else {
                 pg_sys::MemoryContextDelete(context);
                 return Err(Uncompiled::Never);
             };
-            if let Work::Insert(insert) = &work {
-                frame.index = insert.arbiter();
-            }
             let wire = Wire::new(frame.result_type, context);
             pg_sys::MemoryContextSetParent(context, pg_sys::CacheMemoryContext);
             Ok(Statement {
@@ -117,6 +125,9 @@ impl Statement {
             if self.frame.index != pg_sys::InvalidOid {
                 // What others have done to the index is known after that.
                 self.frame.index_lock.take(self.frame.index);
+            }
+            if let Some(arbiters) = self.work.arbiters() {
+                arbiters.lock();
             }
             if self.storage_generation != relation::generation() && !self.find_storage() {
                 return false;
@@ -170,6 +181,15 @@ impl Statement {
         frame.opened = known.unwrap_or_else(open);
         if !matches!(self.work, Work::Insert(_)) {
             frame.opened.count_scan();
+        }
+        if let Some(arbiters) = self.work.arbiters() {
+            // SAFETY: as above.
+            unsafe {
+                match must_be_open {
+                    true => arbiters.open(frame.relation),
+                    false => arbiters.find_counters(frame.relation),
+                }
+            }
         }
     }
 
@@ -232,6 +252,9 @@ impl Statement {
             self.count_found();
             self.end_work();
             self.frame.queue.end(self.frame.estate);
+            if let Some(arbiters) = self.work.arbiters() {
+                arbiters.close();
+            }
             self.frame.opened.close();
             empty((*self.frame.values).ecxt_per_tuple_memory);
             empty(self.frame.execution);
@@ -249,6 +272,9 @@ impl Statement {
         self.count_found();
         self.end_work();
         // PostgreSQL closes what was open.
+        if let Some(arbiters) = self.work.arbiters() {
+            arbiters.forget();
+        }
         self.frame.opened = Opened::NONE;
         self.frame.queue.forget(self.frame.estate);
         // SAFETY: the statement's own contexts; nobody runs it.

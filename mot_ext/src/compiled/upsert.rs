@@ -4,6 +4,7 @@
 //! DO UPDATE locks the row in the way in its newest state, whether the statement's snapshot sees it
 //! or not (READ COMMITTED), and changes it as UPDATE does. The answers are those of core's
 //! ExecInsert on a table: 21000 for a row of the same command, 40001 under an older snapshot.
+use super::arbiters::{Arbiter, Arbiters};
 use super::conflict::{Conflict, ConflictUpdate};
 use super::frame::{Frame, compile_conditions, compile_values};
 use super::row_change;
@@ -12,7 +13,6 @@ use crate::access::search::Search;
 use crate::errors::or_raise;
 use crate::pg::interrupts;
 use crate::rows::write::{Inserted, Target, refuse_under_old_snapshot};
-use crate::storage;
 use crate::transaction::clock::{PgClock, PgSnapshot};
 use crate::transaction::relation::Relation;
 use crate::transaction::wait::{Purpose, RowLockQueue, WaitPolicy};
@@ -20,19 +20,14 @@ use crate::transaction::xact;
 use mot_engine::key::{KeyBuffer, encode_row};
 use mot_engine::{
     Clock, CommandId, Entered, IndexRef, IndexScan, LockStrength, Locked, Now, Slot, TableRef,
-    VersionRef,
+    VersionRef, Xid,
 };
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 /// What a statement says of a row in the way.
 pub struct Upsert {
-    /// The index that is asked.
-    arbiter: IndexRef,
-    /// Its oid.
-    index: pg_sys::Oid,
-    /// The one that the statement names; invalid: it asks all there are.
-    named: pg_sys::Oid,
+    pub(super) arbiters: Arbiters,
     update: Option<Update>,
     /// The statement's snapshot.
     snapshot: pg_sys::Snapshot,
@@ -63,22 +58,15 @@ impl Upsert {
         table: TableRef,
         snapshot: PgSnapshot<'static>,
     ) -> Option<Upsert> {
-        let arbiter = Arbiter::of(frame.relation, conflict.arbiter, table)?;
+        let arbiters = Arbiters::of(frame.relation, &conflict.arbiters, table)?;
         let update = conflict.update.as_ref();
         // SAFETY: expressions of a finished plan.
         let update = update.map(|update| unsafe { Update::new(frame, update, table, snapshot) });
         Some(Upsert {
-            arbiter: arbiter.index,
-            index: arbiter.oid,
-            named: conflict.arbiter,
+            arbiters,
             update,
             snapshot: std::ptr::null_mut(),
         })
-    }
-
-    /// The index that an execution opens.
-    pub fn index(&self) -> pg_sys::Oid {
-        self.index
     }
 
     /// Begins an execution.
@@ -88,13 +76,9 @@ impl Upsert {
 
     /// Follows the table to another storage; false: core has to do it.
     pub fn move_to(&mut self, table: TableRef, frame: &Frame) -> bool {
-        let Some(arbiter) = Arbiter::of(frame.relation, self.named, table) else {
-            return false;
-        };
-        if arbiter.oid != self.index {
+        if !self.arbiters.move_to(frame.relation, table) {
             return false;
         }
-        self.arbiter = arbiter.index;
         if let Some(update) = &mut self.update {
             update.scan.move_to(table);
             update.change.target.table = table;
@@ -125,17 +109,15 @@ impl Upsert {
             if interrupts::is_pending() {
                 interrupts::check_for_interrupts();
             }
-            frame.opened.count_scan();
-            let (session, table) = (target.session, target.table);
-            let probed = xact::current().probe(session, &PgClock, table, Some(self.arbiter), body);
-            match or_raise(probed) {
-                Entered::Busy(xid) => {
+            let (arbiter, row, version) = match self.look(target, body) {
+                Look::Busy(xid) => {
                     queue.wait_for_transaction(Slot(0), xid);
                     continue;
                 }
-                Entered::Duplicate(_) => {}
-                Entered::Done => {
-                    let is_arbiter = |index: IndexRef| index == self.arbiter;
+                Look::Gone => continue,
+                Look::Found(arbiter, row, version) => (arbiter, row, version),
+                Look::Nothing => {
+                    let is_arbiter = |index: IndexRef| self.arbiters.contains(index);
                     match target.insert(body, command, Some(&is_arbiter)) {
                         Inserted::Done(row, version) => {
                             return Outcome::Inserted(row, version);
@@ -143,11 +125,8 @@ impl Upsert {
                         Inserted::Duplicate => continue,
                     }
                 }
-            }
-            let Some((row, version)) = self.find(target, body) else {
-                continue;
             };
-            frame.opened.count_found(1);
+            arbiter.opened.count_found(1);
             self.refuse_unseen(target, row, version);
             let Some(update) = &mut self.update else {
                 return Outcome::Nothing;
@@ -166,14 +145,25 @@ impl Upsert {
         }
     }
 
-    /// The live row that has the key of `body`; `None` if it went away.
-    fn find(&self, target: &Target, body: &[u8]) -> Option<(Slot, VersionRef)> {
+    /// Asks the indexes, up to the first that has a key of `body`.
+    fn look(&self, target: &Target, body: &[u8]) -> Look<'_> {
         let (session, table) = (target.session, target.table);
-        let definition = or_raise(session.definition(self.arbiter));
-        let mut key = KeyBuffer::new();
-        or_raise(encode_row(definition, body, &mut key));
-        let (key, now) = (key.as_slice(), Now(&PgClock));
-        or_raise(IndexScan::new().find(session, table, self.arbiter, key, &now))
+        for arbiter in self.arbiters.iter() {
+            arbiter.opened.count_scan();
+            let only = Some(arbiter.index);
+            let probed = xact::current().probe(session, &PgClock, table, only, body);
+            match or_raise(probed) {
+                Entered::Done => {}
+                Entered::Busy(xid) => return Look::Busy(xid),
+                Entered::Duplicate(index) => {
+                    return match find(target, index, body) {
+                        Some((row, version)) => Look::Found(arbiter, row, version),
+                        None => Look::Gone,
+                    };
+                }
+            }
+        }
+        Look::Nothing
     }
 
     /// Under REPEATABLE READ a state that the snapshot does not see may not decide anything.
@@ -191,6 +181,26 @@ impl Upsert {
             }
         }
     }
+}
+
+/// What the indexes have for a key.
+enum Look<'a> {
+    Nothing,
+    /// A transaction that is running has changed a row of the key.
+    Busy(Xid),
+    /// The row went away meanwhile.
+    Gone,
+    Found(&'a Arbiter, Slot, VersionRef),
+}
+
+/// The live row that has the key of `body` in an index; `None` if it went away.
+fn find(target: &Target, index: IndexRef, body: &[u8]) -> Option<(Slot, VersionRef)> {
+    let (session, table) = (target.session, target.table);
+    let definition = or_raise(session.definition(index));
+    let mut key = KeyBuffer::new();
+    or_raise(encode_row(definition, body, &mut key));
+    let (key, now) = (key.as_slice(), Now(&PgClock));
+    or_raise(IndexScan::new().find(session, table, index, key, &now))
 }
 
 impl Update {
@@ -254,70 +264,6 @@ impl Update {
                 change.apply(&mut self.scan, values, command, row, version, form)
             })
         }
-    }
-}
-
-/// The index that decides.
-struct Arbiter {
-    oid: pg_sys::Oid,
-    index: IndexRef,
-}
-
-impl Arbiter {
-    /// The index of this oid; of an invalid one, the table's only unique index. `None`: there are
-    /// none or more, or it is not one that the engine keeps.
-    fn of(relation: pg_sys::Oid, oid: pg_sys::Oid, table: TableRef) -> Option<Arbiter> {
-        // SAFETY: the table is locked, so its indexes are there; what is opened is closed.
-        unsafe {
-            let oid = match oid {
-                pg_sys::InvalidOid => only_unique_index(relation)?,
-                named => {
-                    lock_index(named);
-                    named
-                }
-            };
-            let index = Relation::closed(oid)
-                .with(|index| is_unique(index).then(|| storage::find_index(table, index)))??;
-            Some(Arbiter { oid, index })
-        }
-    }
-}
-
-/// Locks an index of a locked table, as core does when it opens the indexes of one that is written
-/// to. Planning has locked none that the statement does not name, and a kept plan none at all.
-fn lock_index(index: pg_sys::Oid) {
-    // SAFETY: a lock by oid; the transaction's end gives it back.
-    unsafe { pg_sys::LockRelationOid(index, pg_sys::RowExclusiveLock as pg_sys::LOCKMODE) }
-}
-
-/// Whether an open index is unique, valid and checked at once.
-unsafe fn is_unique(index: pg_sys::Relation) -> bool {
-    // SAFETY: an open index has its row of the catalog.
-    unsafe {
-        let form = &*(*index).rd_index;
-        form.indisunique && form.indimmediate && form.indisready && form.indisvalid
-    }
-}
-
-/// The only unique index of a table; `None`: there are more, or one that is not valid.
-unsafe fn only_unique_index(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: a locked table, whose indexes stay while they are looked at.
-    unsafe {
-        Relation::closed(relation).with(|table| {
-            let list = pg_sys::RelationGetIndexList(table);
-            let count = if list.is_null() {
-                0
-            } else {
-                (*list).length as usize
-            };
-            let oids = (0..count).map(|at| (*(*list).elements.add(at)).oid_value);
-            let mut found = oids.filter(|oid| {
-                lock_index(*oid);
-                Relation::closed(*oid).with(|index| (*(*index).rd_index).indisunique)
-            });
-            let only = found.next();
-            only.filter(|_| found.next().is_none())
-        })
     }
 }
 
