@@ -25,6 +25,7 @@ pub mod sxact;
 pub mod text;
 pub mod timeline;
 pub mod title;
+pub mod unlogged;
 pub mod version;
 pub mod violation;
 pub mod wire;

@@ -8,13 +8,13 @@
 //! - `rm_redo` applies one record, or hands it over to threads (`replay`); a row that already has
 //!   it is skipped, so replay may begin anywhere.
 //! - `rm_cleanup` runs when replay has ended; it waits until everything is applied. Recovery is not
-//!   over for PostgreSQL yet: its last checkpoint follows.
+//!   over for PostgreSQL yet: unlogged relations become empty, and its last checkpoint follows.
 //! - An error in any of them is FATAL for the startup process: the server does not start, and says
 //!   why. Nothing is skipped.
 use super::replay::{self, Stopwatch, replayer};
 use super::{commit_log, ended, load, reader};
 use crate::checkpoint::recovery_end;
-use crate::pg::{self, interrupts, slot};
+use crate::pg::{self, interrupts, slot, unlogged};
 use crate::transaction::wal_log::RMGR_ID;
 use crate::transaction::{clock, session};
 use crate::{errors, shared_memory};
@@ -149,6 +149,7 @@ unsafe extern "C-unwind" fn cleanup() {
     unsafe { (*STOPWATCH.0.get()).record_done(began) };
     replay::report(shared_memory::engine().expect("preloaded"));
     replay::end();
+    remove_undone_files();
     if pg::is_under_postmaster() {
         // While the tables are not ready: from then on the worker may be in the midst of a
         // checkpoint.
@@ -161,6 +162,17 @@ unsafe extern "C-unwind" fn cleanup() {
     if !pg::is_under_postmaster() {
         recovery_end::checkpoint_single_user();
     }
+}
+
+/// Removes the files of unlogged relations that replay has made init forks of again. PostgreSQL
+/// copies the init forks next, and stops the server where a file is in the way.
+///
+/// It removed those that had an init fork before replay. A rollback takes the init fork away, and
+/// leaves an empty file until the next checkpoint. If the server is lost before the rollback is in
+/// the log, replay makes the init fork again. Plain PostgreSQL does not start then.
+fn remove_undone_files() {
+    // SAFETY: this is the startup process (or the single-user one), inside recovery.
+    unsafe { unlogged::remove_all_but_init_forks() };
 }
 
 #[pg_guard]
