@@ -101,7 +101,7 @@ impl Companion {
         }
         let tables = "SELECT format('%I.%I', nspname, relname) FROM pg_class c \
                       JOIN pg_namespace n ON n.oid = relnamespace \
-                      WHERE relkind IN ('r', 'f') AND nspname !~ '^(pg_|information_schema)' \
+                      WHERE relkind IN ('r', 'f') AND relpersistence = 'p' AND nspname !~ '^(pg_|information_schema)' \
                       ORDER BY 1";
         let names = |client: &mut postgres::Client| -> Result<Vec<String>> {
             let rows = client.query(tables, &[]).map_err(from_client)?;

@@ -1,7 +1,7 @@
 //! The crash suite: kills the server at random moments under load, several dozen rounds, and
 //! compares what is left with what the clients were told.
 //!
-//! Every round runs TPC-C with a ledger and the [`bank`] beside it, ends the server in one of the
+//! Every round runs TPC-C with a ledger, the [`bank`] and [`pairs`] of tables beside it, ends the server in one of the
 //! ways of [`event::Event`], starts it again and looks at everything: the ledger in both
 //! directions, the twelve consistency conditions, the bank of all rounds so far, tables made and
 //! left unmade ([`ddl`]), `mot.check` of every table, and the server's log for assertion failures.
@@ -18,6 +18,7 @@ mod bank;
 mod companion;
 mod ddl;
 mod event;
+mod pairs;
 mod server;
 #[path = "../support/mod.rs"]
 mod support;
@@ -108,6 +109,7 @@ impl Suite {
         // Small, so that checkpoints and log switches happen during a round too.
         let mut settings = support::settings(engine);
         settings.extend([("max_wal_size", "64MB"), ("checkpoint_timeout", "30s")]);
+        settings.push(("max_prepared_transactions", "20"));
         if options.warm {
             settings.push(("mot.warm_restart", "on"));
         }
@@ -123,6 +125,7 @@ impl Suite {
         let target = cluster.target(engine, None)?;
         small_load(&target, seed, true)?;
         let bank = Bank::open(&target)?;
+        pairs::open(&target)?;
         let companion = with_standby
             .then(|| Companion::of(&cluster, &target))
             .transpose()?;
@@ -174,6 +177,7 @@ impl Suite {
             let stop_after = clients_leave.then_some(moment);
             let bank = &self.bank;
             let banking = scope.spawn(move || bank.work(target, seed, round, stop_after));
+            let pairing = scope.spawn(move || pairs::work(target, seed, round, stop_after));
             let ghost = ddl::leave_open(&self.target, round);
             let suffered = self
                 .companion
@@ -191,10 +195,14 @@ impl Suite {
             let banked = banking
                 .join()
                 .unwrap_or_else(|_| Err(Failure::unexpected("panicked")));
+            let paired = pairing
+                .join()
+                .unwrap_or_else(|_| Err(Failure::unexpected("panicked")));
             drop(ghost?);
             suffered?;
             struck?;
             banked?;
+            paired?;
             report
         })?;
         if clients_leave {
@@ -212,6 +220,8 @@ impl Suite {
             self.cluster.start_and_wait()?;
             self.verify(&ledger, round)?;
         }
+        // What is prepared was brought back by all recoveries of the round.
+        let (tables, rows) = pairs::verify(&self.target)?;
         let compared = match &mut self.companion {
             None => String::new(),
             Some(companion) => {
@@ -222,7 +232,7 @@ impl Suite {
         };
         println!(
             "round {round}: {event:?} after {:.1} s of {mode} with {terminals} terminals, \
-             recovered in {:.2} s{}: {told}{compared} ({:.1} s)",
+             recovered in {:.2} s{}: {told}, {tables} pairs with {rows} rows{compared} ({:.1} s)",
             moment.as_secs_f64(),
             recovery.as_secs_f64(),
             if again { ", twice" } else { "" },
