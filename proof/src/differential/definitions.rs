@@ -26,12 +26,19 @@ impl Source<'_> {
         // One that an earlier statement may have made.
         let earlier = rng.random_range(number.saturating_sub(9)..=number);
         let extra = format!("{name}_extra_{number}");
-        let text = match rng.random_range(0..27) {
+        let text = match rng.random_range(0..32) {
             22 => format!("CREATE INDEX {extra} ON {name} ((coalesce({column})), {column})"),
             23 => format!("CREATE INDEX {extra} ON {name} ({column}) WHERE {column} IS NOT NULL"),
             24 => format!("CREATE UNIQUE INDEX {extra} ON {name} ((coalesce({column})))"),
             25 => format!("CREATE INDEX {extra} ON {name} (({column} IS NULL)) INCLUDE ({column})"),
             26 => format!("ALTER TABLE {name} ADD CONSTRAINT {extra} UNIQUE ({column}) DEFERRABLE"),
+            27 => format!("ALTER TABLE {name} SET UNLOGGED"),
+            28 => format!("ALTER TABLE {name} SET LOGGED"),
+            29 => format!("REINDEX TABLE {name}"),
+            30 => format!("CLUSTER {name} USING {name}_key"),
+            31 => format!(
+                "CREATE INDEX {extra} ON {name} ({column} DESC, ({column} IS NULL)) WHERE {column} IS NULL"
+            ),
             0..=1 => format!("TRUNCATE {name}"),
             2..=3 => format!("CREATE INDEX {extra} ON {name} ({column})"),
             4 => format!("CREATE UNIQUE INDEX {extra} ON {name} ({column})"),

@@ -29,12 +29,21 @@ pub enum Type {
     /// The row type `d_types.pair`.
     Row,
     Search,
+    /// The enum `d_types.mood`.
+    Mood,
+    Span,
+    /// A text in the order of a language.
+    Word,
 }
 
-/// Makes the row type of columns, a number and a text, which both sides have in common.
-pub const ROW_TYPE: &str = "DROP SCHEMA IF EXISTS d_types CASCADE; CREATE SCHEMA d_types; CREATE TYPE d_types.pair AS (n int, t text COLLATE \"C\")";
+/// Makes the types of columns that both sides have in common: a row type of a number and a text,
+/// and an enum with a value that was put between others.
+pub const SHARED_TYPES: &str = "DROP SCHEMA IF EXISTS d_types CASCADE; CREATE SCHEMA d_types; \
+    CREATE TYPE d_types.pair AS (n int, t text COLLATE \"C\"); \
+    CREATE TYPE d_types.mood AS ENUM ('low', 'high', 'higher'); \
+    ALTER TYPE d_types.mood ADD VALUE 'fair' BEFORE 'high'";
 
-const KEY_TYPES: [Type; 12] = [
+const KEY_TYPES: [Type; 15] = [
     Type::Int,
     Type::Bigint,
     Type::Text,
@@ -47,8 +56,11 @@ const KEY_TYPES: [Type; 12] = [
     Type::Jsonb,
     Type::IntArray,
     Type::Row,
+    Type::Mood,
+    Type::Span,
+    Type::Word,
 ];
-const TYPES: [Type; 16] = [
+const TYPES: [Type; 19] = [
     Type::Int,
     Type::Bigint,
     Type::Smallint,
@@ -65,6 +77,9 @@ const TYPES: [Type; 16] = [
     Type::IntArray,
     Type::Row,
     Type::Search,
+    Type::Mood,
+    Type::Span,
+    Type::Word,
 ];
 
 impl Type {
@@ -74,7 +89,6 @@ impl Type {
             Type::Int => "int",
             Type::Bigint => "bigint",
             Type::Smallint => "smallint",
-            // Indexes of other collations keep no order.
             Type::Text => "text COLLATE \"C\"",
             Type::Varchar => "varchar(12) COLLATE \"C\"",
             Type::Bool => "boolean",
@@ -88,6 +102,9 @@ impl Type {
             Type::IntArray => "int[]",
             Type::Row => "d_types.pair",
             Type::Search => "tsvector",
+            Type::Mood => "d_types.mood",
+            Type::Span => "int4range",
+            Type::Word => "text COLLATE \"en-x-icu\"",
         }
     }
 
@@ -122,6 +139,7 @@ impl Type {
                 | Type::IntArray
                 | Type::Row
                 | Type::Search
+                | Type::Span
                 | Type::Bool
                 | Type::Uuid
                 | Type::Bytea
@@ -174,6 +192,20 @@ impl Type {
                 _ => format!("'({},t{n})'::d_types.pair", n % 2),
             },
             Type::Search => format!("'t{}:{}'", n % 4, n.unsigned_abs() + 1),
+            Type::Mood => format!(
+                "'{}'::d_types.mood",
+                ["low", "fair", "high", "higher"][n.unsigned_abs() as usize % 4]
+            ),
+            Type::Span => match n % 3 {
+                0 => format!("'[{n},)'::int4range"),
+                _ => format!("'[{n},{})'::int4range", n + 3),
+            },
+            Type::Word => {
+                format!(
+                    "'{}{n}'",
+                    ["a", "A", "\u{e4}", "b-"][n.unsigned_abs() as usize % 4]
+                )
+            }
         }
     }
 }

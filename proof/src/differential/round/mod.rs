@@ -14,7 +14,7 @@ mod tally;
 pub use tally::Tally;
 
 use super::lockstep::{Came, Pair, summary};
-use super::schema::{ROW_TYPE, Table};
+use super::schema::{SHARED_TYPES, Table};
 use super::statement::{Source, Statement};
 use super::triggers;
 use crate::failure::Result;
@@ -138,7 +138,7 @@ impl Round<'_> {
         self.roll_back_prepared()?;
         self.monitor
             .must("DROP ACCESS METHOD IF EXISTS heap_two CASCADE; CREATE ACCESS METHOD heap_two TYPE TABLE HANDLER heap_tableam_handler")?;
-        self.monitor.must(ROW_TYPE)?;
+        self.monitor.must(SHARED_TYPES)?;
         for (schema, engine) in [("d_heap", Engine::Heap), ("d_mot", Engine::Mot)] {
             self.monitor.must(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; SET search_path = {schema}"))?;
             for statement in triggers::prepare(engine) {
