@@ -150,8 +150,8 @@ pub(crate) struct SessionLine {
     pub(crate) temporary_bytes: AtomicI64,
 }
 
-/// Which checkpoint this memory continues, for the next one: see checkpoint/README.md, "What is not
-/// written again". Committers read the round, so no word that is written often may share its line.
+/// Which checkpoint this memory continues, for the next one: see checkpoint/README.md, "Incremental
+/// checkpoints". Committers read the round, so no word that is written often may share its line.
 #[repr(C, align(64))]
 struct Rounds {
     /// Raised at the start of each attempt to write a checkpoint.

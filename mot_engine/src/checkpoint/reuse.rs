@@ -2,7 +2,7 @@
 //! generation.
 //!
 //! Why a range that nobody changed may be taken over, and why of a changed one only the rows with
-//! later LSNs are written: README.md.
+//! later LSNs are written: docs/decisions/001-incremental-checkpoints.md.
 //!
 //! Contract: of every range of every table either all its parts in the base are in `kept`, or some
 //! of the oldest are and what they lack is in `units`, once.
