@@ -43,7 +43,7 @@ use crate::log::Cursor;
 use crate::transaction::LocksOf;
 
 const MANIFEST_MAGIC: u32 = u32::from_le_bytes(*b"MOTM");
-const MANIFEST_VERSION: u32 = 7;
+pub(super) const MANIFEST_VERSION: u32 = 7;
 /// The last version in which every table is logged, and without row locks of prepared transactions.
 const MANIFEST_VERSION_ALL_LOGGED: u32 = 6;
 /// The last version whose index definitions hold no missing values.

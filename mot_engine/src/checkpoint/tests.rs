@@ -3,6 +3,7 @@
 
 mod copies;
 mod faults;
+mod golden;
 mod reuse;
 
 use std::collections::HashSet;
