@@ -1,4 +1,4 @@
-//! The sources of the tree.
+//! The sources and documents of the tree.
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,21 @@ pub fn root() -> PathBuf {
 
 /// All Rust, shell and Perl of the tree.
 pub fn sources() -> Vec<Source> {
-    let mut sources = Vec::new();
+    let sources = files(is_source);
+    assert!(sources.len() > 500, "only {} sources", sources.len());
+    sources
+}
+
+/// All Markdown of the tree.
+pub fn documents() -> Vec<Source> {
+    let documents = files(|path| path.extension().is_some_and(|end| end == "md"));
+    assert!(documents.len() > 30, "only {} documents", documents.len());
+    documents
+}
+
+/// The files of the tree that are wanted, by their paths.
+fn files(is_wanted: impl Fn(&Path) -> bool) -> Vec<Source> {
+    let mut files = Vec::new();
     let mut directories = vec![PathBuf::new()];
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(root().join(&directory)).expect("a directory of the tree") {
@@ -44,16 +58,15 @@ pub fn sources() -> Vec<Source> {
                 if !LEFT_OUT.iter().any(|left_out| name == *left_out) {
                     directories.push(path);
                 }
-            } else if kind.is_file() && is_source(&path) {
-                let text = fs::read_to_string(entry.path()).expect("a source");
+            } else if kind.is_file() && is_wanted(&path) {
+                let text = fs::read_to_string(entry.path()).expect("a text");
                 let path = path.to_string_lossy().into_owned();
-                sources.push(Source { path, text });
+                files.push(Source { path, text });
             }
         }
     }
-    assert!(sources.len() > 500, "only {} sources", sources.len());
-    sources.sort_by(|left, right| left.path.cmp(&right.path));
-    sources
+    files.sort_by(|left, right| left.path.cmp(&right.path));
+    files
 }
 
 fn is_source(path: &Path) -> bool {
