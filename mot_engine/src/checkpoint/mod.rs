@@ -3,7 +3,8 @@
 //! Contract:
 //! - A generation is complete once its manifest is in place; then it holds, for every row, every
 //!   version logged up to its `redo` position that anyone may still need, and nothing that was not
-//!   logged, but for the rows of unlogged tables in a final one. Replay from `redo` is idempotent by LSN, so rows may be written at any later state.
+//!   logged, but for the rows of unlogged tables in a final one. Replay from `redo` is idempotent
+//!   by LSN, so rows may be written at any later state.
 //! - WAL before data: the manifest is put in place only after the caller's `flush` made durable all
 //!   WAL inserted before the call.
 //! - Rows that nobody changed stay in the files of older generations.

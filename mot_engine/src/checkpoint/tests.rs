@@ -8,8 +8,7 @@ mod reuse;
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Barrier, atomic::AtomicU64, atomic::Ordering};
 
 use proptest::prelude::*;
 
@@ -541,7 +540,7 @@ proptest! {
         let crc = crc32c::crc32c(&patched[..content]);
         patched[content..].copy_from_slice(&crc.to_le_bytes());
         if let Ok(read) = Manifest::from_bytes(&patched)
-            && patched[4] == 5
+            && u32::from(patched[4]) == manifest::MANIFEST_VERSION
         {
             prop_assert_eq!(read.to_bytes().expect("memory"), patched);
         }
