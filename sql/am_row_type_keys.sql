@@ -72,7 +72,10 @@ SELECT rows, entries > 0 FROM mot.check('t');
 -- What has no encoding, inside a row type
 ALTER TYPE pair ADD ATTRIBUTE place point;
 CREATE TYPE placed AS (n int, place point);
-ALTER TABLE t ADD COLUMN l placed UNIQUE;
+-- From 17 on no path of the session's says how a type is named while an index is made.
+SET search_path = '';
+ALTER TABLE row_keys.t ADD COLUMN l row_keys.placed UNIQUE;
+SET search_path = row_keys;
 -- A table's row type, with a column that its older rows lack
 CREATE TABLE item (n int);
 INSERT INTO item VALUES (1), (2);

@@ -29,7 +29,7 @@ SELECT * FROM on_both($$SELECT c.relname::text, (SELECT amname FROM pg_catalog.p
 SELECT * FROM on_both($$WITH m AS MATERIALIZED (SELECT am.oid, am.amname FROM pg_am am, pg_namespace n WHERE n.nspname = 'pg_catalog') SELECT m.amname, count(*) FROM m JOIN pg_class c ON c.relam = m.oid WHERE c.relnamespace = NAMESPACE AND c.relkind = 'i' GROUP BY m.amname HAVING m.amname <> 'x' ORDER BY m.amname$$);
 SELECT * FROM on_both($$SELECT CASE am.amname WHEN 'btree' THEN CASE i.indoption[0] & 1 WHEN 1 THEN 'D' ELSE 'A' END END, pg_get_indexdef(i.indexrelid, 1, false), pg_index_column_has_property(i.indexrelid, 1, 'desc') FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am am ON c.relam = am.oid WHERE c.relnamespace = NAMESPACE AND c.relkind = 'i' ORDER BY c.relname::text COLLATE "C"$$);
 SELECT * FROM on_both($$SELECT indexname::text, indexdef FROM pg_indexes WHERE schemaname = NAMESPACE::text ORDER BY indexname::text COLLATE "C"$$);
-SELECT * FROM on_both($$SELECT conname::text, pg_get_constraintdef(oid), pg_get_constraintdef(oid, true) FROM pg_constraint WHERE connamespace = NAMESPACE ORDER BY conname::text COLLATE "C"$$);
+SELECT * FROM on_both($$SELECT conname::text, pg_get_constraintdef(oid), pg_get_constraintdef(oid, true) FROM pg_constraint WHERE connamespace = NAMESPACE AND contype <> 'n' ORDER BY conname::text COLLATE "C"$$);
 SELECT * FROM on_both($$SELECT DISTINCT ON (a.amname) a.amname, a.amtype FROM pg_am a RIGHT JOIN pg_class c ON c.relam = a.oid WHERE c.relnamespace = NAMESPACE AND c.relkind IN ('i', 'p') ORDER BY a.amname, c.relname::text COLLATE "C"$$);
 -- what a definition says makes the same index again
 DO $$ DECLARE made text;

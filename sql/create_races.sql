@@ -81,7 +81,7 @@ DROP FOREIGN TABLE cr_named;
 DROP TYPE cr_row;
 ALTER FUNCTION mot.cr_handler RENAME TO fdw_handler;
 ALTER FOREIGN DATA WRAPPER cr_wrapper RENAME TO mot;
-SELECT count(*) FROM mot.storages() s LEFT JOIN pg_class c ON c.relfilenode = s.relation WHERE c.oid IS NULL;
+SELECT count(*) FROM mot.storages() s JOIN pg_database d ON d.oid = s.database AND datname = current_database() LEFT JOIN pg_class c ON c.relfilenode = s.relation WHERE c.oid IS NULL;
 
 -- A library that looks at plan states is not loaded while a query runs that has none.
 CREATE FOREIGN TABLE cr_read (a int PRIMARY KEY) SERVER mot;

@@ -48,7 +48,7 @@ SET et.command = 'DROP FOREIGN TABLE %s';
 CREATE FOREIGN TABLE et_dropped (a int) SERVER mot;
 DROP EVENT TRIGGER et;
 DROP FUNCTION et_use;
-SELECT count(*) FROM mot.storages() s LEFT JOIN pg_class c ON c.relfilenode = s.relation WHERE c.oid IS NULL;
+SELECT count(*) FROM mot.storages() s JOIN pg_database d ON d.oid = s.database AND datname = current_database() LEFT JOIN pg_class c ON c.relfilenode = s.relation WHERE c.oid IS NULL;
 DROP FOREIGN TABLE et_indexed, et_filled, et_null, et_altered, et_keyed, et_nullable;
 
 -- Statements of which core gets nothing to run fire them all the same, as on a heap table.

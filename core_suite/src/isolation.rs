@@ -139,13 +139,11 @@ impl Permutation {
         ends.cloned().collect()
     }
 
-    /// Drops empty lines at the ends, which stand between permutations rather than belong to a
-    /// step.
+    /// Drops empty lines, which stand between permutations and behind rows rather than say
+    /// something of a step.
     fn trim(&mut self) {
         for unit in self.steps.iter_mut().chain([&mut self.head]) {
-            while unit.output.last().is_some_and(String::is_empty) {
-                unit.output.pop();
-            }
+            unit.output.retain(|line| !line.is_empty());
         }
     }
 
@@ -187,12 +185,7 @@ mod tests {
         );
         assert_eq!(
             pairs[3].0.output,
-            [
-                "",
-                "  UPDATE t SET x = 2;",
-                " <waiting ...>",
-                "<... completed>"
-            ]
+            ["  UPDATE t SET x = 2;", " <waiting ...>", "<... completed>"]
         );
         assert!(pairs.iter().all(|(base, test)| base == test));
     }
@@ -220,6 +213,15 @@ mod tests {
         assert_eq!(pairs[1].0, pairs[1].1);
         assert_eq!(pairs[2].0.output, ["X;", WAITING, COMPLETED]);
         assert_eq!(pairs[2].1.output, ["X;", "ERROR:  no"]);
+    }
+
+    #[test]
+    fn a_message_behind_rows_is_all_that_differs() {
+        let base = "starting permutation: a\nstep a: SELECT 1;\n1\n(1 row)\n\n";
+        let test = format!("{base}s1: NOTICE:  a\n");
+        let pairs = units(base, &test);
+        assert_eq!(pairs[2].0.output, ["SELECT 1;", "1", "(1 row)"]);
+        assert_eq!(pairs[2].1.output[3..], ["s1: NOTICE:  a"]);
     }
 
     #[test]

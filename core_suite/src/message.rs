@@ -37,11 +37,12 @@ static BEGIN: LazyLock<Regex> = LazyLock::new(|| {
         r"^(?:setup failed: |teardown failed: |[\w-]+: )?(ERROR|FATAL|PANIC|WARNING|NOTICE|INFO|LOG|DEBUG):  ",
     )
 });
-/// What psql says without a severity.
-static PSQL: LazyLock<Regex> = LazyLock::new(|| {
+/// What psql and the isolation tester say without a severity.
+static PROGRAM: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r"^(?:no rows returned for|more than one row returned for|invalid command|invalid variable name|",
-        r"server closed the connection|connection to server|Pipeline aborted|No pending results|psql: error|\\\w+: |Did not find any )"
+        r"server closed the connection|connection to server|Pipeline aborted|No pending results|psql: error|\\\w+: |Did not find any |",
+        r"step \w+ timed out after |active steps are: )"
     ))
 });
 static MORE: LazyLock<Regex> =
@@ -62,7 +63,7 @@ pub fn split<'a>(lines: &[&'a str]) -> Output<'a> {
     let mut open: Option<Part> = None;
     for &line in lines {
         let begins = BEGIN.captures(line);
-        if begins.is_some() || PSQL.is_match(line) {
+        if begins.is_some() || PROGRAM.is_match(line) {
             let severity = begins.and_then(|begins| begins.get(1));
             output.messages.push(Message {
                 lines: vec![line],
@@ -156,8 +157,10 @@ mod tests {
 
     #[test]
     fn sessions_of_the_isolation_tester_have_messages() {
-        let (messages, _) = of("s1: NOTICE:  a\nsetup failed: ERROR:  b\nERROR:  c");
-        assert_eq!(messages.len(), 3);
+        let text = "s1: NOTICE:  a\nsetup failed: ERROR:  b\nERROR:  c\n\
+            step s1_commit timed out after 120 seconds\nactive steps are: s1_commit";
+        let (messages, rows) = of(text);
+        assert_eq!((messages.len(), rows.len()), (5, 0));
     }
 
     #[test]
