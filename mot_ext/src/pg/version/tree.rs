@@ -40,8 +40,6 @@ unsafe extern "C-unwind" {
         context: *mut c_void,
         flags: c_int,
     ) -> *mut pg_sys::Query;
-    #[link_name = "contain_vars_of_level"]
-    fn has_columns_of_level(node: *mut pg_sys::Node, level: c_int) -> bool;
     #[link_name = "palloc0"]
     fn allocate_zeroed(bytes: usize) -> *mut c_void;
     #[link_name = "copyObjectImpl"]
@@ -52,15 +50,6 @@ unsafe extern "C-unwind" {
     fn make_text(text: *const c_char) -> *mut c_void;
     #[link_name = "get_am_oid"]
     fn find_method(name: *const c_char, missing_ok: bool) -> pg_sys::Oid;
-}
-
-/// Whether a query refers to columns of the query around it.
-///
-/// # Safety
-/// A query. The caller is a plain frame.
-pub unsafe fn refers_outward(query: *mut pg_sys::Query) -> bool {
-    // SAFETY: the caller's.
-    unsafe { has_columns_of_level(query.cast(), 1) }
 }
 
 /// A node of core's, empty, in the current memory context.
@@ -118,20 +107,6 @@ pub unsafe fn constant(
         (*node).constbyval = is_by_value;
         (*node).location = -1;
         node.cast()
-    }
-}
-
-/// So many bytes that begin with a string, and are zero behind it.
-///
-/// # Safety
-/// The caller is a plain frame.
-pub unsafe fn new_bytes<const N: usize>(text: &CStr) -> pg_sys::Datum {
-    assert!(text.count_bytes() < N);
-    // SAFETY: a place of `N` bytes, which is longer than the string.
-    unsafe {
-        let place = allocate_zeroed(N).cast::<u8>();
-        place.copy_from_nonoverlapping(text.as_ptr().cast(), text.count_bytes());
-        pg_sys::Datum::from(place)
     }
 }
 
