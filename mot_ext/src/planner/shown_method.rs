@@ -19,6 +19,7 @@
 //! core without guards (`pg::version::tree`).
 use crate::pg::list::cells;
 use crate::pg::version::tree::{self, change_below, look_below};
+use crate::planner::shown_sizes::{counterpart, tells_size};
 use crate::shared_memory::settings::SHOW_INDEXES_AS_BTREE;
 use crate::storage;
 use pgrx::pg_sys;
@@ -43,30 +44,28 @@ const QUERIES_DEEP_MAX: usize = 64;
 
 /// A walk over a query.
 struct Walk {
-    /// Our access method.
+    /// Our access method; invalid if it is not shown as btree.
     ours: pg_sys::Oid,
     /// The queries around the present node, the outermost first.
     queries: [*mut pg_sys::Query; QUERIES_DEEP_MAX],
     depth: usize,
 }
 
-/// The query as it is to be planned: itself, or a copy in which our indexes are btrees.
+/// The query as it is to be planned: itself, or a copy in which our indexes are btrees, and sizes
+/// are those in memory.
 ///
 /// # Safety
 /// A query that the planner is about to plan. The caller is a plain frame.
-pub unsafe fn show_as_btree(query: *mut pg_sys::Query) -> *mut pg_sys::Query {
-    if !SHOW_INDEXES_AS_BTREE.get() {
-        return query;
-    }
+pub unsafe fn shown(query: *mut pg_sys::Query) -> *mut pg_sys::Query {
     // SAFETY: the caller's query, and a context that outlives the walk.
     unsafe {
         if !asks(query.cast(), std::ptr::null_mut()) {
             return query;
         }
-        let ours = tree::access_method(storage::INDEX_METHOD);
-        if ours == pg_sys::InvalidOid {
-            return query;
-        }
+        let ours = match SHOW_INDEXES_AS_BTREE.get() {
+            true => tree::access_method(storage::INDEX_METHOD),
+            false => pg_sys::InvalidOid,
+        };
         let mut walk = Walk {
             ours,
             queries: [std::ptr::null_mut(); QUERIES_DEEP_MAX],
@@ -91,6 +90,7 @@ unsafe extern "C-unwind" fn asks(node: *mut pg_sys::Node, context: *mut c_void) 
             }
             T_Var => is_like_method(node.cast()),
             T_FuncExpr if pattern_of(node.cast()).is_some() => true,
+            T_FuncExpr if tells_size((*node.cast::<pg_sys::FuncExpr>()).funcid) => true,
             _ => look_below(node, asks, context),
         }
     }
@@ -148,13 +148,15 @@ unsafe extern "C-unwind" fn changed(
                 walk.depth -= 1;
                 query
             }
-            T_Var if is_method_of_index(walk, node.cast()) => shown(walk.ours, node.cast()),
+            T_Var if is_method_of_index(walk, node.cast()) => as_btree(walk.ours, node.cast()),
             T_FuncExpr => {
-                let pattern = pattern_of(node.cast());
-                let call = change_below(node, changed, context);
-                match pattern {
+                let call = change_below(node, changed, context).cast::<pg_sys::FuncExpr>();
+                match pattern_of(call).filter(|_| walk.ours != pg_sys::InvalidOid) {
                     Some(pattern) => replaced(call.cast(), pattern),
-                    None => call,
+                    None => {
+                        (*call).funcid = counterpart((*call).funcid);
+                        call.cast()
+                    }
                 }
             }
             _ => change_below(node, changed, context),
@@ -167,7 +169,8 @@ unsafe fn is_method_of_index(walk: &Walk, column: *const pg_sys::Var) -> bool {
     // SAFETY: a column of one of the queries around it, which has such a table.
     unsafe {
         let levels_up = (*column).varlevelsup as usize;
-        is_like_method(column)
+        walk.ours != pg_sys::InvalidOid
+            && is_like_method(column)
             && walk
                 .depth
                 .checked_sub(levels_up + 1)
@@ -176,7 +179,7 @@ unsafe fn is_method_of_index(walk: &Walk, column: *const pg_sys::Var) -> bool {
 }
 
 /// `CASE WHEN method = ours THEN btree ELSE method END`.
-unsafe fn shown(ours: pg_sys::Oid, method: *mut pg_sys::Var) -> *mut pg_sys::Node {
+unsafe fn as_btree(ours: pg_sys::Oid, method: *mut pg_sys::Var) -> *mut pg_sys::Node {
     // SAFETY: nodes as the parser makes them, in the planner's memory; a plain frame.
     unsafe {
         let oid = (pg_sys::OIDOID, 4, pg_sys::InvalidOid);
@@ -200,7 +203,7 @@ unsafe fn shown(ours: pg_sys::Oid, method: *mut pg_sys::Var) -> *mut pg_sys::Nod
 
 /// `regexp_replace(call, pattern, replacement)`.
 unsafe fn replaced(call: *mut pg_sys::Node, pattern: &CStr) -> *mut pg_sys::Node {
-    // SAFETY: as for `shown`.
+    // SAFETY: as for `as_btree`.
     unsafe {
         let text = (pg_sys::TEXTOID, -1, pg_sys::C_COLLATION_OID);
         let pattern = tree::constant(text, tree::text(pattern), false);

@@ -48,6 +48,19 @@ unsafe extern "C-unwind" {
     fn append(list: *mut pg_sys::List, item: *mut c_void) -> *mut pg_sys::List;
     #[link_name = "cstring_to_text"]
     fn make_text(text: *const c_char) -> *mut c_void;
+    #[link_name = "get_namespace_oid"]
+    fn find_schema(name: *const c_char, missing_ok: bool) -> pg_sys::Oid;
+    #[link_name = "buildoidvector"]
+    fn vector_of_oids(oids: *const pg_sys::Oid, count: c_int) -> *mut pg_sys::oidvector;
+    #[link_name = "GetSysCacheOid"]
+    fn find_in_catalog(
+        cache: c_int,
+        column: pg_sys::AttrNumber,
+        key1: pg_sys::Datum,
+        key2: pg_sys::Datum,
+        key3: pg_sys::Datum,
+        key4: pg_sys::Datum,
+    ) -> pg_sys::Oid;
     #[link_name = "get_am_oid"]
     fn find_method(name: *const c_char, missing_ok: bool) -> pg_sys::Oid;
 }
@@ -126,6 +139,29 @@ pub unsafe fn text(text: &CStr) -> pg_sys::Datum {
 pub unsafe fn access_method(name: &CStr) -> pg_sys::Oid {
     // SAFETY: a string.
     unsafe { find_method(name.as_ptr(), true) }
+}
+
+/// The oid of a function of these argument types in a schema; invalid if there is none.
+///
+/// # Safety
+/// The caller is a plain frame.
+pub unsafe fn function(schema: &CStr, name: &CStr, arguments: &[pg_sys::Oid]) -> pg_sys::Oid {
+    // SAFETY: strings, a list of oids, and a cache's keys in its own order.
+    unsafe {
+        let schema = find_schema(schema.as_ptr(), true);
+        if schema == pg_sys::InvalidOid {
+            return schema;
+        }
+        let types = vector_of_oids(arguments.as_ptr(), arguments.len() as c_int);
+        find_in_catalog(
+            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as c_int,
+            pg_sys::Anum_pg_proc_oid as pg_sys::AttrNumber,
+            pg_sys::Datum::from(name.as_ptr()),
+            pg_sys::Datum::from(types),
+            pg_sys::Datum::from(schema),
+            pg_sys::Datum::from(0usize),
+        )
+    }
 }
 
 /// Calls `look` for the parts of an expression, or of a query.
