@@ -31,6 +31,25 @@ SELECT * FROM on_both($$SELECT CASE am.amname WHEN 'btree' THEN CASE i.indoption
 SELECT * FROM on_both($$SELECT indexname::text, indexdef FROM pg_indexes WHERE schemaname = NAMESPACE::text ORDER BY indexname::text COLLATE "C"$$);
 SELECT * FROM on_both($$SELECT conname::text, pg_get_constraintdef(oid), pg_get_constraintdef(oid, true) FROM pg_constraint WHERE connamespace = NAMESPACE AND contype <> 'n' ORDER BY conname::text COLLATE "C"$$);
 SELECT * FROM on_both($$SELECT DISTINCT ON (a.amname) a.amname, a.amtype FROM pg_am a RIGHT JOIN pg_class c ON c.relam = a.oid WHERE c.relnamespace = NAMESPACE AND c.relkind IN ('i', 'p') ORDER BY a.amname, c.relname::text COLLATE "C"$$);
+-- by the oid alone, by what hangs on it, from the methods' side, and in two steps
+SELECT * FROM on_both($$SELECT count(*), count(*) FILTER (WHERE c.relam = (SELECT oid FROM pg_am WHERE amname = 'btree')) FROM pg_class c WHERE c.relnamespace = NAMESPACE AND c.relam = 403$$);
+SELECT * FROM on_both($$SELECT c.relname::text, opc.opcname::text, am.amname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am am ON am.oid = c.relam JOIN pg_opclass opc ON opc.opcmethod = am.oid AND opc.oid = i.indclass[0] WHERE c.relnamespace = NAMESPACE AND c.relkind = 'i' ORDER BY c.relname::text COLLATE "C"$$);
+SELECT * FROM on_both($$SELECT am.amname, count(c.oid) FROM pg_am am LEFT JOIN pg_class c ON c.relam = am.oid AND c.relnamespace = NAMESPACE AND c.relkind = 'i' WHERE am.amname IN ('btree', 'gin') GROUP BY am.oid, am.amname ORDER BY am.amname$$);
+SELECT * FROM on_both($$SELECT relkind, relam, count(*), min(relname::text COLLATE "C") FROM (SELECT relkind, relam, relname FROM pg_class WHERE relnamespace = NAMESPACE AND relkind IN ('i', 'p', 'I') UNION ALL SELECT 'x', 0, 'x') r GROUP BY ROLLUP (relkind, relam) ORDER BY relkind, relam$$);
+SELECT * FROM on_both($$SELECT n.nspname IS NOT NULL AS is_there, c.relam, relam IS NULL AS is_missing FROM pg_namespace n LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relkind = 'i' AND c.relam IN (403, 405) WHERE n.oid = NAMESPACE OR n.nspname = 'pg_toast_temp_0' ORDER BY 2, 3$$);
+CREATE FUNCTION method_of(name text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE found oid;
+BEGIN
+  SELECT relam INTO found FROM pg_class WHERE relname = name AND relnamespace = 'shown_mot'::regnamespace;
+  RETURN (SELECT amname FROM pg_am WHERE oid = found);
+END $$;
+SELECT method_of('a_desc'), method_of(' USING mot_index ');
+CREATE TEMP TABLE kept AS SELECT oid, relam FROM pg_class WHERE relnamespace = 'shown_mot'::regnamespace AND relkind = 'i';
+INSERT INTO kept SELECT 0, c.relam FROM pg_class c WHERE c.oid = 'shown_mot.a_desc'::regclass;
+UPDATE kept k SET relam = c.relam FROM pg_class c WHERE c.oid = k.oid AND c.relam = 403 RETURNING c.relam;
+SELECT DISTINCT relam FROM kept;
+DROP TABLE kept;
+DROP FUNCTION method_of;
 -- what a definition says makes the same index again
 DO $$ DECLARE made text;
 BEGIN

@@ -133,7 +133,7 @@ sub settled
 {
 	my ($node, $what) = @_;
 	ok($node->poll_query_until('postgres', "SELECT (SELECT count(*) FROM mot.table_usage()) = (SELECT count(*) FROM pg_class JOIN pg_am a ON a.oid = relam WHERE amname = 'mot' AND relkind = 'r')
-		AND (SELECT count(*) FROM mot.index_usage()) = (SELECT count(*) FROM pg_class JOIN pg_am a ON a.oid = relam WHERE amtype = 'i' AND a.oid >= 16384 AND relkind = 'i')"),
+		AND (SELECT count(*) FROM mot.index_usage()) = (SELECT count(*) FROM pg_index JOIN pg_class t ON t.oid = indrelid JOIN pg_am a ON a.oid = t.relam WHERE amname = 'mot' AND relkind = 'r')"),
 		"$what: nothing is left of what is gone");
 	return;
 }

@@ -46,6 +46,7 @@ impl Stand {
 /// A walk through a tree that adds up its bytes. See [`Tree::measure`].
 pub struct Measure {
     bytes: u64,
+    entries: u64,
     stands: Vec<Stand>,
 }
 
@@ -53,6 +54,7 @@ impl Default for Measure {
     fn default() -> Self {
         Measure {
             bytes: 0,
+            entries: 0,
             stands: vec![Stand::before(0)],
         }
     }
@@ -67,6 +69,11 @@ impl Measure {
     /// Bytes of the nodes and bags met so far, as they were allocated.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Entries of the leaves met so far.
+    pub fn entries(&self) -> u64 {
+        self.entries
     }
 }
 
@@ -96,7 +103,11 @@ impl<M: Memory> Tree<'_, M> {
     /// Goes on for a leaf or to the next layer. `roots` are those of the first of the walk's
     /// layers, as far as they are known.
     fn measure_leaf<'t>(&'t self, measure: &mut Measure, roots: &mut Vec<&'t Node>) -> bool {
-        let Measure { bytes, stands } = measure;
+        let Measure {
+            bytes,
+            entries,
+            stands,
+        } = measure;
         if !self.find_roots(stands, roots) {
             return !stands.is_empty();
         }
@@ -114,8 +125,9 @@ impl<M: Memory> Tree<'_, M> {
         };
         match reach_from(root, begin) {
             Some(reached) => {
-                if let Some(leaf_bytes) = bytes_of_leaf(&reached, &mut stand.layers) {
+                if let Some((leaf_bytes, slots)) = look_at_leaf(&reached, &mut stand.layers) {
                     *bytes += leaf_bytes + reached.begun * NODE_BYTES as u64;
+                    *entries += (slots - stand.layers.len()) as u64;
                     stand.next = reached.high;
                 }
             }
@@ -201,9 +213,9 @@ fn reach_from(root: &Node, slice: u64) -> Option<Reached<'_>> {
     }
 }
 
-/// The bytes of a leaf and its bag, and, in `layers`, the slices behind which it leads to layers.
-/// `None` if it covers something else by now.
-fn bytes_of_leaf(reached: &Reached<'_>, layers: &mut Vec<u64>) -> Option<u64> {
+/// The bytes of a leaf and its bag, the places in use, and, in `layers`, the slices behind which it
+/// leads to layers. `None` if it covers something else by now.
+fn look_at_leaf(reached: &Reached<'_>, layers: &mut Vec<u64>) -> Option<(u64, usize)> {
     let leaf = reached.leaf;
     let mut seen = reached.seen;
     loop {
@@ -220,7 +232,8 @@ fn bytes_of_leaf(reached: &Reached<'_>, layers: &mut Vec<u64>) -> Option<u64> {
         if leaf.is_still(seen) {
             // SAFETY: read under a validated version in the pinned epoch (`Tree::new`).
             let bag = unsafe { Bag::at(cell) };
-            return Some(leaf.layout().size() as u64 + bag.map_or(0, |bag| bag.bytes() as u64));
+            let bytes = leaf.layout().size() as u64 + bag.map_or(0, |bag| bag.bytes() as u64);
+            return Some((bytes, permutation.count()));
         }
         let now = leaf.version.stable();
         if !same_range(seen, now) {

@@ -9,17 +9,22 @@ use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a walk finds that goes on for so many leaves at a time.
-fn measured<M: Memory>(tree: &Tree<'_, M>, leaves: usize) -> u64 {
+/// A walk to the end, which goes on for so many leaves at a time.
+fn walked<M: Memory>(tree: &Tree<'_, M>, leaves: usize) -> Measure {
     let mut measure = Measure::new();
     while tree.measure(&mut measure, leaves) {}
-    measure.bytes()
+    measure
+}
+
+/// The bytes that such a walk finds.
+fn measured<M: Memory>(tree: &Tree<'_, M>, leaves: usize) -> u64 {
+    walked(tree, leaves).bytes()
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// As many bytes as were allocated, in steps of any size.
+    /// As many bytes as were allocated, and all entries, in steps of any size.
     #[test]
     fn a_still_tree_is_measured_exactly(
         keys in prop::collection::vec(any_key(), 0..600),
@@ -37,7 +42,9 @@ proptest! {
         }
         memory.quiesce();
         prop_assert_eq!(measured(&tree, leaves), memory.bytes_live() as u64);
-        prop_assert_eq!(tree.verify().unwrap().bytes_used, memory.bytes_live() as u64);
+        let verified = tree.verify().unwrap();
+        prop_assert_eq!(verified.bytes_used, memory.bytes_live() as u64);
+        prop_assert_eq!(verified.entries, walked(&tree, leaves).entries());
         // SAFETY: nobody else uses the tree.
         unsafe { tree.clear() };
     }

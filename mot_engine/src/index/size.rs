@@ -7,6 +7,9 @@ use crate::session::Session;
 use crate::table::IndexRef;
 use mot_index::{Measure, Tree};
 
+/// Rounds of [`LEAVES_PER_PIN`] in which the size of a large index is estimated.
+const ESTIMATE_ROUNDS: usize = 8;
+
 /// Leaves visited under one pin: a walk through a large tree would keep everybody from reusing
 /// memory.
 const LEAVES_PER_PIN: usize = 256;
@@ -28,6 +31,21 @@ impl Session {
         let mut measure = Measure::new();
         while self.measure_more(index, &mut measure) {}
         measure.bytes()
+    }
+
+    /// The same in a short time, under the same lock or one on the index: of a large index the
+    /// first leaves are counted, and stand for the others. What the index has beside its nodes is
+    /// in it, so that it is never 0.
+    pub fn index_bytes_estimate(&self, index: IndexRef) -> u64 {
+        let mut measure = Measure::new();
+        let is_all = (0..ESTIMATE_ROUNDS).any(|_| !self.measure_more(index, &mut measure));
+        let counted = measure.entries().max(1);
+        let all = match is_all {
+            true => counted,
+            false => index.entry_count_estimate().max(counted),
+        };
+        let nodes = u128::from(measure.bytes()) * u128::from(all) / u128::from(counted);
+        nodes as u64 + IndexRef::STORAGE_BYTES
     }
 
     /// `false`: that was all.

@@ -133,6 +133,9 @@ impl IndexRef {
         marks.fetch_or(marks::UNIQUE_TO_SERVER, Ordering::Relaxed);
     }
 
+    /// Bytes that an index takes beside its nodes.
+    pub(crate) const STORAGE_BYTES: u64 = size_of::<IndexStorage>() as u64;
+
     /// Entries, as far as counted.
     pub fn entry_count_estimate(self) -> u64 {
         self.storage()

@@ -10,7 +10,7 @@ use super::{nodes, shape};
 use crate::pg::guard;
 use crate::pg::list::{items, list};
 use crate::pg::planning::Next;
-use crate::planner::show_as_btree;
+use crate::planner;
 use crate::storage;
 use crate::transaction::relation;
 use pgrx::pg_sys;
@@ -37,7 +37,7 @@ unsafe extern "C-unwind" fn plan(
 ) -> *mut pg_sys::PlannedStmt {
     // SAFETY: as core calls it.
     unsafe {
-        let query = show_as_btree(query);
+        let query = planner::shown(query);
         let plan = NEXT.plan(query, text, options, parameters);
         if shape::only_table(plan).is_some() || nodes::may_have_core_scans(plan) {
             guard::run(|| mark(plan));

@@ -11,10 +11,11 @@ mod lists_in_order;
 #[cfg(not(feature = "pg18"))]
 mod row_comparisons;
 mod shown_method;
+mod shown_sizes;
 mod unique_proof;
 mod workers;
 
-pub use shown_method::show_as_btree;
+pub use shown_method::shown;
 
 use crate::pg::local::ProcessLocal;
 use crate::pg::version::index_am::LISTS_KEEP_ORDER;

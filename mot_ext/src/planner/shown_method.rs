@@ -1,16 +1,16 @@
 //! What queries over the catalogs call our indexes: btree.
 //!
-//! Programs ask `pg_am` for an index's access method, and know what to do with a btree alone.
-//! Django finds no other index to drop, TypeORM makes each other one anew at every start, and
-//! pgJDBC tells no order of it. Our indexes are btrees in all that such a program relies on: the
-//! operator classes are btree's, and `CREATE INDEX ... USING btree` makes one.
+//! Programs ask `pg_class` and `pg_am` for an index's access method, and know what to do with a
+//! btree alone. Django finds no other index to drop, TypeORM makes each other one anew at every
+//! start, and pgJDBC tells no order of it. Our indexes are btrees in all that such a program relies
+//! on: the operator classes are btree's, and `CREATE INDEX ... USING btree` makes one.
 //!
-//! So a query that looks an index's access method up is planned as if the catalog said btree:
-//! - `pg_am.amname` of our method is `btree`;
+//! So a query over the catalogs is planned as if they said btree:
+//! - `pg_class.relam` of our indexes is btree's oid, however a query goes on from there: to the
+//!   method's name, to its operator classes, or to a comparison with what it has read before;
 //! - `pg_get_indexdef` and `pg_get_constraintdef` say `USING btree`.
 //!
-//! A query that looks nothing up, over `pg_am` alone, is left as it is: it asks which methods there
-//! are, and which of them is core's. Nothing is stored otherwise, and
+//! `pg_am` lists our method as the others. Nothing is stored otherwise, and
 //! `mot.show_indexes_as_btree = off` shows the catalog itself.
 //!
 //! The rewriter has expanded views when the planner gets the query, so `pg_indexes` says the same.
@@ -19,15 +19,15 @@
 //! core without guards (`pg::version::tree`).
 use crate::pg::list::cells;
 use crate::pg::version::tree::{self, change_below, look_below};
+use crate::planner::shown_sizes::{counterpart, tells_size};
 use crate::shared_memory::settings::SHOW_INDEXES_AS_BTREE;
 use crate::storage;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 use std::ffi::{CStr, c_void};
 
-/// Columns of `pg_am`.
-const METHOD_OID: pg_sys::AttrNumber = 1;
-const METHOD_NAME: pg_sys::AttrNumber = 2;
+/// The column of `pg_class` with the access method.
+const METHOD: pg_sys::AttrNumber = pg_sys::Anum_pg_class_relam as pg_sys::AttrNumber;
 
 /// `=` of oids, and `regexp_replace` of the first match.
 const OID_EQUAL: u32 = 607;
@@ -44,30 +44,28 @@ const QUERIES_DEEP_MAX: usize = 64;
 
 /// A walk over a query.
 struct Walk {
-    /// Our access method.
+    /// Our access method; invalid if it is not shown as btree.
     ours: pg_sys::Oid,
     /// The queries around the present node, the outermost first.
     queries: [*mut pg_sys::Query; QUERIES_DEEP_MAX],
     depth: usize,
 }
 
-/// The query as it is to be planned: itself, or a copy in which our indexes are btrees.
+/// The query as it is to be planned: itself, or a copy in which our indexes are btrees, and sizes
+/// are those in memory.
 ///
 /// # Safety
 /// A query that the planner is about to plan. The caller is a plain frame.
-pub unsafe fn show_as_btree(query: *mut pg_sys::Query) -> *mut pg_sys::Query {
-    if !SHOW_INDEXES_AS_BTREE.get() {
-        return query;
-    }
+pub unsafe fn shown(query: *mut pg_sys::Query) -> *mut pg_sys::Query {
     // SAFETY: the caller's query, and a context that outlives the walk.
     unsafe {
         if !asks(query.cast(), std::ptr::null_mut()) {
             return query;
         }
-        let ours = tree::access_method(storage::INDEX_METHOD);
-        if ours == pg_sys::InvalidOid {
-            return query;
-        }
+        let ours = match SHOW_INDEXES_AS_BTREE.get() {
+            true => tree::access_method(storage::INDEX_METHOD),
+            false => pg_sys::InvalidOid,
+        };
         let mut walk = Walk {
             ours,
             queries: [std::ptr::null_mut(); QUERIES_DEEP_MAX],
@@ -77,7 +75,7 @@ pub unsafe fn show_as_btree(query: *mut pg_sys::Query) -> *mut pg_sys::Query {
     }
 }
 
-/// Whether a node asks for an access method, or for a definition that names one.
+/// Whether a node may ask for an access method, or for a definition that names one.
 unsafe extern "C-unwind" fn asks(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
     if node.is_null() {
         return false;
@@ -88,41 +86,33 @@ unsafe extern "C-unwind" fn asks(node: *mut pg_sys::Node, context: *mut c_void) 
             T_Query => {
                 let query = node.cast::<pg_sys::Query>();
                 (*query).commandType != pg_sys::CmdType::CMD_UTILITY
-                    && (looks_methods_up(query) || look_below(node, asks, context))
+                    && look_below(node, asks, context)
             }
+            T_Var => is_like_method(node.cast()),
             T_FuncExpr if pattern_of(node.cast()).is_some() => true,
+            T_FuncExpr if tells_size((*node.cast::<pg_sys::FuncExpr>()).funcid) => true,
             _ => look_below(node, asks, context),
         }
     }
 }
 
-/// Whether a query looks methods up: it joins `pg_am` with something, or asks it for a column of
-/// the query around it.
-unsafe fn looks_methods_up(query: *mut pg_sys::Query) -> bool {
-    // SAFETY: a query's range table and its FROM have entries of these types.
-    unsafe {
-        let tables = cells::<pg_sys::RangeTblEntry>((*query).rtable);
-        if (*query).commandType != pg_sys::CmdType::CMD_SELECT
-            || !tables.iter().any(|table| is_methods(*table))
-        {
-            return false;
-        }
-        // The range table of a view has entries that are not read.
-        let from = match (*query).jointree.is_null() {
-            true => &[],
-            false => cells::<pg_sys::Node>((*(*query).jointree).fromlist),
-        };
-        let is_join = |node: &*mut pg_sys::Node| (**node).type_ == T_JoinExpr;
-        from.len() > 1 || from.iter().any(is_join) || tree::refers_outward(query)
-    }
+/// Whether a column has the number and type of the one with the access method.
+unsafe fn is_like_method(column: *const pg_sys::Var) -> bool {
+    // SAFETY: a column.
+    unsafe { (*column).varattno == METHOD && (*column).vartype == pg_sys::OIDOID }
 }
 
-/// Whether a table of a query is `pg_am`.
-fn is_methods(table: *mut pg_sys::RangeTblEntry) -> bool {
-    // SAFETY: an entry of a range table.
+/// Whether a column is of a query's table, and that is `pg_class`, which is read.
+unsafe fn is_of_relations(query: *mut pg_sys::Query, column: *const pg_sys::Var) -> bool {
+    // SAFETY: a column of the query, whose range table has entries of this type.
     unsafe {
-        (*table).rtekind == pg_sys::RTEKind::RTE_RELATION
-            && (*table).relid == pg_sys::AccessMethodRelationId
+        (*column).varno as i32 != (*query).resultRelation
+            && cells::<pg_sys::RangeTblEntry>((*query).rtable)
+                .get((*column).varno as usize - 1)
+                .is_some_and(|table| {
+                    (**table).rtekind == pg_sys::RTEKind::RTE_RELATION
+                        && (**table).relid == pg_sys::RelationRelationId
+                })
     }
 }
 
@@ -158,13 +148,15 @@ unsafe extern "C-unwind" fn changed(
                 walk.depth -= 1;
                 query
             }
-            T_Var if is_name_of_method(walk, node.cast()) => named(walk.ours, node.cast()),
+            T_Var if is_method_of_index(walk, node.cast()) => as_btree(walk.ours, node.cast()),
             T_FuncExpr => {
-                let pattern = pattern_of(node.cast());
-                let call = change_below(node, changed, context);
-                match pattern {
+                let call = change_below(node, changed, context).cast::<pg_sys::FuncExpr>();
+                match pattern_of(call).filter(|_| walk.ours != pg_sys::InvalidOid) {
                     Some(pattern) => replaced(call.cast(), pattern),
-                    None => call,
+                    None => {
+                        (*call).funcid = counterpart((*call).funcid);
+                        call.cast()
+                    }
                 }
             }
             _ => change_below(node, changed, context),
@@ -172,57 +164,46 @@ unsafe extern "C-unwind" fn changed(
     }
 }
 
-/// Whether a column is the name of an access method that is looked up.
-unsafe fn is_name_of_method(walk: &Walk, column: *const pg_sys::Var) -> bool {
+/// Whether a column is the access method of a table or index.
+unsafe fn is_method_of_index(walk: &Walk, column: *const pg_sys::Var) -> bool {
     // SAFETY: a column of one of the queries around it, which has such a table.
     unsafe {
         let levels_up = (*column).varlevelsup as usize;
-        let Some(level) = walk.depth.checked_sub(levels_up + 1) else {
-            return false;
-        };
-        let query = walk.queries[level];
-        (*column).varattno == METHOD_NAME
-            && looks_methods_up(query)
-            && cells::<pg_sys::RangeTblEntry>((*query).rtable)
-                .get((*column).varno as usize - 1)
-                .is_some_and(|table| is_methods(*table))
+        walk.ours != pg_sys::InvalidOid
+            && is_like_method(column)
+            && walk
+                .depth
+                .checked_sub(levels_up + 1)
+                .is_some_and(|level| is_of_relations(walk.queries[level], column))
     }
 }
 
-/// `CASE WHEN oid = ours THEN 'btree' ELSE name END`.
-unsafe fn named(ours: pg_sys::Oid, name: *mut pg_sys::Var) -> *mut pg_sys::Node {
-    const NAME_BYTES: usize = size_of::<pg_sys::NameData>();
+/// `CASE WHEN method = ours THEN btree ELSE method END`.
+unsafe fn as_btree(ours: pg_sys::Oid, method: *mut pg_sys::Var) -> *mut pg_sys::Node {
     // SAFETY: nodes as the parser makes them, in the planner's memory; a plain frame.
     unsafe {
-        let method = tree::copied(name);
-        (*method).varattno = METHOD_OID;
-        (*method).varattnosyn = METHOD_OID;
-        (*method).vartype = pg_sys::OIDOID;
-        (*method).varcollid = pg_sys::InvalidOid;
         let oid = (pg_sys::OIDOID, 4, pg_sys::InvalidOid);
+        let ours = tree::constant(oid, pg_sys::Datum::from(ours), true);
         let is_ours = tree::new_node::<pg_sys::OpExpr>(T_OpExpr);
         (*is_ours).opno = pg_sys::Oid::from(OID_EQUAL);
         (*is_ours).opfuncid = pg_sys::Oid::from(pg_sys::F_OIDEQ);
         (*is_ours).opresulttype = pg_sys::BOOLOID;
-        let ours = tree::constant(oid, pg_sys::Datum::from(ours), true);
-        (*is_ours).args = tree::list_of_nodes([method.cast(), ours]);
-        let btree = tree::new_bytes::<NAME_BYTES>(c"btree");
-        let name_type = (pg_sys::NAMEOID, NAME_BYTES as i32, pg_sys::C_COLLATION_OID);
+        (*is_ours).args = tree::list_of_nodes([tree::copied(method).cast(), ours]);
         let when = tree::new_node::<pg_sys::CaseWhen>(T_CaseWhen);
         (*when).expr = is_ours.cast();
-        (*when).result = tree::constant(name_type, btree, false).cast();
+        (*when).result =
+            tree::constant(oid, pg_sys::Datum::from(pg_sys::BTREE_AM_OID), true).cast();
         let case = tree::new_node::<pg_sys::CaseExpr>(T_CaseExpr);
-        (*case).casetype = pg_sys::NAMEOID;
-        (*case).casecollid = pg_sys::C_COLLATION_OID;
+        (*case).casetype = pg_sys::OIDOID;
         (*case).args = tree::list_of_nodes([when.cast()]);
-        (*case).defresult = name.cast();
+        (*case).defresult = tree::copied(method).cast();
         case.cast()
     }
 }
 
 /// `regexp_replace(call, pattern, replacement)`.
 unsafe fn replaced(call: *mut pg_sys::Node, pattern: &CStr) -> *mut pg_sys::Node {
-    // SAFETY: as for `named`.
+    // SAFETY: as for `as_btree`.
     unsafe {
         let text = (pg_sys::TEXTOID, -1, pg_sys::C_COLLATION_OID);
         let pattern = tree::constant(text, tree::text(pattern), false);

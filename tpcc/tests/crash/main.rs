@@ -1,8 +1,8 @@
 //! The crash suite: kills the server at random moments under load, several dozen rounds, and
 //! compares what is left with what the clients were told.
 //!
-//! Every round runs TPC-C with a ledger, the [`bank`] and [`pairs`] of tables beside it. It ends the
-//! server in one of the ways of [`event::Event`], starts it again and looks at everything: the
+//! Every round runs TPC-C with a ledger, the [`bank`] and [`pairs`] of tables beside it. It ends
+//! the server in one of the ways of [`event::Event`], starts it again and looks at everything: the
 //! ledger in both directions, the twelve consistency conditions, the bank of all rounds so far,
 //! tables made and left unmade ([`ddl`]), the pairs, `mot.check` of every table, and the server's
 //! log for assertion failures. Then the next round goes on with the same cluster, so that a loss

@@ -40,8 +40,6 @@ unsafe extern "C-unwind" {
         context: *mut c_void,
         flags: c_int,
     ) -> *mut pg_sys::Query;
-    #[link_name = "contain_vars_of_level"]
-    fn has_columns_of_level(node: *mut pg_sys::Node, level: c_int) -> bool;
     #[link_name = "palloc0"]
     fn allocate_zeroed(bytes: usize) -> *mut c_void;
     #[link_name = "copyObjectImpl"]
@@ -50,17 +48,21 @@ unsafe extern "C-unwind" {
     fn append(list: *mut pg_sys::List, item: *mut c_void) -> *mut pg_sys::List;
     #[link_name = "cstring_to_text"]
     fn make_text(text: *const c_char) -> *mut c_void;
+    #[link_name = "get_namespace_oid"]
+    fn find_schema(name: *const c_char, missing_ok: bool) -> pg_sys::Oid;
+    #[link_name = "buildoidvector"]
+    fn vector_of_oids(oids: *const pg_sys::Oid, count: c_int) -> *mut pg_sys::oidvector;
+    #[link_name = "GetSysCacheOid"]
+    fn find_in_catalog(
+        cache: c_int,
+        column: pg_sys::AttrNumber,
+        key1: pg_sys::Datum,
+        key2: pg_sys::Datum,
+        key3: pg_sys::Datum,
+        key4: pg_sys::Datum,
+    ) -> pg_sys::Oid;
     #[link_name = "get_am_oid"]
     fn find_method(name: *const c_char, missing_ok: bool) -> pg_sys::Oid;
-}
-
-/// Whether a query refers to columns of the query around it.
-///
-/// # Safety
-/// A query. The caller is a plain frame.
-pub unsafe fn refers_outward(query: *mut pg_sys::Query) -> bool {
-    // SAFETY: the caller's.
-    unsafe { has_columns_of_level(query.cast(), 1) }
 }
 
 /// A node of core's, empty, in the current memory context.
@@ -121,20 +123,6 @@ pub unsafe fn constant(
     }
 }
 
-/// So many bytes that begin with a string, and are zero behind it.
-///
-/// # Safety
-/// The caller is a plain frame.
-pub unsafe fn new_bytes<const N: usize>(text: &CStr) -> pg_sys::Datum {
-    assert!(text.count_bytes() < N);
-    // SAFETY: a place of `N` bytes, which is longer than the string.
-    unsafe {
-        let place = allocate_zeroed(N).cast::<u8>();
-        place.copy_from_nonoverlapping(text.as_ptr().cast(), text.count_bytes());
-        pg_sys::Datum::from(place)
-    }
-}
-
 /// A text as core has it.
 ///
 /// # Safety
@@ -151,6 +139,29 @@ pub unsafe fn text(text: &CStr) -> pg_sys::Datum {
 pub unsafe fn access_method(name: &CStr) -> pg_sys::Oid {
     // SAFETY: a string.
     unsafe { find_method(name.as_ptr(), true) }
+}
+
+/// The oid of a function of these argument types in a schema; invalid if there is none.
+///
+/// # Safety
+/// The caller is a plain frame.
+pub unsafe fn function(schema: &CStr, name: &CStr, arguments: &[pg_sys::Oid]) -> pg_sys::Oid {
+    // SAFETY: strings, a list of oids, and a cache's keys in its own order.
+    unsafe {
+        let schema = find_schema(schema.as_ptr(), true);
+        if schema == pg_sys::InvalidOid {
+            return schema;
+        }
+        let types = vector_of_oids(arguments.as_ptr(), arguments.len() as c_int);
+        find_in_catalog(
+            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as c_int,
+            pg_sys::Anum_pg_proc_oid as pg_sys::AttrNumber,
+            pg_sys::Datum::from(name.as_ptr()),
+            pg_sys::Datum::from(types),
+            pg_sys::Datum::from(schema),
+            pg_sys::Datum::from(0usize),
+        )
+    }
 }
 
 /// Calls `look` for the parts of an expression, or of a query.

@@ -1,0 +1,148 @@
+//! Sizes as programs ask for them: by PostgreSQL's own functions.
+//!
+//! These count the bytes of files, of which a memory-optimized table has none. The planner
+//! (`planner::shown_sizes`) calls the functions of the same names here instead. They add what rows
+//! and indexes take in memory. That takes no longer for a large table: rows are told by counters,
+//! and a large index is estimated by its first leaves.
+use crate::storage;
+use crate::transaction::clock::PgClock;
+use crate::transaction::session;
+use mot_engine::TableRef;
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+
+/// What of a table is counted.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Rows,
+    Indexes,
+    All,
+}
+
+#[pg_extern(sql = "
+CREATE FUNCTION mot.pg_relation_size(regclass) RETURNS bigint
+  VOLATILE STRICT PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+GRANT EXECUTE ON FUNCTION mot.pg_relation_size(regclass) TO PUBLIC;
+COMMENT ON FUNCTION mot.pg_relation_size(regclass) IS 'pg_catalog.pg_relation_size, with what memory-optimized tables take in memory';
+")]
+fn relation_size(relation: pg_sys::Oid) -> Option<i64> {
+    fork_size(relation, "main")
+}
+
+#[pg_extern(sql = "
+CREATE FUNCTION mot.pg_relation_size(regclass, text) RETURNS bigint
+  VOLATILE STRICT PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+GRANT EXECUTE ON FUNCTION mot.pg_relation_size(regclass, text) TO PUBLIC;
+COMMENT ON FUNCTION mot.pg_relation_size(regclass, text) IS 'pg_catalog.pg_relation_size, with what memory-optimized tables take in memory';
+")]
+fn fork_size(relation: pg_sys::Oid, fork: &str) -> Option<i64> {
+    let files = of_files(
+        pg_sys::pg_relation_size,
+        &[relation.into_datum(), fork.into_datum()],
+    )?;
+    match fork {
+        "main" => Some(files + in_memory(relation, Part::Rows)),
+        _ => Some(files),
+    }
+}
+
+#[pg_extern(sql = "
+CREATE FUNCTION mot.pg_table_size(regclass) RETURNS bigint
+  VOLATILE STRICT PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+GRANT EXECUTE ON FUNCTION mot.pg_table_size(regclass) TO PUBLIC;
+COMMENT ON FUNCTION mot.pg_table_size(regclass) IS 'pg_catalog.pg_table_size, with what memory-optimized tables take in memory';
+")]
+fn size_of_table(relation: pg_sys::Oid) -> Option<i64> {
+    let files = of_files(pg_sys::pg_table_size, &[relation.into_datum()])?;
+    Some(files + in_memory(relation, Part::Rows))
+}
+
+#[pg_extern(sql = "
+CREATE FUNCTION mot.pg_indexes_size(regclass) RETURNS bigint
+  VOLATILE STRICT PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+GRANT EXECUTE ON FUNCTION mot.pg_indexes_size(regclass) TO PUBLIC;
+COMMENT ON FUNCTION mot.pg_indexes_size(regclass) IS 'pg_catalog.pg_indexes_size, with what memory-optimized tables take in memory';
+")]
+fn size_of_indexes(relation: pg_sys::Oid) -> Option<i64> {
+    let files = of_files(pg_sys::pg_indexes_size, &[relation.into_datum()])?;
+    Some(files + in_memory(relation, Part::Indexes))
+}
+
+#[pg_extern(sql = "
+CREATE FUNCTION mot.pg_total_relation_size(regclass) RETURNS bigint
+  VOLATILE STRICT PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+GRANT EXECUTE ON FUNCTION mot.pg_total_relation_size(regclass) TO PUBLIC;
+COMMENT ON FUNCTION mot.pg_total_relation_size(regclass) IS 'pg_catalog.pg_total_relation_size, with what memory-optimized tables take in memory';
+")]
+fn size_of_all(relation: pg_sys::Oid) -> Option<i64> {
+    let files = of_files(pg_sys::pg_total_relation_size, &[relation.into_datum()])?;
+    Some(files + in_memory(relation, Part::All))
+}
+
+/// What a function of core answers; `None` for a relation that is gone.
+fn of_files(
+    function: unsafe fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
+    arguments: &[Option<pg_sys::Datum>],
+) -> Option<i64> {
+    // SAFETY: a function of core with arguments of its types, none of them NULL.
+    unsafe { pgrx::direct_function_call(function, arguments) }
+}
+
+/// Bytes of a relation in memory: 0 of one that is not there, is not ours, or is temporary and of
+/// another session.
+fn in_memory(relation: pg_sys::Oid, part: Part) -> i64 {
+    // SAFETY: a catalog look-up. An index's table is locked ahead of the index, as core does. What
+    // is opened here is closed here.
+    unsafe {
+        let table = match pg_sys::IndexGetRelation(relation, true) {
+            pg_sys::InvalidOid => relation,
+            table => table,
+        };
+        let opened = pg_sys::try_relation_open(table, LOCK);
+        if opened.is_null() {
+            return 0;
+        }
+        let has_rows = matches!(
+            (*(*opened).rd_rel).relkind as u8,
+            pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW
+        );
+        let storage = has_rows.then(|| storage::find_of_method(opened)).flatten();
+        let bytes = match storage {
+            None => 0,
+            Some(storage) if table == relation => of_table(storage, part),
+            Some(_) if part == Part::Indexes => 0,
+            Some(storage) => of_index(storage, relation.to_u32()),
+        };
+        pg_sys::relation_close(opened, LOCK);
+        bytes as i64
+    }
+}
+
+/// Bytes of a table that is locked.
+fn of_table(storage: TableRef, part: Part) -> u64 {
+    let rows = storage.row_count_estimate() * storage.row_bytes_average() + storage.anchor_bytes();
+    let indexes = || {
+        let indexes = session::session().index_oids(storage, &PgClock);
+        indexes.into_iter().map(|index| of_index(storage, index))
+    };
+    match part {
+        Part::Rows => rows,
+        Part::Indexes => indexes().sum(),
+        Part::All => rows + indexes().sum::<u64>(),
+    }
+}
+
+/// Bytes of an index of a table that is locked: 0 if the index is gone.
+fn of_index(storage: TableRef, index: u32) -> u64 {
+    // The lock on the table does not keep REINDEX CONCURRENTLY from dropping the index.
+    // SAFETY: a lock, given back as soon as the index was looked at.
+    unsafe { pg_sys::LockRelationOid(index.into(), LOCK) };
+    let session = session::session();
+    let found = session.find_index(storage, index, &PgClock);
+    let bytes = found.map_or(0, |index| session.index_bytes_estimate(index));
+    // SAFETY: the lock of above.
+    unsafe { pg_sys::UnlockRelationOid(index.into(), LOCK) };
+    bytes
+}

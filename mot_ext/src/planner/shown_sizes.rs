@@ -1,0 +1,41 @@
+//! What queries are told of the sizes of our tables.
+//!
+//! Core's functions count the bytes of files. A call of one is planned as a call of the extension's
+//! function of the same name and arguments, which adds what rows and indexes take in memory
+//! (`monitoring::sizes`). Nothing is stored otherwise.
+use crate::pg::version::tree;
+use pgrx::pg_sys;
+use std::ffi::CStr;
+
+/// The name and number of arguments of a function that tells a size.
+fn told_by(function: pg_sys::Oid) -> Option<(&'static CStr, usize)> {
+    match function.to_u32() {
+        pg_sys::F_PG_RELATION_SIZE_REGCLASS => Some((c"pg_relation_size", 1)),
+        pg_sys::F_PG_RELATION_SIZE_REGCLASS_TEXT => Some((c"pg_relation_size", 2)),
+        pg_sys::F_PG_TABLE_SIZE => Some((c"pg_table_size", 1)),
+        pg_sys::F_PG_INDEXES_SIZE => Some((c"pg_indexes_size", 1)),
+        pg_sys::F_PG_TOTAL_RELATION_SIZE => Some((c"pg_total_relation_size", 1)),
+        _ => None,
+    }
+}
+
+/// Whether a function tells a size.
+pub fn tells_size(function: pg_sys::Oid) -> bool {
+    told_by(function).is_some()
+}
+
+/// The extension's function in place of one that tells a size; that one in a database without it.
+///
+/// # Safety
+/// The caller is a plain frame.
+pub unsafe fn counterpart(function: pg_sys::Oid) -> pg_sys::Oid {
+    let Some((name, arguments)) = told_by(function) else {
+        return function;
+    };
+    let types = [pg_sys::REGCLASSOID, pg_sys::TEXTOID];
+    // SAFETY: the caller's.
+    match unsafe { tree::function(c"mot", name, &types[..arguments]) } {
+        pg_sys::InvalidOid => function,
+        counterpart => counterpart,
+    }
+}
