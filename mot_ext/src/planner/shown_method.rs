@@ -106,7 +106,7 @@ unsafe fn is_like_method(column: *const pg_sys::Var) -> bool {
 unsafe fn is_of_relations(query: *mut pg_sys::Query, column: *const pg_sys::Var) -> bool {
     // SAFETY: a column of the query, whose range table has entries of this type.
     unsafe {
-        (*column).varno as i32 != (*query).resultRelation
+        (*column).varno != (*query).resultRelation
             && cells::<pg_sys::RangeTblEntry>((*query).rtable)
                 .get((*column).varno as usize - 1)
                 .is_some_and(|table| {
