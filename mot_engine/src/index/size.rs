@@ -33,9 +33,9 @@ impl Session {
         measure.bytes()
     }
 
-    /// The same in a short time, under the same lock or one on the index: of a large index the
-    /// first leaves are counted, and stand for the others. What the index has beside its nodes is
-    /// in it, so that it is never 0.
+    /// The same in a short time, under the same lock: of a large index the first leaves are
+    /// counted, and stand for the others. What the index has beside its nodes is in it: it is
+    /// never 0.
     pub fn index_bytes_estimate(&self, index: IndexRef) -> u64 {
         let mut measure = Measure::new();
         let is_all = (0..ESTIMATE_ROUNDS).any(|_| !self.measure_more(index, &mut measure));

@@ -103,18 +103,24 @@ fn unpublished(
 /// The first leaves of a large index stand for the others; a small one is counted.
 #[test]
 fn sizes_are_estimated() {
-    for rows in [100, 100_000] {
+    for rows in [100, 40_000] {
         with_table(0..rows, |session, table| {
             let built = Transaction::new()
-                .create_index(session, &AllCommitted, table, &definition(10, true), Xid(4))
+                .create_index(
+                    session,
+                    &AllCommitted,
+                    table,
+                    &definition(10, false),
+                    Xid(4),
+                )
                 .expect("builds");
             let Build::Done(index) = built else {
-                panic!("no key occurs twice")
+                panic!("nothing is unique")
             };
             let counted = session.index_bytes(&AllCommitted, index).expect("counts");
             let estimated = session.index_bytes_estimate(index) - IndexRef::STORAGE_BYTES;
             assert!(
-                estimated.abs_diff(counted) <= counted / 10,
+                estimated.abs_diff(counted) <= counted / 4,
                 "{estimated} of {counted}"
             );
             assert!(rows > 100 || estimated == counted);
