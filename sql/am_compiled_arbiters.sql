@@ -55,11 +55,27 @@ SELECT on_both('SELECT * FROM person ORDER BY id');
 -- a row that the same transaction has deleted is in nobody's way
 SELECT on_both($$WITH gone AS (DELETE FROM person WHERE id = 1 RETURNING id) SELECT count(*) FROM gone$$);
 SELECT on_both($$SELECT put(7, 'ann', 'a', 11)$$);
+-- computing a key may raise: that of an index behind a conflict is not computed
+SELECT on_both($$CREATE TABLE ratio (id int PRIMARY KEY, n int, m int)$$);
+SELECT on_both($$CREATE UNIQUE INDEX ratio_n ON ratio ((10 / n))$$);
+SELECT on_both($$CREATE UNIQUE INDEX ratio_m ON ratio (m) WHERE 10 / m > 0$$);
+SELECT on_both($$CREATE FUNCTION put_ratio(int, int, int) RETURNS bigint LANGUAGE plpgsql AS
+  'DECLARE made bigint; BEGIN INSERT INTO ratio VALUES ($1, $2, $3) ON CONFLICT DO NOTHING; GET DIAGNOSTICS made = ROW_COUNT; RETURN made; END'$$);
+SELECT on_both($$CREATE FUNCTION put_over(int, int, int) RETURNS bigint LANGUAGE plpgsql AS
+  'DECLARE made bigint; BEGIN INSERT INTO ratio AS r VALUES ($1, $2, $3) ON CONFLICT ((10 / n)) DO UPDATE SET m = r.m + 1; GET DIAGNOSTICS made = ROW_COUNT; RETURN made; END'$$);
+SELECT on_both('SELECT put_ratio(1, 1, 1), put_ratio(1, 0, 0), put_ratio(2, 1, 0)');
+SELECT on_both('SELECT put_ratio(2, 0, 5)');
+SELECT on_both('SELECT put_ratio(2, 2, 0)');
+SELECT on_both('SELECT put_over(3, 1, 0)');
+SELECT on_both('SELECT put_over(3, 0, 1)');
+SELECT on_both('SELECT put_over(3, 3, 0)');
+SELECT on_both('SELECT put_over(3, 3, 3)');
+SELECT on_both('SELECT * FROM ratio ORDER BY id');
 -- what it counts
 SELECT pg_stat_force_next_flush();
 BEGIN;
 SELECT on_both($$SELECT put(8, 'New', 'n', 50), put(1, 'bob', 'q', 60), put(9, 'NEW', 'q', 61)$$);
-SELECT on_both('SELECT asked()');
+SELECT on_both($$SELECT string_agg(a, ', ') FROM unnest(string_to_array(asked(), ', ')) a WHERE a !~ 'ratio'$$);
 COMMIT;
 -- two indexes of the same column
 SELECT on_both('SELECT put_twice(1, 1), put_twice(1, 10), put_twice(2, 5), put_twice(NULL, 6), put_twice(NULL, 7)');

@@ -5,14 +5,16 @@
 use super::index_lock::IndexLock;
 use super::opened::{Entries, Opened};
 use crate::index_am::access_method::indexes_of;
-use crate::storage;
+use crate::storage::{self, computed_keys};
 use crate::transaction::relation::Relation;
 use mot_engine::{IndexRef, TableRef};
 use pgrx::pg_sys;
 
 /// One index that is asked.
 pub struct Arbiter {
-    oid: pg_sys::Oid,
+    pub oid: pg_sys::Oid,
+    /// Its keys are computed.
+    pub is_computed: bool,
     /// What the engine has of it.
     pub index: IndexRef,
     lock: IndexLock,
@@ -130,6 +132,7 @@ fn find(relation: pg_sys::Oid, named: &[pg_sys::Oid], table: TableRef) -> Option
         if let Asked::Yes(index) = asked {
             found.push(Arbiter {
                 oid,
+                is_computed: computed_keys::has_computed_keys(oid),
                 index,
                 lock,
                 entries: Entries::NONE,

@@ -52,6 +52,20 @@ impl ComputedKeys {
         unsafe { evaluator.compute(slot) };
         tuple::extend(row, &evaluator.tail)
     }
+
+    /// The same with its key in one index alone: what the others compute may raise.
+    pub unsafe fn add_one<'a>(
+        &self,
+        row: &[u8],
+        slot: *mut pg_sys::TupleTableSlot,
+        index: pg_sys::Oid,
+    ) -> &'a [u8] {
+        let mut evaluator = self.0.borrow_mut();
+        evaluator.tail.clear();
+        // SAFETY: as for `add`.
+        unsafe { evaluator.compute_one(slot, index) };
+        tuple::extend(row, &evaluator.tail)
+    }
 }
 
 /// An index of the table has an expression that is not plain.

@@ -210,10 +210,30 @@ impl Frame {
     /// Forms the row of a slot with its computed keys, in the current memory context.
     pub unsafe fn form<'a>(&self, slot: *mut pg_sys::TupleTableSlot) -> &'a [u8] {
         // SAFETY: a filled slot of the table's row type.
-        unsafe {
-            let row = tuple::form(slot);
-            self.keys.as_ref().map_or(row, |keys| keys.add(row, slot))
-        }
+        unsafe { self.add_keys(tuple::form(slot), slot) }
+    }
+
+    /// A row that was formed without the keys that indexes compute, with all of them.
+    pub unsafe fn add_keys<'a>(
+        &self,
+        row: &'a [u8],
+        slot: *mut pg_sys::TupleTableSlot,
+    ) -> &'a [u8] {
+        // SAFETY: a filled slot of the table's row type.
+        let add = |keys: &ComputedKeys| unsafe { keys.add(row, slot) };
+        self.keys.as_ref().map_or(row, add)
+    }
+
+    /// The same with the key of one index alone.
+    pub unsafe fn add_key<'a>(
+        &self,
+        row: &'a [u8],
+        slot: *mut pg_sys::TupleTableSlot,
+        index: pg_sys::Oid,
+    ) -> &'a [u8] {
+        // SAFETY: a filled slot of the table's row type.
+        let add = |keys: &ComputedKeys| unsafe { keys.add_one(row, slot, index) };
+        self.keys.as_ref().map_or(row, add)
     }
 
     /// Counts a row that was changed, where core counts.

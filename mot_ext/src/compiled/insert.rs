@@ -89,13 +89,17 @@ impl Insert {
             empty(frame.per_row());
             let row = project(self.values);
             frame.check(row);
-            let body = within(frame.per_row(), || frame.form(row));
             let outcome = match &mut self.upsert {
-                Some(upsert) => upsert.run(frame, &self.target, row, body),
-                None => match self.target.insert(body, frame.command(), None) {
-                    Inserted::Done(row, version) => Outcome::Inserted(row, version),
-                    Inserted::Duplicate => unreachable!("it is an error where nothing arbitrates"),
-                },
+                Some(upsert) => upsert.run(frame, &self.target, row),
+                None => {
+                    let body = within(frame.per_row(), || frame.form(row));
+                    match self.target.insert(body, frame.command(), None) {
+                        Inserted::Done(row, version) => Outcome::Inserted(row, version),
+                        Inserted::Duplicate => {
+                            unreachable!("it is an error where nothing arbitrates")
+                        }
+                    }
+                }
             };
             let (row, version) = match outcome {
                 Outcome::Nothing => return,

@@ -6,12 +6,13 @@
 //! ExecInsert on a table: 21000 for a row of the same command, 40001 under an older snapshot.
 use super::arbiters::{Arbiter, Arbiters};
 use super::conflict::{Conflict, ConflictUpdate};
-use super::frame::{Frame, compile_conditions, compile_values};
+use super::frame::{Frame, compile_conditions, compile_values, within};
 use super::row_change;
 use crate::access::scan::Scan;
 use crate::access::search::Search;
 use crate::errors::or_raise;
 use crate::pg::interrupts;
+use crate::rows::tuple;
 use crate::rows::write::{Inserted, Target, refuse_under_old_snapshot};
 use crate::transaction::clock::{PgClock, PgSnapshot};
 use crate::transaction::relation::Relation;
@@ -93,23 +94,27 @@ impl Upsert {
         update.map_or(std::ptr::null_mut(), |update| update.change.old)
     }
 
-    /// Inserts the row `body`, whose values `inserted` has, or does what the statement says about
-    /// the row that has its key.
+    /// Inserts the row whose values `inserted` has, or does what the statement says about the row
+    /// that has its key.
     pub unsafe fn run(
         &mut self,
         frame: &Frame,
         target: &Target,
         inserted: *mut pg_sys::TupleTableSlot,
-        body: &[u8],
     ) -> Outcome {
-        // SAFETY: the statement's own state.
-        let command = unsafe { frame.command() };
+        // SAFETY: the statement's own state, slot and contexts.
+        let (command, row) = unsafe {
+            let row = within(frame.per_row(), || tuple::form(inserted));
+            (frame.command(), row)
+        };
         let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Insert);
         loop {
             if interrupts::is_pending() {
                 interrupts::check_for_interrupts();
             }
-            let (arbiter, row, version) = match self.look(target, body) {
+            // SAFETY: the slot that the row was formed of.
+            let looked = unsafe { self.look(frame, target, inserted, row) };
+            let (arbiter, row, version) = match looked {
                 Look::Busy(xid) => {
                     queue.wait_for_transaction(Slot(0), xid);
                     continue;
@@ -117,6 +122,8 @@ impl Upsert {
                 Look::Gone => continue,
                 Look::Found(arbiter, row, version) => (arbiter, row, version),
                 Look::Nothing => {
+                    // SAFETY: as above.
+                    let body = unsafe { within(frame.per_row(), || frame.add_keys(row, inserted)) };
                     let is_arbiter = |index: IndexRef| self.arbiters.contains(index);
                     match target.insert(body, command, Some(&is_arbiter)) {
                         Inserted::Done(row, version) => {
@@ -145,10 +152,24 @@ impl Upsert {
         }
     }
 
-    /// Asks the indexes, up to the first that has a key of `body`.
-    fn look(&self, target: &Target, body: &[u8]) -> Look<'_> {
+    /// Asks the indexes, up to the first that has the key of a row. As core does, it computes the
+    /// key of an index when that is asked, and no key behind a conflict: computing may raise.
+    unsafe fn look(
+        &self,
+        frame: &Frame,
+        target: &Target,
+        inserted: *mut pg_sys::TupleTableSlot,
+        row: &[u8],
+    ) -> Look<'_> {
         let (session, table) = (target.session, target.table);
         for arbiter in self.arbiters.iter() {
+            // SAFETY: the slot that the row was formed of.
+            let add_key = || unsafe { frame.add_key(row, inserted, arbiter.oid) };
+            let body = match arbiter.is_computed {
+                // SAFETY: the statement's own context.
+                true => unsafe { within(frame.per_row(), add_key) },
+                false => row,
+            };
             arbiter.opened.count_scan();
             let only = Some(arbiter.index);
             let probed = xact::current().probe(session, &PgClock, table, only, body);
@@ -260,7 +281,7 @@ impl Update {
                 frame.check(new);
                 frame.form(new)
             };
-            super::frame::within(frame.per_row(), || {
+            within(frame.per_row(), || {
                 change.apply(&mut self.scan, values, command, row, version, form)
             })
         }

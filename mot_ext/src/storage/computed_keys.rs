@@ -138,6 +138,26 @@ impl Evaluator {
     /// # Safety
     /// A filled slot of the table's row type.
     pub unsafe fn compute(&mut self, slot: *mut pg_sys::TupleTableSlot) {
+        // SAFETY: the caller's slot.
+        unsafe { self.compute_where(slot, |_| true) };
+    }
+
+    /// The same for one of the indexes.
+    ///
+    /// # Safety
+    /// As for [`Evaluator::compute`].
+    pub unsafe fn compute_one(&mut self, slot: *mut pg_sys::TupleTableSlot, index: pg_sys::Oid) {
+        // SAFETY: the caller's slot.
+        unsafe { self.compute_where(slot, |number| number == index.to_u32()) };
+    }
+
+    /// # Safety
+    /// As for [`Evaluator::compute`].
+    unsafe fn compute_where(
+        &mut self,
+        slot: *mut pg_sys::TupleTableSlot,
+        is_wanted: impl Fn(u32) -> bool,
+    ) {
         let mut values = [pg_sys::Datum::null(); COLUMNS_MAX];
         let mut nulls = [true; COLUMNS_MAX];
         // SAFETY: the evaluator's own executor state; the arrays have a place for each column.
@@ -147,7 +167,7 @@ impl Evaluator {
             pg_sys::MemoryContextReset(of_row);
             (*self.context).ecxt_scantuple = slot;
             let _back = Back(pg_sys::MemoryContextSwitchTo(of_row));
-            for index in &self.indexes {
+            for index in self.indexes.iter().filter(|index| is_wanted(index.number)) {
                 if !index.predicate.is_null() && !passes(index.predicate, self.context) {
                     or_raise(self.tail.leave_out(index.number));
                     continue;
