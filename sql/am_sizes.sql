@@ -35,8 +35,33 @@ SELECT pg_relation_size('nothing');
 CREATE ROLE sized_nobody;
 SET ROLE sized_nobody;
 SELECT total > 0 AS has_size FROM sizes('sized');
+-- but by nobody who may not call core's function
+BEGIN;
+RESET ROLE;
+REVOKE EXECUTE ON FUNCTION pg_catalog.pg_table_size(regclass) FROM PUBLIC;
+SET ROLE sized_nobody;
+SELECT pg_table_size('sized');
+ROLLBACK;
 RESET ROLE;
 DROP ROLE sized_nobody;
+-- a heap table's index is told while somebody has the table
+BEGIN;
+LOCK TABLE sized_heap IN ACCESS EXCLUSIVE MODE;
+SELECT current_database() AS database, format('SELECT pg_relation_size(%s) > 0 AS has_size', indexrelid) AS query
+  FROM pg_index WHERE indrelid = 'public.sized_heap'::regclass LIMIT 1 \gset
+\setenv SIZED_DATABASE :database
+\setenv SIZED_QUERY :query
+\! PGOPTIONS='-c lock_timeout=2s' psql -X -d "$SIZED_DATABASE" -c "$SIZED_QUERY"
+ROLLBACK;
+-- where the extension is not there, a function of the name is somebody else's
+CREATE DATABASE sized_without TEMPLATE template0;
+\c sized_without
+CREATE SCHEMA mot;
+CREATE FUNCTION mot.pg_table_size(regclass) RETURNS bigint LANGUAGE sql AS 'SELECT -1::bigint';
+SELECT pg_table_size('pg_class') > 0 AS is_core;
+\c :database
+SET client_min_messages = warning;
+DROP DATABASE sized_without;
 CREATE TEMP TABLE sized_temporary (id int PRIMARY KEY, v text) USING mot;
 INSERT INTO sized_temporary SELECT g, repeat('x', 100) FROM generate_series(1, 100) g;
 SELECT main > 10000 AS has_rows, total > main AS has_index FROM sizes('sized_temporary');

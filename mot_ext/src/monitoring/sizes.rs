@@ -4,10 +4,12 @@
 //! (`planner::shown_sizes`) calls the functions of the same names here instead. They add what rows
 //! and indexes take in memory. That takes no longer for a large table: rows are told by counters,
 //! and a large index is estimated by its first leaves.
+use crate::pg::version;
+use crate::shared_memory;
 use crate::storage;
 use crate::transaction::clock::PgClock;
 use crate::transaction::session;
-use mot_engine::TableRef;
+use mot_engine::{State, TableRef};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
@@ -39,7 +41,10 @@ COMMENT ON FUNCTION mot.pg_relation_size(regclass, text) IS 'pg_catalog.pg_relat
 ")]
 fn fork_size(relation: pg_sys::Oid, fork: &str) -> Option<i64> {
     let files = of_files(
-        pg_sys::pg_relation_size,
+        (
+            pg_sys::pg_relation_size,
+            pg_sys::F_PG_RELATION_SIZE_REGCLASS_TEXT,
+        ),
         &[relation.into_datum(), fork.into_datum()],
     )?;
     match fork {
@@ -55,7 +60,10 @@ GRANT EXECUTE ON FUNCTION mot.pg_table_size(regclass) TO PUBLIC;
 COMMENT ON FUNCTION mot.pg_table_size(regclass) IS 'pg_catalog.pg_table_size, with what memory-optimized tables take in memory';
 ")]
 fn size_of_table(relation: pg_sys::Oid) -> Option<i64> {
-    let files = of_files(pg_sys::pg_table_size, &[relation.into_datum()])?;
+    let files = of_files(
+        (pg_sys::pg_table_size, pg_sys::F_PG_TABLE_SIZE),
+        &[relation.into_datum()],
+    )?;
     Some(files + in_memory(relation, Part::Rows))
 }
 
@@ -66,7 +74,10 @@ GRANT EXECUTE ON FUNCTION mot.pg_indexes_size(regclass) TO PUBLIC;
 COMMENT ON FUNCTION mot.pg_indexes_size(regclass) IS 'pg_catalog.pg_indexes_size, with what memory-optimized tables take in memory';
 ")]
 fn size_of_indexes(relation: pg_sys::Oid) -> Option<i64> {
-    let files = of_files(pg_sys::pg_indexes_size, &[relation.into_datum()])?;
+    let files = of_files(
+        (pg_sys::pg_indexes_size, pg_sys::F_PG_INDEXES_SIZE),
+        &[relation.into_datum()],
+    )?;
     Some(files + in_memory(relation, Part::Indexes))
 }
 
@@ -77,43 +88,63 @@ GRANT EXECUTE ON FUNCTION mot.pg_total_relation_size(regclass) TO PUBLIC;
 COMMENT ON FUNCTION mot.pg_total_relation_size(regclass) IS 'pg_catalog.pg_total_relation_size, with what memory-optimized tables take in memory';
 ")]
 fn size_of_all(relation: pg_sys::Oid) -> Option<i64> {
-    let files = of_files(pg_sys::pg_total_relation_size, &[relation.into_datum()])?;
+    let files = of_files(
+        (
+            pg_sys::pg_total_relation_size,
+            pg_sys::F_PG_TOTAL_RELATION_SIZE,
+        ),
+        &[relation.into_datum()],
+    )?;
     Some(files + in_memory(relation, Part::All))
 }
 
-/// What a function of core answers; `None` for a relation that is gone.
-fn of_files(
-    function: unsafe fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
-    arguments: &[Option<pg_sys::Datum>],
-) -> Option<i64> {
+/// A function of core and its oid.
+type OfCore = (unsafe fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum, u32);
+
+/// What a function of core answers; `None` for a relation that is gone. Raises 42501 to a user who
+/// may not call it.
+fn of_files((function, oid): OfCore, arguments: &[Option<pg_sys::Datum>]) -> Option<i64> {
+    let oid = pg_sys::Oid::from(oid);
     // SAFETY: a function of core with arguments of its types, none of them NULL.
-    unsafe { pgrx::direct_function_call(function, arguments) }
+    unsafe {
+        let answer = version::may_execute(oid, pg_sys::GetUserId());
+        if answer != pg_sys::AclResult::ACLCHECK_OK {
+            let kind = pg_sys::ObjectType::OBJECT_FUNCTION;
+            pg_sys::aclcheck_error(answer, kind, pg_sys::get_func_name(oid));
+        }
+        pgrx::direct_function_call(function, arguments)
+    }
 }
 
 /// Bytes of a relation in memory: 0 of one that is not there, is not ours, or is temporary and of
-/// another session.
+/// another session; 0 of all while the tables are not loaded. Other relations are not locked.
 fn in_memory(relation: pg_sys::Oid, part: Part) -> i64 {
+    let state = shared_memory::engine().map(|engine| engine.state());
+    if !matches!(state, Some(State::Ready | State::Replaying)) {
+        return 0;
+    }
+    let is_index = storage::is_mot_index(relation);
+    if !is_index && !storage::is_mot_table(relation) || is_index && part == Part::Indexes {
+        return 0;
+    }
     // SAFETY: a catalog look-up. An index's table is locked ahead of the index, as core does. What
     // is opened here is closed here.
     unsafe {
-        let table = match pg_sys::IndexGetRelation(relation, true) {
-            pg_sys::InvalidOid => relation,
-            table => table,
+        let table = match is_index {
+            true => pg_sys::IndexGetRelation(relation, true),
+            false => relation,
         };
+        if table == pg_sys::InvalidOid {
+            return 0;
+        }
         let opened = pg_sys::try_relation_open(table, LOCK);
         if opened.is_null() {
             return 0;
         }
-        let has_rows = matches!(
-            (*(*opened).rd_rel).relkind as u8,
-            pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW
-        );
-        let storage = has_rows.then(|| storage::find_of_method(opened)).flatten();
-        let bytes = match storage {
+        let bytes = match storage::find_of_method(opened) {
             None => 0,
-            Some(storage) if table == relation => of_table(storage, part),
-            Some(_) if part == Part::Indexes => 0,
-            Some(storage) => of_index(storage, relation.to_u32()),
+            Some(storage) if is_index => of_index(storage, relation.to_u32()),
+            Some(storage) => of_table(storage, part),
         };
         pg_sys::relation_close(opened, LOCK);
         bytes as i64

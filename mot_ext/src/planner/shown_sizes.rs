@@ -2,7 +2,8 @@
 //!
 //! Core's functions count the bytes of files. A call of one is planned as a call of the extension's
 //! function of the same name and arguments, which adds what rows and indexes take in memory
-//! (`monitoring::sizes`). Nothing is stored otherwise.
+//! (`monitoring::sizes`). Nothing is stored otherwise. A function of that name that is not the
+//! extension's is another user's, and is not called.
 use crate::pg::version::tree;
 use pgrx::pg_sys;
 use std::ffi::CStr;
@@ -34,8 +35,11 @@ pub unsafe fn counterpart(function: pg_sys::Oid) -> pg_sys::Oid {
     };
     let types = [pg_sys::REGCLASSOID, pg_sys::TEXTOID];
     // SAFETY: the caller's.
-    match unsafe { tree::function(c"mot", name, &types[..arguments]) } {
-        pg_sys::InvalidOid => function,
-        counterpart => counterpart,
+    unsafe {
+        let found = tree::function(c"mot", name, &types[..arguments]);
+        match found != pg_sys::InvalidOid && tree::is_of_extension(found, c"mot") {
+            true => found,
+            false => function,
+        }
     }
 }

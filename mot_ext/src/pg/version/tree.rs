@@ -61,6 +61,10 @@ unsafe extern "C-unwind" {
         key3: pg_sys::Datum,
         key4: pg_sys::Datum,
     ) -> pg_sys::Oid;
+    #[link_name = "getExtensionOfObject"]
+    fn extension_of(class: pg_sys::Oid, object: pg_sys::Oid) -> pg_sys::Oid;
+    #[link_name = "get_extension_oid"]
+    fn find_extension(name: *const c_char, missing_ok: bool) -> pg_sys::Oid;
     #[link_name = "get_am_oid"]
     fn find_method(name: *const c_char, missing_ok: bool) -> pg_sys::Oid;
 }
@@ -161,6 +165,20 @@ pub unsafe fn function(schema: &CStr, name: &CStr, arguments: &[pg_sys::Oid]) ->
             pg_sys::Datum::from(schema),
             pg_sys::Datum::from(0usize),
         )
+    }
+}
+
+/// Whether a function belongs to an extension. Anybody may make one of the same name where the
+/// extension is not there.
+///
+/// # Safety
+/// The caller is a plain frame.
+pub unsafe fn is_of_extension(function: pg_sys::Oid, extension: &CStr) -> bool {
+    // SAFETY: a string and oids.
+    unsafe {
+        let extension = find_extension(extension.as_ptr(), true);
+        extension != pg_sys::InvalidOid
+            && extension_of(pg_sys::ProcedureRelationId, function) == extension
     }
 }
 
