@@ -92,20 +92,20 @@ alike($primary, 'a crash right behind a clean restart', 1);
 
 # Rolled back, and lost before the log has it: replay makes the init forks again, beside the empty
 # files that a rollback leaves until the next checkpoint. Core's recovery alone stops there.
-$primary->safe_psql('postgres', q(ALTER SYSTEM SET wal_writer_delay = '10s'));
-$primary->reload;
 my $undone = $primary->background_psql('postgres');
 $undone->query_safe('BEGIN; TRUNCATE u, h; CREATE UNLOGGED TABLE undone_mot (a int PRIMARY KEY) USING mot; CREATE UNLOGGED TABLE undone_heap (a int PRIMARY KEY) USING heap;');
 $primary->safe_psql('postgres', 'CREATE TABLE flushes_the_log ()');
+my $writer = process($primary, 'walwriter');
+kill 'STOP', $writer;
 $undone->query_safe('ROLLBACK;');
 $primary->kill9;
+kill 'KILL', $writer;
 eval { $undone->quit };
 wait_gone($primary);
 $primary->start;
 alike($primary, 'a rollback that the log lost', 1);
 is($primary->safe_psql('postgres', q(SELECT count(*) FROM pg_class WHERE relname ~ '^undone')), '0', 'what was rolled back is not there');
-$primary->safe_psql('postgres', 'ALTER SYSTEM RESET wal_writer_delay; DROP TABLE flushes_the_log');
-$primary->reload;
+$primary->safe_psql('postgres', 'DROP TABLE flushes_the_log');
 
 # A crash of a backend.
 change($primary, 1);

@@ -75,7 +75,7 @@ pub fn draw(rng: &mut TpccRng, table: &str, method: &str) -> Work {
              DELETE FROM {table} WHERE id IN (SELECT id FROM passing WHERE id % 50 = 0); \
              DROP TABLE passing"
         ),
-        97..=98 => {
+        97 => {
             return Work::OnMot(format!("ALTER TABLE {table} SET ACCESS METHOD heap"));
         }
         _ => return Work::OnMot(format!("ALTER TABLE {table} SET ACCESS METHOD {method}")),
