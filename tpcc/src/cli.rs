@@ -69,7 +69,7 @@ pub struct LoadArgs {
     /// Make keys and indexes before the rows are loaded instead of after.
     #[arg(long)]
     pub keys_first: bool,
-    /// Add BenchmarkSQL's foreign keys after the rows; foreign tables have none.
+    /// Add BenchmarkSQL's foreign keys after the rows.
     #[arg(long)]
     pub foreign_keys: bool,
     /// Items, and stock rows per warehouse; fewer than TPC-C's are for tests.
