@@ -250,7 +250,7 @@ sub start_readers
 		[
 			$node->installed_command('pgbench'), '-n', '-c', 2, '-T', 3600,
 			'--progress=1', '-f', "$here/load/look.sql\@2", '-f', "$here/load/look_twice.sql\@1",
-			'-f', "$here/load/look_parallel.sql\@1", $node->connstr('postgres')
+			'-f', "$here/load/look_parallel.sql\@3", $node->connstr('postgres')
 		],
 		'<', \undef, '>', \$readers{output}, '2>&1');
 	return \%readers;

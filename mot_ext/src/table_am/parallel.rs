@@ -1,6 +1,7 @@
 //! Scans of all rows that parallel workers share: the engine's counter lies behind core's
 //! descriptor.
 use crate::pg::version::table_am as version;
+use crate::transaction::applied;
 use crate::{serializable, storage};
 use mot_engine::SharedRowScan;
 use mot_engine::pause::{Point, reach};
@@ -47,13 +48,20 @@ pub unsafe fn reinitialize(relation: pg_sys::Relation, descriptor: pg_sys::Paral
     unsafe { begin(relation, shared(descriptor)) }
 }
 
-/// Settles which rows the processes read. In a SERIALIZABLE transaction the table is locked before:
-/// a row that comes later is met by none of them, so its writer has to meet the lock.
+/// Settles which rows the processes read.
+///
+/// - In a SERIALIZABLE transaction the table is locked before: a row that comes later is met by
+///   none of them, so its writer has to meet the lock.
+/// - On a standby, rows that the snapshot sees may still be with a replay worker. They are waited
+///   for first: the processes wait, too, but read no row behind the end that is taken here.
 unsafe fn begin(relation: pg_sys::Relation, counter: &SharedRowScan) {
     // SAFETY: the caller's relation is open, and the query's snapshot is active.
     unsafe {
+        let snapshot = pg_sys::GetActiveSnapshot();
+        if (*snapshot).takenDuringRecovery {
+            applied::wait_until_applied();
+        }
         if serializable::is_on() {
-            let snapshot = pg_sys::GetActiveSnapshot();
             serializable::Reader::new((*relation).rd_id, snapshot).begin_all();
         }
         counter.begin(storage::table(relation));
