@@ -87,12 +87,6 @@ sub whole
 	return;
 }
 
-sub wait_for_unread
-{
-	$primary->wait_for_catchup($standby, 'replay', $primary->safe_psql('postgres', 'SELECT pg_current_wal_lsn()'));
-	return;
-}
-
 # In the full form ids pass 2^32 on the way.
 my $rounds = pick(2, 15);
 for my $round (1 .. $rounds)
@@ -124,14 +118,14 @@ WHERE relkind = 'r' AND relname ~ '_(heap|mot)$' AND age(relfrozenxid) BETWEEN 0
 		crash($primary);
 	}
 	whole($primary, "behind a restart in round $round");
-	wait_for_unread();
+	$primary->wait_for_catchup($standby);
 	# It reads its checkpoint and what the log has behind it.
 	$round % 2 ? $standby->restart : crash($standby);
 }
 cmp_ok($primary->safe_psql('postgres', 'SELECT pg_current_xact_id()'), '>', $rounds * 300 * MILLION, 'the ids are burnt');
 # Where it begins to be read lies behind all ids.
 $primary->safe_psql('postgres', 'CHECKPOINT');
-wait_for_unread();
+$primary->wait_for_catchup($standby);
 $standby->stop;
 $standby->append_conf('postgresql.conf', "hot_standby = on\n");
 $standby->start;

@@ -1,14 +1,15 @@
-//! Files: what is written is read; blocks and manifests damaged at will. What the tests of faults
+//! Files: what is written is read; blocks damaged at will. What the tests of faults, of manifests
 //! and of reuse share.
 
 mod copies;
 mod faults;
-mod golden;
+mod manifests;
 mod reuse;
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::{Barrier, atomic::AtomicU64, atomic::Ordering};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
 
@@ -458,91 +459,6 @@ proptest! {
         while let Ok(Some(_)) = reader.next(&mut read) {
             count += 1;
             prop_assert!(count <= header.rows);
-        }
-    }
-
-    #[test]
-    fn manifests_survive_and_damage_is_an_error(
-        numbers in any::<[u64; 8]>(),
-        tables in 0..4_usize,
-        cut in any::<prop::sample::Index>(),
-        patch in (any::<prop::sample::Index>(), any::<u8>()),
-    ) {
-        let mut made_up = MadeUp::new(1).tables;
-        made_up.truncate(tables);
-        for table in &mut made_up {
-            if numbers[1] & 1 == 0 {
-                table.key = RelationKey::of_file(numbers[2] as u32, numbers[3] as u32, numbers[4] as u32);
-                table.indexes[0].definition.file = FileKey {
-                    tablespace: numbers[5] as u32,
-                    relation: 1 + numbers[6] as u32 / 2,
-                };
-            }
-            table.ranges = vec![RangeEntry {
-                number: numbers[0] as u32,
-                file: numbers[1] as u32,
-                first_block: numbers[2] as u32,
-                blocks: numbers[3] as u32,
-                offset: numbers[4],
-                bytes: numbers[5],
-                rows: numbers[6],
-                range_rows: numbers[7],
-                since: Lsn(numbers[0]),
-                open_from: (numbers[1] != u64::MAX).then_some(Lsn(numbers[1])),
-                entries: numbers[2] as u32,
-                digest: numbers[7] as u32,
-            }];
-        }
-        let manifest = Manifest {
-            system_id: numbers[0],
-            timeline: numbers[1] as u32,
-            is_final: numbers[1] >> 63 == 1,
-            redo: Lsn(numbers[2]),
-            flushed: Lsn(numbers[3]),
-            generation: numbers[4],
-            settled: Xid(numbers[5]),
-            next_table: TableId(numbers[6]),
-            next_index: IndexId(numbers[7]),
-            defined: Lsn(numbers[0]),
-            range_slots: numbers[2] as u32,
-            tables: made_up,
-            files: vec![
-                FileEntry {
-                    generation: numbers[0],
-                    number: 1,
-                    bytes: numbers[1],
-                    settled: Xid(numbers[2]),
-                    whole: None,
-                },
-                FileEntry {
-                    generation: numbers[3],
-                    number: 2,
-                    bytes: numbers[4],
-                    settled: Xid(numbers[5]),
-                    whole: Some(WholeFile { blocks: 2, digest: 3 }),
-                },
-            ],
-            committed: vec![Xid(numbers[6] / 2), Xid(numbers[6])],
-            locks: vec![LocksOf {
-                xid: Xid(numbers[1]),
-                lsn: Lsn(numbers[2]),
-                record: numbers[3].to_le_bytes().to_vec(),
-            }],
-        };
-        let bytes = manifest.to_bytes().expect("memory");
-        prop_assert_eq!(Manifest::from_bytes(&bytes), Ok(manifest));
-        prop_assert!(Manifest::from_bytes(&bytes[..cut.index(bytes.len())]).is_err());
-        // Damage with a right checksum must not panic.
-        let mut patched = bytes;
-        let content = patched.len() - 4;
-        let at = patch.0.index(content);
-        patched[at] = patch.1;
-        let crc = crc32c::crc32c(&patched[..content]);
-        patched[content..].copy_from_slice(&crc.to_le_bytes());
-        if let Ok(read) = Manifest::from_bytes(&patched)
-            && u32::from(patched[4]) == manifest::MANIFEST_VERSION
-        {
-            prop_assert_eq!(read.to_bytes().expect("memory"), patched);
         }
     }
 }

@@ -129,10 +129,10 @@ fn find(relation: pg_sys::Oid, named: &[pg_sys::Oid], table: TableRef) -> Option
         lock.take(oid);
         // SAFETY: a locked index.
         let asked = Relation::closed(oid).with(|index| unsafe { asked(table, index) });
-        if let Asked::Yes(index) = asked {
+        if let Asked::Yes { index, is_computed } = asked {
             found.push(Arbiter {
                 oid,
-                is_computed: computed_keys::has_computed_keys(oid),
+                is_computed,
                 index,
                 lock,
                 entries: Entries::NONE,
@@ -148,7 +148,10 @@ fn find(relation: pg_sys::Oid, named: &[pg_sys::Oid], table: TableRef) -> Option
 /// Who asks an index for a conflict.
 #[derive(PartialEq)]
 enum Asked {
-    Yes(IndexRef),
+    Yes {
+        index: IndexRef,
+        is_computed: bool,
+    },
     /// It is not unique.
     No,
     ByCore,
@@ -165,5 +168,8 @@ unsafe fn asked(table: TableRef, index: pg_sys::Relation) -> Asked {
     if !(form.indimmediate && form.indisready && form.indisvalid) {
         return Asked::ByCore;
     }
-    storage::find_index(table, index).map_or(Asked::ByCore, Asked::Yes)
+    // SAFETY: the caller's index.
+    let is_computed = unsafe { computed_keys::is_computed(index) };
+    storage::find_index(table, index)
+        .map_or(Asked::ByCore, |index| Asked::Yes { index, is_computed })
 }

@@ -1,9 +1,8 @@
-//! `mot.check`: proves that a table's rows, indexes and catalog agree; sizes; and which storages
-//! exist.
+//! `mot.check`: proves that a table's rows, indexes and catalog agree; and which storages exist.
 //!
 //! The check holds ShareLock: readers go on, writers wait. On a standby that lock does not exist;
 //! there it is exact only while replay stands still (`pg_wal_replay_pause`): what it finds while
-//! replay goes on proves nothing, and it says so instead. Sizes hold AccessShareLock, everywhere.
+//! replay goes on proves nothing, and it says so instead.
 use crate::errors::refuse::raise;
 use crate::pg::{index_row, nodes, version};
 use crate::storage::{definition, rows_with_other_keys};
@@ -19,15 +18,15 @@ const PROBLEMS_SHOWN_MAX: usize = 20;
 
 /// A table opened for looking at all of it; closed at drop, its lock kept to the end of the
 /// transaction.
-struct Opened {
+pub(super) struct Opened {
     table: pg_sys::Relation,
-    storage: TableRef,
+    pub(super) storage: TableRef,
 }
 
 impl Opened {
     /// Opens the user's own memory-optimized table; raises for anything else. It can be changed
     /// meanwhile.
-    fn owned(relid: pg_sys::Oid) -> Opened {
+    pub(super) fn owned(relid: pg_sys::Oid) -> Opened {
         Opened::owned_with(relid, pg_sys::AccessShareLock)
     }
 
@@ -338,63 +337,6 @@ unsafe fn key_difference(table: pg_sys::Relation, oid: pg_sys::Oid) -> Option<St
             oid.to_u32()
         )
     })
-}
-
-/// Bytes of a table's rows and row directory.
-#[pg_extern(strict, volatile, parallel_unsafe)]
-fn table_size(table: PgRelation) -> i64 {
-    table_bytes(&Opened::owned(table.oid()))
-}
-
-/// Bytes of an index's nodes. Walks the index.
-#[pg_extern(strict, volatile, parallel_unsafe)]
-fn index_size(index: PgRelation) -> i64 {
-    if !crate::storage::is_mot_index(index.oid()) {
-        // SAFETY: a catalog look-up.
-        let name = unsafe { nodes::text(pg_sys::get_rel_name(index.oid())) };
-        raise(
-            PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
-            format!("\"{name}\" is not an index of a memory-optimized table"),
-            None,
-            None,
-        );
-    }
-    // SAFETY: a catalog look-up.
-    let relid = unsafe { pg_sys::IndexGetRelation(index.oid(), false) };
-    let opened = Opened::owned(relid);
-    // SAFETY: a lock, kept to the end of the transaction: the table's keeps nobody from dropping
-    // the index.
-    unsafe { pg_sys::LockRelationOid(index.oid(), pg_sys::AccessShareLock as i32) };
-    session::session()
-        .find_index(opened.storage, index.oid().to_u32(), &PgClock)
-        .map_or(0, index_bytes)
-}
-
-/// Bytes of a table's rows, row directory and indexes. Walks the indexes.
-#[pg_extern(strict, volatile, parallel_unsafe)]
-fn total_size(table: PgRelation) -> i64 {
-    let opened = Opened::owned(table.oid());
-    let session = session::session();
-    let bytes = |oid: u32| {
-        // The lock on the table does not keep REINDEX CONCURRENTLY from dropping the index.
-        // SAFETY: a lock, kept to the end of the transaction.
-        unsafe { pg_sys::LockRelationOid(oid.into(), pg_sys::AccessShareLock as i32) };
-        let index = session.find_index(opened.storage, oid, &PgClock);
-        index.map_or(0, index_bytes)
-    };
-    let indexes = session.index_oids(opened.storage, &PgClock);
-    table_bytes(&opened) + indexes.into_iter().map(bytes).sum::<i64>()
-}
-
-fn table_bytes(opened: &Opened) -> i64 {
-    let rows = opened.storage.row_count_estimate() * opened.storage.row_bytes_average();
-    (rows + opened.storage.anchor_bytes()) as i64
-}
-
-fn index_bytes(index: IndexRef) -> i64 {
-    session::session()
-        .index_bytes(&PgClock, index)
-        .unwrap_or_else(|error| errors::raise(error)) as i64
 }
 
 extension_sql!(

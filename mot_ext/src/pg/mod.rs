@@ -20,6 +20,7 @@ pub mod owner;
 pub mod planning;
 pub mod predicate;
 pub mod report;
+pub mod rights;
 pub mod slot;
 pub mod sxact;
 pub mod text;

@@ -57,11 +57,9 @@ pub unsafe fn reinitialize(relation: pg_sys::Relation, descriptor: pg_sys::Paral
 unsafe fn begin(relation: pg_sys::Relation, counter: &SharedRowScan) {
     // SAFETY: the caller's relation is open, and the query's snapshot is active.
     unsafe {
-        let snapshot = pg_sys::GetActiveSnapshot();
-        if (*snapshot).takenDuringRecovery {
-            applied::wait_until_applied();
-        }
+        applied::wait_until_applied();
         if serializable::is_on() {
+            let snapshot = pg_sys::GetActiveSnapshot();
             serializable::Reader::new((*relation).rd_id, snapshot).begin_all();
         }
         counter.begin(storage::table(relation));

@@ -4,10 +4,10 @@
 //!
 //! The memory of what was acknowledged spans all rounds, so that a row lost in a later round shows.
 
+use crate::workers::{Round, Worker, Workers};
 use postgres::{Client, Transaction};
 use std::collections::HashMap;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
 use tpcc::failure::{Failure, Result};
 use tpcc::random::TpccRng;
 use tpcc::target::{Target, execute, from_client};
@@ -15,7 +15,10 @@ use tpcc::target::{Target, execute, from_client};
 const ACCOUNTS: i32 = 200;
 const BRANCHES: i32 = 10;
 const FIRST_BALANCE: i64 = 1000;
-const WORKERS: u64 = 3;
+const WORKERS: Workers = Workers {
+    count: 3,
+    stream: 2_000_000,
+};
 
 /// Rows of one large transaction: a few hundred KiB of write set.
 const BULK_ROWS: i64 = 1500;
@@ -77,55 +80,14 @@ impl Bank {
         })
     }
 
-    /// Moves money until the server goes away, or for `stop_after`.
-    pub fn work(
-        &self,
-        target: &Target,
-        seed: u64,
-        round: u64,
-        stop_after: Option<Duration>,
-    ) -> Result<()> {
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..WORKERS)
-                .map(|worker| {
-                    scope.spawn(move || self.one_worker(target, seed, round, worker, stop_after))
-                })
-                .collect();
-            workers.into_iter().try_for_each(|worker| {
-                worker
-                    .join()
-                    .unwrap_or_else(|_| Err(Failure::unexpected("a bank worker panicked")))
-            })
-        })
-    }
-
-    fn one_worker(
-        &self,
-        target: &Target,
-        seed: u64,
-        round: u64,
-        worker: u64,
-        stop_after: Option<Duration>,
-    ) -> Result<()> {
-        let who = (round * WORKERS + worker) as i32;
-        let mut rng = TpccRng::new(seed, 2_000_000 + who as u64);
-        let start = Instant::now();
-        let mut client = match target.client() {
-            // The server may be gone before the first connection: a short round.
-            Err(Failure::Disconnected(_)) => return Ok(()),
-            other => other?,
+    /// Moves money until the server goes away.
+    pub fn work(&self, target: &Target, round: Round) -> Result<()> {
+        let open = |worker: Worker| Ok((target.client()?, worker.who as i32));
+        let step = |session: &mut (Client, i32), rng: &mut TpccRng, number| {
+            let (client, who) = session;
+            self.one_transaction(client, rng, (*who, number as i32))
         };
-        for seq in 1.. {
-            if stop_after.is_some_and(|limit| start.elapsed() >= limit) {
-                break;
-            }
-            match self.one_transaction(&mut client, &mut rng, (who, seq)) {
-                Ok(()) => {}
-                Err(Failure::Disconnected(_)) => break,
-                Err(other) => return Err(other),
-            }
-        }
-        Ok(())
+        WORKERS.run(round, open, step)
     }
 
     fn one_transaction(&self, client: &mut Client, rng: &mut TpccRng, key: Key) -> Result<()> {

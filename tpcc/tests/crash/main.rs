@@ -23,6 +23,7 @@ mod pairs;
 mod server;
 #[path = "../support/mod.rs"]
 mod support;
+mod workers;
 
 use bank::Bank;
 use clap::Parser;
@@ -42,6 +43,7 @@ use tpcc::random::TpccRng;
 use tpcc::run::{self, RunOptions};
 use tpcc::target::Target;
 use tpcc::terminal::Mode;
+use workers::Round;
 
 /// The options; what the test harness would understand and this does not is ignored.
 #[derive(Parser)]
@@ -177,8 +179,13 @@ impl Suite {
             let workload = run::start(scope, target, &options);
             let stop_after = clients_leave.then_some(moment);
             let bank = &self.bank;
-            let banking = scope.spawn(move || bank.work(target, seed, round, stop_after));
-            let pairing = scope.spawn(move || pairs::work(target, seed, round, stop_after));
+            let of_round = Round {
+                seed,
+                number: round,
+                stop_after,
+            };
+            let banking = scope.spawn(move || bank.work(target, of_round));
+            let pairing = scope.spawn(move || pairs::work(target, of_round));
             let ghost = ddl::leave_open(&self.target, round);
             let suffered = self
                 .companion

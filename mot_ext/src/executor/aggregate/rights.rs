@@ -1,5 +1,5 @@
 //! Who may run an aggregate: what `ExecInitAgg` asks for.
-use crate::pg::version;
+use crate::pg::rights::require_execute;
 use pgrx::pg_sys;
 
 /// `aggtransfn` and `aggfinalfn` (`catalog/pg_aggregate.h`): never NULL, 0 for none.
@@ -12,7 +12,7 @@ pub unsafe fn check(aggregate: pg_sys::Oid) {
     // SAFETY: catalog look-ups, released when they were read; may raise.
     unsafe {
         use pg_sys::ObjectType::{OBJECT_AGGREGATE, OBJECT_FUNCTION};
-        require(aggregate, pg_sys::GetUserId(), OBJECT_AGGREGATE);
+        require_execute(aggregate, pg_sys::GetUserId(), OBJECT_AGGREGATE);
         let argument = pg_sys::Datum::from(aggregate);
         let procedures = pg_sys::SysCacheIdentifier::PROCOID as i32;
         let row = pg_sys::SearchSysCache1(procedures, argument);
@@ -34,22 +34,8 @@ pub unsafe fn check(aggregate: pg_sys::Oid) {
         pg_sys::ReleaseSysCache(row);
         for function in functions {
             if function != pg_sys::InvalidOid {
-                require(function, owner, OBJECT_FUNCTION);
+                require_execute(function, owner, OBJECT_FUNCTION);
             }
-        }
-    }
-}
-
-unsafe fn require(function: pg_sys::Oid, user: pg_sys::Oid, kind: pg_sys::ObjectType::Type) {
-    // SAFETY: as for `check`; the hook is another library's, which raises where it forbids.
-    unsafe {
-        let answer = version::may_execute(function, user);
-        if answer != pg_sys::AclResult::ACLCHECK_OK {
-            pg_sys::aclcheck_error(answer, kind, pg_sys::get_func_name(function));
-        }
-        let hook = &raw const pg_sys::object_access_hook;
-        if (*hook).is_some() {
-            pg_sys::RunFunctionExecuteHook(function);
         }
     }
 }

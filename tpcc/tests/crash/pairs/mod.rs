@@ -8,6 +8,7 @@
 
 mod statements;
 
+use crate::workers::{Round, Worker, Workers};
 use postgres::Client;
 use statements::{Work, draw};
 use std::time::{Duration, Instant};
@@ -16,7 +17,10 @@ use tpcc::random::TpccRng;
 use tpcc::target::{Target, execute, from_client};
 
 /// Sessions, each with tables of its own.
-const WORKERS: u64 = 2;
+const WORKERS: Workers = Workers {
+    count: 2,
+    stream: 3_000_000,
+};
 /// Prepared transactions that one session leaves open at a time.
 const PREPARED_MAX: usize = 3;
 /// Time the reclaimer gets to free what belongs to no table.
@@ -41,51 +45,20 @@ pub fn open(target: &Target) -> Result<()> {
     )
 }
 
-/// Runs transactions until the server goes away, or for `stop_after`.
-pub fn work(target: &Target, seed: u64, round: u64, stop_after: Option<Duration>) -> Result<()> {
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..WORKERS)
-            .map(|worker| scope.spawn(move || one_worker(target, seed, round, worker, stop_after)))
-            .collect();
-        workers.into_iter().try_for_each(|worker| {
-            worker
-                .join()
-                .unwrap_or_else(|_| Err(Failure::unexpected("a worker of the pairs panicked")))
-        })
-    })
-}
-
-fn one_worker(
-    target: &Target,
-    seed: u64,
-    round: u64,
-    worker: u64,
-    stop_after: Option<Duration>,
-) -> Result<()> {
-    let start = Instant::now();
-    let mut session = match Session::open(target, worker) {
-        // The server may be gone before the first connection: a short round.
-        Err(Failure::Disconnected(_)) => return Ok(()),
-        other => other?,
+/// Runs transactions until the server goes away.
+pub fn work(target: &Target, round: Round) -> Result<()> {
+    let open = |worker| Session::open(target, worker);
+    let step = |session: &mut Session, rng: &mut TpccRng, number| {
+        let name = format!("pairs_{}_{number}", session.worker.who);
+        session.one_transaction(rng, &name)
     };
-    let mut rng = TpccRng::new(seed, 3_000_000 + round * WORKERS + worker);
-    for number in 0_u64.. {
-        if stop_after.is_some_and(|limit| start.elapsed() >= limit) {
-            break;
-        }
-        match session.one_transaction(&mut rng, &format!("pairs_{round}_{worker}_{number}")) {
-            Ok(()) => {}
-            Err(Failure::Disconnected(_)) => break,
-            Err(other) => return Err(other),
-        }
-    }
-    Ok(())
+    WORKERS.run(round, open, step)
 }
 
 /// One worker's connection.
 struct Session {
     client: Client,
-    worker: u64,
+    worker: Worker,
     /// Access method of the side that is not heap.
     method: &'static str,
     /// Its prepared transactions that are open.
@@ -93,7 +66,7 @@ struct Session {
 }
 
 impl Session {
-    fn open(target: &Target, worker: u64) -> Result<Self> {
+    fn open(target: &Target, worker: Worker) -> Result<Self> {
         let mut client = target.client()?;
         execute(
             &mut client,
@@ -144,7 +117,7 @@ impl Session {
     fn attempt(&mut self, rng: &mut TpccRng, end: &str) -> Result<()> {
         execute(&mut self.client, "BEGIN")?;
         for _ in 0..rng.uniform(1, 4) {
-            let table = format!("t{}_{}", self.worker, rng.uniform(0, 2));
+            let table = format!("t{}_{}", self.worker.number, rng.uniform(0, 2));
             let work = draw(rng, &table, self.method);
             let is_undone = rng.percent(15);
             if is_undone {
