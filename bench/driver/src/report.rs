@@ -72,7 +72,9 @@ fn machine(text: &mut String, latest: &Latest<'_>) {
         );
     }
     line!(text, "| load average before | {:.2} |", machine.load_before);
-    line!(text, "| PostgreSQL | {} |", machine.postgresql);
+    // Behind that comes what it was compiled with.
+    let postgresql = machine.postgresql.split(" on ").next().unwrap_or_default();
+    line!(text, "| PostgreSQL | {postgresql} |");
     line!(
         text,
         "| MariaDB | {} |",
@@ -204,14 +206,18 @@ fn how(text: &mut String, name: &str, run: &PartRun) {
     }
 }
 
-/// Whether a series has a row. Left out is what says nothing beside the others: response times of
-/// servers that are full, the rest of those at equal load, and statements whose rows are counted.
+/// Whether a series has a cell. Left out is what says nothing beside the others: response times of
+/// servers that are full, the rest of those at equal load, statements whose rows are counted, what
+/// floors and unlogged tables cost, and WAL with page images where it is given without.
 fn is_shown(series: &Series) -> bool {
     let is_at_equal_load = series.setting.ends_with(tpcc::EQUAL_LOAD_SUFFIX);
     let is_response_time = series.quantity.starts_with(tpcc::P90);
-    let repeats_rows =
-        series.work == ingest::TEN_ROWS_STATEMENTS && series.quantity == quantity::PER_SECOND;
-    is_at_equal_load == is_response_time && !repeats_rows
+    let is_of = |quantity: &str| series.quantity == quantity;
+    let repeats_rows = series.work == ingest::TEN_ROWS_STATEMENTS && is_of(quantity::PER_SECOND);
+    let is_cost_of_a_bound = matches!(series.side, Side::Floor | Side::Unlogged)
+        && (is_of(quantity::SERVER_CPU) || is_of(quantity::WAL_BYTES));
+    let has_page_images = series.part == tpcc::PART && is_of(quantity::WAL_BYTES);
+    is_at_equal_load == is_response_time && !repeats_rows && !is_cost_of_a_bound && !has_page_images
 }
 
 /// A table for each quantity.
