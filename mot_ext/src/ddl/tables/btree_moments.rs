@@ -214,7 +214,8 @@ unsafe fn is_written_out(index: pg_sys::Oid, column: i16) -> bool {
     }
 }
 
-/// Whether an expression or the predicate of an open index has a column, or the whole row.
+/// Whether an expression or the predicate of an open index has a column. One that has the whole row
+/// depends on no column, and stays.
 unsafe fn computes_with(index: pg_sys::Relation, column: i16) -> bool {
     /// The table's place in the expressions of an index.
     const TABLE: pg_sys::Index = 1;
@@ -226,10 +227,8 @@ unsafe fn computes_with(index: pg_sys::Relation, column: i16) -> bool {
         for part in [expressions, predicate] {
             pg_sys::pull_varattnos(part.cast(), TABLE, &raw mut columns);
         }
-        let is_member = |column: i32| {
-            pg_sys::bms_is_member(column - pg_sys::FirstLowInvalidHeapAttributeNumber, columns)
-        };
-        is_member(column.into()) || is_member(0)
+        let member = i32::from(column) - pg_sys::FirstLowInvalidHeapAttributeNumber;
+        pg_sys::bms_is_member(member, columns)
     }
 }
 
