@@ -27,7 +27,7 @@
 //! What is changed in the catalog is part of the transaction: an error or a rollback takes it back.
 //! A statement takes the locks here that it takes in core, in core's order, before it changes
 //! anything.
-use super::{After, Published, defaults, whose_index};
+use super::{After, Published, defaults, row_types, whose_index};
 use crate::ddl::{identity, inheritance};
 use crate::errors::refuse::unsupported;
 use crate::index_am::access_method::{self, Method, indexes_of};
@@ -144,8 +144,9 @@ pub unsafe fn alter_table(
     }
 }
 
-/// ALTER COLUMN TYPE and SET EXPRESSION: indexes on the column that serve no key say btree in the
-/// catalog until core drops them. They are shown as btrees in memory, too, for as long: event
+/// ALTER COLUMN TYPE and SET EXPRESSION: indexes on the column that serve no key, and those of
+/// other tables that have it in an expression by its row type, say btree in the catalog until core
+/// drops them. They are shown as btrees in memory, too, for as long: event
 /// triggers of `ddl_command_start` can use them. Parallel workers could not, so there are none.
 unsafe fn write_out_as_btrees(
     command: *mut AlterTableCmd,
@@ -157,16 +158,33 @@ unsafe fn write_out_as_btrees(
     unsafe {
         let lock = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
         let mut indexes = Vec::new();
-        for table in altered_tables(relid, reaches, lock) {
+        let mut tables = altered_tables(relid, reaches, lock);
+        if !tables.contains(&relid) {
+            tables.push(relid);
+        }
+        for table in tables {
             let column = pg_sys::get_attnum(table, (*command).name);
-            if column <= 0 || !storage::is_mot_table(table) {
+            if column <= 0 {
                 continue;
             }
             let ours = Method::Mot.oid();
-            let is_meant = |index: &pg_sys::Oid| {
-                access_method::of(*index) == ours && is_written_out(*index, column)
+            let mut add = |index: pg_sys::Oid| {
+                if access_method::of(index) == ours && !indexes.contains(&index) {
+                    indexes.push(index);
+                }
             };
-            indexes.extend(indexes_of(table).into_iter().filter(is_meant));
+            if storage::is_mot_table(table) {
+                let all = indexes_of(table).into_iter();
+                all.filter(|index| is_written_out(*index, column))
+                    .for_each(&mut add);
+            }
+            for index in row_types::indexes_with(table, column) {
+                let other = pg_sys::IndexGetRelation(index, false);
+                if other != table {
+                    pg_sys::LockRelationOid(other, lock);
+                    add(index);
+                }
+            }
         }
         let flips = flips::show(&indexes, lock);
         for index in indexes {
