@@ -113,7 +113,7 @@ pub unsafe fn alter_table(
                 AT_AttachPartition => {
                     let partition = (*(*command).def.cast::<pg_sys::PartitionCmd>()).name;
                     let flips = if (*node).objtype == OBJECT_INDEX {
-                        attach_index(partition)
+                        attach_index(partition, relid)
                     } else {
                         attach_table(partition)
                     };
@@ -316,12 +316,12 @@ unsafe fn attach_table(partition: *mut pg_sys::RangeVar) -> Option<Flips> {
 }
 
 /// ALTER INDEX ... ATTACH PARTITION: the table is locked against changes, ahead of the index, which
-/// is named once and for all.
-unsafe fn attach_index(partition: *mut pg_sys::RangeVar) -> Option<Flips> {
+/// is named once and for all. Core refuses an index that is to be attached to itself.
+unsafe fn attach_index(partition: *mut pg_sys::RangeVar, to: pg_sys::Oid) -> Option<Flips> {
     // SAFETY: a live name (caller); the index is looked at again when its table is locked.
     unsafe {
         let index = identity::lookup(partition);
-        if !storage::is_mot_index(index) {
+        if index == to || !storage::is_mot_index(index) {
             return None;
         }
         pg_sys::LockRelationOid(pg_sys::IndexGetRelation(index, true), SHARED);
