@@ -175,7 +175,7 @@ impl Upsert {
             let probed = xact::current().probe(session, &PgClock, table, only, body);
             match or_raise(probed) {
                 Entered::Done => {}
-                Entered::Busy(xid) => return Look::Busy(xid),
+                Entered::Busy(xid, _) => return Look::Busy(xid),
                 Entered::Duplicate(index) => {
                     return match find(target, index, body) {
                         Some((row, version)) => Look::Found(arbiter, row, version),

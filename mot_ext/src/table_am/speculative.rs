@@ -137,8 +137,8 @@ pub unsafe fn enter(
                 return true;
             }
             (_, Duplicates::Reported) => return false,
-            (Entered::Busy(xid), Duplicates::Refused) => {
-                queue.wait_for_transaction(pending.row, xid);
+            (Entered::Busy(xid, index), Duplicates::Refused) => {
+                queue.wait_to_enter(pending.row, xid, index.relation_oid());
             }
             (Entered::Duplicate(index), Duplicates::Refused) => {
                 target.duplicate(index, pending.row, None, pending.version)

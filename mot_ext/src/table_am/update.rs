@@ -165,8 +165,8 @@ unsafe fn change(
         match target.enter_once(row, version) {
             Entered::Done => {}
             Entered::Duplicate(index) => target.duplicate(index, row, Some(seen), version),
-            Entered::Busy(by) => {
-                target.wait_for_key(row, seen, by, &mut queue);
+            Entered::Busy(by, index) => {
+                target.wait_for_key(row, seen, (by, index), &mut queue);
                 continue;
             }
         }
