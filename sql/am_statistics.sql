@@ -71,3 +71,58 @@ INSERT INTO frozen_heap VALUES (2);
 VACUUM (FREEZE) frozen_heap, frozen;
 SELECT m.relfrozenxid::text::bigint >= h.relfrozenxid::text::bigint AS is_frozen FROM pg_class m, pg_class h WHERE m.relname = 'frozen' AND h.relname = 'frozen_heap';
 DROP TABLE frozen, frozen_heap;
+-- What fails was counted before: rows of a statement up to the one that has a key of another, with it.
+CREATE TABLE am_failed (id int PRIMARY KEY, u int, v int CHECK (v > 0)) USING mot;
+CREATE TABLE am_failed_heap (id int PRIMARY KEY, u int, v int CHECK (v > 0)) USING heap WITH (autovacuum_enabled = off);
+CREATE UNIQUE INDEX ON am_failed ((u + 1));
+CREATE UNIQUE INDEX ON am_failed_heap ((u + 1));
+CREATE FUNCTION am_counts(statement text) RETURNS TABLE (ins bigint, upd bigint, del bigint, equal boolean)
+LANGUAGE plpgsql AS $$
+DECLARE heap record; mot record; before_heap record; before_mot record;
+BEGIN
+  SELECT * INTO before_heap FROM pg_stat_xact_user_tables WHERE relname = 'am_failed_heap';
+  SELECT * INTO before_mot FROM pg_stat_xact_user_tables WHERE relname = 'am_failed';
+  BEGIN EXECUTE replace(statement, '@', 'am_failed_heap'); EXCEPTION WHEN OTHERS THEN NULL; END;
+  BEGIN EXECUTE replace(statement, '@', 'am_failed'); EXCEPTION WHEN OTHERS THEN NULL; END;
+  SELECT * INTO heap FROM pg_stat_xact_user_tables WHERE relname = 'am_failed_heap';
+  SELECT * INTO mot FROM pg_stat_xact_user_tables WHERE relname = 'am_failed';
+  ins := heap.n_tup_ins - before_heap.n_tup_ins;
+  upd := heap.n_tup_upd - before_heap.n_tup_upd;
+  del := heap.n_tup_del - before_heap.n_tup_del;
+  equal := (ins, upd, del) = (mot.n_tup_ins - before_mot.n_tup_ins, mot.n_tup_upd - before_mot.n_tup_upd, mot.n_tup_del - before_mot.n_tup_del);
+  RETURN NEXT;
+END $$;
+CREATE FUNCTION am_counts_all(way text) RETURNS TABLE (ran text, ins bigint, upd bigint, del bigint, equal boolean)
+LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config('mot.compiled_statements', way, true);
+  FOREACH ran IN ARRAY ARRAY[
+    'TRUNCATE @', 'INSERT INTO @ SELECT g, g, 1 FROM generate_series(1, 10) g',
+    'INSERT INTO @ VALUES (1, 100, 1)', 'INSERT INTO @ VALUES (11, 1, 1)', 'INSERT INTO @ VALUES (11, 11, 0)', 'INSERT INTO @ VALUES (NULL, 11, 1)',
+    'INSERT INTO @ VALUES (11, 2147483647, 1)', 'INSERT INTO @ VALUES (21, 21, 1), (22, 22, 1), (1, 23, 1), (24, 24, 1)', 'INSERT INTO @ SELECT g, g, 1 FROM generate_series(15, 1, -1) g',
+    'INSERT INTO @ VALUES (1, 100, 1) ON CONFLICT DO NOTHING', 'INSERT INTO @ VALUES (11, 1, 1) ON CONFLICT (id) DO NOTHING', 'INSERT INTO @ VALUES (11, 1, 1) ON CONFLICT (id) DO UPDATE SET v = 2',
+    'INSERT INTO @ VALUES (1, 100, 1) ON CONFLICT (id) DO UPDATE SET u = 2', 'INSERT INTO @ VALUES (1, 100, 1) ON CONFLICT (id) DO UPDATE SET v = 0',
+    'UPDATE @ SET id = 2 WHERE id = 1', 'UPDATE @ SET u = 2 WHERE id = 1', 'UPDATE @ SET v = 0 WHERE id = 1', 'UPDATE @ SET v = v + 1 WHERE id < 5', 'UPDATE @ SET v = 1 / (5 - id) WHERE id > 2 AND id < 6'] LOOP
+    SELECT c.ins, c.upd, c.del, c.equal INTO am_counts_all.ins, am_counts_all.upd, am_counts_all.del, am_counts_all.equal FROM am_counts(ran) c;
+    RETURN NEXT;
+  END LOOP;
+END $$;
+SELECT * FROM am_counts_all('always');
+SELECT * FROM am_counts_all('off');
+DROP FUNCTION am_counts, am_counts_all;
+-- COPY counts a batch
+COPY am_failed FROM stdin;
+31	31	1
+32	32	1
+1	33	1
+34	34	1
+\.
+COPY am_failed_heap FROM stdin;
+31	31	1
+32	32	1
+1	33	1
+34	34	1
+\.
+SELECT pg_stat_force_next_flush();
+SELECT n_tup_ins, n_tup_upd, n_tup_del FROM pg_stat_user_tables WHERE relname IN ('am_failed', 'am_failed_heap') ORDER BY relname;
+DROP TABLE am_failed, am_failed_heap;

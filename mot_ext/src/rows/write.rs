@@ -6,7 +6,7 @@
 //! already is left alone; one that a trigger or function of this command changed is an error.
 use super::tuple;
 use crate::errors::or_raise;
-use crate::pg::index_row;
+use crate::pg::{index_row, version as pg_version};
 use crate::serializable;
 use crate::shared_memory::test_switch::{self, Step};
 use crate::storage::duplicate;
@@ -206,8 +206,11 @@ impl Target {
         let mut row = tuple::empty();
         tuple::point(&mut row, slot, version, self.oid());
         // SAFETY: the relation is open; our own uncommitted version stays until the abort that this
-        // leads to.
+        // leads to. As in heapam, a changed row that then fails counts; who inserts has counted.
         self.relation.with(|relation| unsafe {
+            if seen.is_some() {
+                pg_version::table_am::count_update(relation);
+            }
             duplicate::raise(relation, index.relation_oid(), &raw mut row)
         })
     }
