@@ -127,8 +127,37 @@ pub unsafe fn vacuum(
     }
 }
 
-/// `relation_size`: of the blocks that samples are made of. Rows lie in memory: `mot.stat_tables`
-/// has their bytes.
+/// `relation_size`: of the blocks that samples are made of, for ANALYZE and statements that write
+/// the table's statistics. Others, as pg_prewarm and pg_visibility, ask for pages to read in the
+/// table's file: it has none.
+pub unsafe fn size_of_blocks(relation: pg_sys::Relation, fork: pg_sys::ForkNumber::Type) -> u64 {
+    // SAFETY: an open table, as core calls it.
+    unsafe {
+        match writes_statistics(relation) {
+            true => size_bytes(relation, fork),
+            false => 0,
+        }
+    }
+}
+
+/// Whether this process may write what pg_class says of a table's size, or samples its rows for the
+/// statistics of a parent: then it has but AccessShareLock on it, and its entry among the running
+/// statements tells, where such entries are kept.
+unsafe fn writes_statistics(relation: pg_sys::Relation) -> bool {
+    use pg_sys::ProgressCommandType::PROGRESS_COMMAND_ANALYZE;
+    // SAFETY: an open table (caller); plain variables of this process, and its own entry.
+    unsafe {
+        let lock = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
+        pg_sys::CheckRelationLockedByMe(relation, lock, true)
+            || !pg_sys::pgstat_track_activities
+            || pg_sys::MyBEEntry
+                .as_ref()
+                .is_none_or(|entry| entry.st_progress_command == PROGRESS_COMMAND_ANALYZE)
+    }
+}
+
+/// Bytes of the blocks that samples are made of. Rows lie in memory: `mot.stat_tables` has their
+/// bytes.
 pub unsafe fn size_bytes(relation: pg_sys::Relation, fork: pg_sys::ForkNumber::Type) -> u64 {
     if fork != pg_sys::ForkNumber::MAIN_FORKNUM && fork != pg_sys::ForkNumber::InvalidForkNumber {
         return 0;
