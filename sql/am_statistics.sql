@@ -142,3 +142,21 @@ SELECT tablename, inherited, n_distinct FROM pg_stats WHERE tablename LIKE 'am\_
 SELECT relname, reltuples, relpages > 0 AS has_pages FROM pg_class WHERE relname LIKE 'am\_paged__' ORDER BY 1;
 DROP TABLE am_paged;
 DROP EXTENSION pg_prewarm;
+-- Updates of which no index had to be told
+CREATE TABLE am_hot (id int PRIMARY KEY, k int, v int) USING mot;
+CREATE INDEX ON am_hot (k);
+INSERT INTO am_hot SELECT g, g, g FROM generate_series(1, 10) g;
+CREATE FUNCTION am_hot(way text) RETURNS TABLE (upd bigint, hot bigint) LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config('mot.compiled_statements', way, true);
+  UPDATE am_hot SET v = v + 1;
+  UPDATE am_hot SET k = k + 1 WHERE id = 1;
+  UPDATE am_hot SET k = k, v = 0 WHERE id = 2;
+  INSERT INTO am_hot VALUES (3, 3, 3) ON CONFLICT (id) DO UPDATE SET v = 7;
+  INSERT INTO am_hot VALUES (3, 3, 3) ON CONFLICT (id) DO UPDATE SET k = am_hot.k + 1;
+  RETURN QUERY SELECT s.n_tup_upd, s.n_tup_hot_upd FROM pg_stat_xact_user_tables s WHERE relname = 'am_hot';
+END $$;
+SELECT * FROM am_hot('always');
+SELECT * FROM am_hot('off');
+DROP FUNCTION am_hot;
+DROP TABLE am_hot;

@@ -110,7 +110,7 @@ impl Insert {
                     (row, version)
                 }
                 Outcome::Updated(row, version) => {
-                    frame.count_change(RowChange::Update);
+                    frame.count_change(RowChange::update_to(version));
                     (row, version)
                 }
             };

@@ -82,7 +82,7 @@ pub unsafe fn update(
         });
         match updated {
             Ok(new) => {
-                statistics::row_changed(relation, RowChange::Update);
+                statistics::row_changed(relation, RowChange::update_to(new));
                 if has_keys_of_core && new.changed_keys() {
                     *indexes = version::ALL_INDEXES;
                 }
