@@ -160,3 +160,29 @@ SELECT * FROM am_hot('always');
 SELECT * FROM am_hot('off');
 DROP FUNCTION am_hot;
 DROP TABLE am_hot;
+-- Rows and entries in pg_class after what writes or vacuums a table, on heap and here
+CREATE FUNCTION am_sized(method text) RETURNS TABLE (step text, relations text) LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config('default_table_access_method', method, true);
+  CREATE TABLE am_sized (id int PRIMARY KEY, v int);
+  CREATE INDEX am_sized_v ON am_sized (v) WHERE v <= 5;
+  INSERT INTO am_sized SELECT g, g FROM generate_series(1, 20) g;
+  FOREACH step IN ARRAY ARRAY['CREATE INDEX am_sized_id ON am_sized (id, v)', 'ALTER TABLE am_sized ADD COLUMN x float8 DEFAULT random()', 'ALTER TABLE am_sized ALTER v TYPE bigint', 'REINDEX TABLE am_sized',
+    'CLUSTER am_sized USING am_sized_pkey', 'ALTER TABLE am_sized SET UNLOGGED',
+    'CREATE MATERIALIZED VIEW am_sized_view AS SELECT * FROM am_sized', 'CREATE UNIQUE INDEX am_sized_view_id ON am_sized_view (id)', 'REFRESH MATERIALIZED VIEW am_sized_view', 'TRUNCATE am_sized'] LOOP
+    EXECUTE step;
+    relations := (SELECT string_agg(substr(relname, 9) || ' ' || reltuples, ', ' ORDER BY relname) FROM pg_class WHERE relname LIKE 'am\_sized%');
+    RETURN NEXT;
+  END LOOP;
+  DROP TABLE am_sized CASCADE;
+END $$;
+SET client_min_messages = warning;
+SELECT * FROM am_sized('mot');
+SELECT h.step, h.relations AS heap, m.relations AS mot FROM am_sized('heap') WITH ORDINALITY h (step, relations, at) JOIN am_sized('mot') WITH ORDINALITY m (step, relations, at) USING (at) WHERE h.relations <> m.relations;
+DROP FUNCTION am_sized;
+CREATE TABLE am_vacuumed (id int PRIMARY KEY, v int) USING mot;
+CREATE INDEX am_vacuumed_v ON am_vacuumed (v) WHERE v < 10;
+INSERT INTO am_vacuumed SELECT g, g FROM generate_series(1, 20) g;
+VACUUM am_vacuumed;
+SELECT relname, reltuples FROM pg_class WHERE relname LIKE 'am\_vacuumed%' ORDER BY 1;
+DROP TABLE am_vacuumed;

@@ -123,6 +123,7 @@ pub unsafe fn vacuum(
             resolved_below,
             multixacts_from,
         );
+        update_indexes(relation, storage, rows);
         version::report_vacuum(relation, rows as i64, began);
     }
 }
@@ -262,6 +263,32 @@ const PAGES_OF_A_NEW_TABLE: pg_sys::BlockNumber = 10;
 
 /// Bytes of a row of a table of which nothing is known yet.
 const ROW_BYTES_GUESSED: u64 = 64;
+
+/// Writes the entries of a table's indexes into their rows of pg_class, as VACUUM does.
+unsafe fn update_indexes(relation: pg_sys::Relation, storage: TableRef, rows: f64) {
+    let lock = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
+    // SAFETY: an open table, locked as VACUUM locks it (caller). What is opened here is closed
+    // here; its lock is kept for the catalog's sake, as core does.
+    unsafe {
+        let list = pg_sys::RelationGetIndexList(relation);
+        let indexes = pgrx::PgList::<pg_sys::Oid>::from_pg(list);
+        for index in indexes.iter_oid() {
+            let opened = pg_sys::index_open(index, lock);
+            let form = &*(*opened).rd_index;
+            if form.indisready {
+                let is_partial = !pg_sys::RelationGetIndexPredicate(opened).is_null();
+                let entries = match storage::find_index(storage, opened) {
+                    Some(found) if is_partial => found.entry_count_estimate() as f64,
+                    _ => rows,
+                };
+                let pages = (*(*opened).rd_rel).relpages as u32;
+                let (no_xid, no_multixact) = (pg_sys::InvalidTransactionId, 0.into());
+                version::update_statistics(opened, pages, entries, no_xid, no_multixact);
+            }
+            pg_sys::index_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
+        }
+    }
+}
 
 /// Bytes of a table's average row.
 pub fn row_bytes(table: TableRef) -> u64 {
