@@ -143,7 +143,7 @@ impl Change {
                 };
                 frame.count_change(match self.change.is_delete {
                     true => RowChange::Delete,
-                    false => RowChange::Update,
+                    false => RowChange::update_to(result),
                 });
                 if frame.queue.is_used() {
                     self.queue(frame, row, result);
