@@ -256,6 +256,7 @@ impl Update {
                 assignments: columns.into_iter().zip(compile_values(&values)).collect(),
                 beside_keys: None,
                 patch,
+                needs_old: true,
                 old: frame.row_slot(),
                 new: pg_sys::MakeSingleTupleTableSlot(
                     frame.row_type,
