@@ -81,6 +81,8 @@ impl Change {
                 changed: frame.row_slot(),
                 tuple: tuple::empty(),
             };
+            let computed = compile_values(&access.computed);
+            made.scan.evaluate_ahead(computed);
             made.look_at_keys();
             made
         }
