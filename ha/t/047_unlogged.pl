@@ -137,6 +137,21 @@ for my $end ('COMMIT', 'ROLLBACK')
 	alike($primary, "$end PREPARED behind a crash", 1);
 }
 
+# The row locks of a prepared transaction go with the rows that a crash takes. Others have their
+# places then, and are nobody's after the next clean start.
+change($primary, 1);
+$primary->safe_psql('postgres', "BEGIN; SELECT count(*) FROM (SELECT FROM $_ FOR UPDATE) q; PREPARE TRANSACTION 'p_$_'") for @unlogged;
+$primary->restart;
+my ($is_free) = $primary->psql('postgres', q(SET lock_timeout = '100ms'; UPDATE u SET b = 'taken' WHERE a = 3));
+isnt($is_free, 0, 'locked rows are held behind a clean restart');
+crash($primary);
+change($primary, 1);
+$primary->restart;
+alike($primary, 'other rows behind a crash');
+$primary->safe_psql('postgres', "SET lock_timeout = '2s'; UPDATE $_ SET b = b || '!'") for @unlogged;
+alike($primary, 'other rows are nobody\'s');
+$primary->safe_psql('postgres', "COMMIT PREPARED 'p_$_'; TRUNCATE $_") for @unlogged;
+
 # Warm restarts keep the memory.
 $primary->append_conf('postgresql.conf', 'mot.warm_restart = on');
 $primary->restart;

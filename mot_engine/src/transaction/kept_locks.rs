@@ -13,6 +13,7 @@
 //! | end of recovery | entries are put back, before the first writer; what has ended is dropped |
 //! | afterwards | the reclaimer drops the records of transactions that have ended |
 //!
+//! - Load and replay leave out locks of rows of unlogged tables that are not there.
 //! - A record is needed as long as its transaction may be prepared. Whether it committed does not
 //!   matter, so the commit log is not asked for it. `is_over` of who drops records is a proof.
 //! - On a standby the list is all there is: nobody there asks for row locks.
@@ -24,11 +25,13 @@
 use super::prepare::put_back;
 use crate::engine::Engine;
 use crate::errors::EngineError;
-use crate::ids::{Lsn, Xid};
-use crate::log::{Record, RowLock};
+use crate::ids::{Lsn, Slot, Xid};
+use crate::log::{Record, RowLock, write_locks};
 use crate::memory::{Latch, Purpose, Urgency};
 use crate::session::Session;
 use crate::sync::is_broken;
+use crate::table::{TableRef, Walk};
+use std::borrow::Cow;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -187,6 +190,12 @@ impl Engine {
     }
 }
 
+/// The caller is pinned.
+fn has_row(table: TableRef, slot: Slot) -> bool {
+    let anchor = table.anchor(slot);
+    anchor.is_some_and(|anchor| anchor.head().newest_data().is_some())
+}
+
 impl Session {
     /// Keeps a record that was replayed or loaded, unless it is there. By the one process that
     /// does.
@@ -197,10 +206,49 @@ impl Session {
         let is_there = lsn.0 <= kept.newest.load(Ordering::Relaxed)
             && kept.iter().any(|it| it.lsn == lsn && it.xid == xid);
         drop(pin);
-        if !is_there {
-            Unlisted::new(self, record, Urgency::Ordinary)?.list(lsn, xid);
+        if is_there {
+            return Ok(());
+        }
+        if let Some(record) = self.without_gone_rows(record)? {
+            Unlisted::new(self, &record, Urgency::Ordinary)?.list(lsn, xid);
         }
         Ok(())
+    }
+
+    /// A record without the locks of rows that a start has taken away: those of unlogged tables.
+    /// Other rows will have their slots. `None`: nothing is left of it.
+    fn without_gone_rows<'r>(
+        &self,
+        record: &'r [u8],
+    ) -> Result<Option<Cow<'r, [u8]>>, EngineError> {
+        let Record::Locks(locks) = Record::parse(record)? else {
+            return Err(EngineError::Corrupt {
+                what: "a record of row locks is none",
+            });
+        };
+        let locks = locks.collect::<Result<Vec<RowLock>, EngineError>>()?;
+        let mut left = Vec::new();
+        left.try_reserve_exact(locks.len())
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        for run in locks.chunk_by(|one, other| one.table == other.table) {
+            let walk = self.catalog().hold(run[0].table);
+            let unlogged = walk
+                .as_ref()
+                .map(Walk::table)
+                .filter(|table| !table.is_logged());
+            let _pin = self.local.pin();
+            let is_there = |lock: &&RowLock| unlogged.is_none_or(|table| has_row(table, lock.slot));
+            left.extend(run.iter().filter(is_there));
+        }
+        if left.is_empty() {
+            return Ok(None);
+        }
+        if left.len() == locks.len() {
+            return Ok(Some(Cow::Borrowed(record)));
+        }
+        let mut shorter = Vec::new();
+        write_locks(&mut shorter, &left)?;
+        Ok(Some(Cow::Owned(shorter)))
     }
 
     /// Copies of all that is kept, oldest first.
