@@ -24,6 +24,17 @@ pub unsafe fn sum_up(estate: *mut pg_sys::EState) {
     }
 }
 
+/// Raises 42501 if the current user may not do what the plan does.
+pub unsafe fn check_permissions(plan: *mut pg_sys::PlannedStmt) {
+    // SAFETY: a finished plan; may raise.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        pg_sys::ExecCheckRTPerms((*plan).rtable, true);
+        #[cfg(not(feature = "pg15"))]
+        pg_sys::ExecCheckPermissions((*plan).rtable, (*plan).permInfos, true);
+    }
+}
+
 /// Gives an executor state of ours its plan's list of rights, in which core's functions look up
 /// which columns are changed.
 pub unsafe fn give_permissions(estate: *mut pg_sys::EState) {

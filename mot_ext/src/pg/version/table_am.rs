@@ -227,6 +227,18 @@ pub type FileName = pg_sys::RelFileNode;
 #[cfg(not(feature = "pg15"))]
 pub type FileName = pg_sys::RelFileLocator;
 
+/// Says in which database the file of a relation is that a structure stands for.
+pub fn set_database(relation: &mut pg_sys::RelationData, database: pg_sys::Oid) {
+    #[cfg(feature = "pg15")]
+    {
+        relation.rd_node.dbNode = database;
+    }
+    #[cfg(not(feature = "pg15"))]
+    {
+        relation.rd_locator.dbOid = database;
+    }
+}
+
 /// A file's number in its tablespace.
 pub fn file_number(file: &FileName) -> u32 {
     #[cfg(feature = "pg15")]
