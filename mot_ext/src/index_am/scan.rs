@@ -84,7 +84,6 @@ pub unsafe fn begin(
     key_count: c_int,
     order_count: c_int,
 ) -> pg_sys::IndexScanDesc {
-    #[cfg(not(feature = "pg18"))]
     table_am::bitmap::reading_ahead::index_scan_begins();
     // SAFETY: as core calls it. The state is made when the conditions are there.
     unsafe { pg_sys::RelationGetIndexScan(index, key_count, order_count) }

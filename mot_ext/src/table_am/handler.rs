@@ -2,11 +2,10 @@
 //!
 //! The handler answers without `shared_preload_libraries`: `\d`, DROP and pg_dump may open a table.
 //! The first touch of a table's storage is what raises 55000.
-use super::{
-    bitmap, fetch, insert, lock, parallel, relation, rewrite, sample, scan, slot, speculative,
-    update,
-};
+use super::scan::{self, Scan};
+use super::{fetch, insert, lock, parallel, relation, rewrite, sample, slot, speculative, update};
 use crate::pg::guard::guarded;
+use crate::pg::version::bitmap::set_pages;
 use crate::pg::version::table_am as version;
 use crate::{errors, storage};
 use pgrx::prelude::*;
@@ -113,14 +112,7 @@ fn routine() -> pg_sys::TableAmRoutine {
         old, new, index, sorts, horizon, frozen, multixacts, rows, vacuumed, dead
     )));
     r.relation_vacuum = Some(guarded!(relation::vacuum(relation, parameters, strategy)));
-    #[cfg(any(feature = "pg15", feature = "pg16"))]
-    {
-        r.scan_analyze_next_block = Some(guarded!(analyze_block(scan, block, strategy)));
-    }
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
-    {
-        r.scan_analyze_next_block = Some(guarded!(analyze_block(scan, stream)));
-    }
+    version::set_blocks::<Scan>(&mut r);
     r.scan_analyze_next_tuple = Some(guarded!(sample::next_to_analyze(
         scan, horizon, live, dead, slot
     )));
@@ -136,36 +128,10 @@ fn routine() -> pg_sys::TableAmRoutine {
     r.relation_estimate_size = Some(guarded!(relation::estimate_size(
         relation, widths, pages, rows, visible
     )));
-    #[cfg(not(feature = "pg18"))]
-    {
-        r.scan_bitmap_next_block = Some(guarded!(bitmap::next_page(scan, found)));
-        r.scan_bitmap_next_tuple = Some(guarded!(bitmap::next_row(scan, found, slot)));
-    }
-    #[cfg(feature = "pg18")]
-    {
-        r.scan_bitmap_next_tuple = Some(guarded!(bitmap::next_row(
-            scan, slot, recheck, lossy, exact
-        )));
-    }
+    set_pages::<Scan>(&mut r);
     r.scan_sample_next_block = Some(guarded!(sample::next_block(scan, sampling)));
     r.scan_sample_next_tuple = Some(guarded!(sample::next_of_sample(scan, sampling, slot)));
     r
-}
-
-#[cfg(any(feature = "pg15", feature = "pg16"))]
-unsafe fn analyze_block(
-    scan: pg_sys::TableScanDesc,
-    block: pg_sys::BlockNumber,
-    strategy: pg_sys::BufferAccessStrategy,
-) -> bool {
-    // SAFETY: as core calls it.
-    unsafe { version::next_block_to_analyze(scan, block, strategy, sample::begin_block_to_analyze) }
-}
-
-#[cfg(any(feature = "pg17", feature = "pg18"))]
-unsafe fn analyze_block(scan: pg_sys::TableScanDesc, stream: *mut pg_sys::ReadStream) -> bool {
-    // SAFETY: as core calls it.
-    unsafe { version::next_block_to_analyze(scan, stream, sample::begin_block_to_analyze) }
 }
 
 /// `index_delete_tuples`: for indexes whose entries outlive their rows, of which a table has none.
