@@ -3,14 +3,18 @@
 //! ```text
 //!   0 u32 magic "MOTM", u32 version = 7, u64 length of the whole file
 //!  16 u64 system identifier, u64 redo LSN, u64 flushed LSN, u64 generation, u64 settled xid,
-//!  56 u64 next table id, u64 next index id, u64 LSN of the definitions, u32 timeline, u32 flags (1: final), u32 tables, u32 files
+//!  56 u64 next table id, u64 next index id, u64 LSN of the definitions, u32 timeline,
+//!     u32 flags (1: final), u32 tables, u32 files
 //!  96 u32 slots of a range, u32 transactions known to have committed
-//! 104 tables, each: u64 id, u32 database, u32 tablespace, u32 relation, u64 creator xid, u64 dropper xid,
-//!        u64 slots end, u64 rows, u32 indexes, u32 ranges,
+//! 104 tables, each: u64 id, u32 database, u32 tablespace, u32 relation,
+//!        u64 creator xid, u64 dropper xid, u64 slots end, u64 rows, u32 indexes, u32 ranges,
 //!        u32 persistence (0 logged, 1 unlogged), then indexes, each:
-//!        u64 id, u64 creator xid, u64 dropper xid, u32 length, definition (key/README.md), then parts of ranges, each:
-//!        u32 number, u32 position of its file below, u32 first block, u32 blocks, u64 offset, u64 bytes, u64 rows,
-//!        u64 rows of the range, u64 since, u64 open from (all bits: nothing is open), u32 entries, u32 digest (CRC32C of its block headers)
+//!        u64 id, u64 creator xid, u64 dropper xid, u32 length, definition (key/README.md),
+//!        then parts of ranges, each:
+//!        u32 number, u32 position of its file below, u32 first block, u32 blocks,
+//!        u64 offset, u64 bytes, u64 rows, u64 rows of the range,
+//!        u64 since, u64 open from (all bits: nothing is open),
+//!        u32 entries, u32 digest (CRC32C of its block headers)
 //!    files, each: u64 generation, u32 number, u32 blocks, u64 bytes, u64 settled xid, u32 digest
 //!    transactions known to have committed, ascending: u64 xid
 //!    u32 records of row locks (log/locks.rs), each: u64 xid, u64 LSN, u32 length, the record

@@ -15,7 +15,7 @@
 //! | sub ABORT | operations of the level and deeper are undone | no |
 //! | PRE_PREPARE | row locks without a change are logged; else as PRE_COMMIT | yes |
 //! | PREPARE | the transaction is given up: versions and definitions stay, owned by its xid | no |
-//! | PARALLEL_* | as COMMIT and ABORT of a transaction that wrote nothing: parallel workers only read | no |
+//! | PARALLEL_* | as COMMIT and ABORT without a write: parallel workers only read | no |
 //!
 //! - DELAY_CHKPT_START is up while a record is appended and its rows are marked (`wal_log.rs`).
 //! - Behind PRE_COMMIT temporary tables alone may be written (ON COMMIT).
