@@ -216,6 +216,12 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
 fn see_to(event: pg_sys::XactEvent::Type) {
     // Ahead of the reference below: the storages of a dropped database are changes of this
     // transaction's.
+    note(event);
+    carry_out(event);
+}
+
+/// What an event means to the process, whether or not it has a transaction of ours.
+fn note(event: pg_sys::XactEvent::Type) {
     match event {
         pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => {
             dropped_database::drop_noted();
@@ -233,6 +239,10 @@ fn see_to(event: pg_sys::XactEvent::Type) {
         }
         _ => {}
     }
+}
+
+/// What an event means to the transaction of ours, if there is one.
+fn carry_out(event: pg_sys::XactEvent::Type) {
     let Some(transaction) = existing() else {
         return;
     };
