@@ -258,6 +258,38 @@ fn unknown_flags() -> EngineError {
     }
 }
 
+/// What version 1 says of a file of its own generation.
+fn read_whole_file(cursor: &mut Cursor<'_>, of: &Manifest) -> Result<FileEntry, EngineError> {
+    let (number, blocks) = (cursor.u32()?, cursor.u32()?);
+    Ok(FileEntry {
+        generation: of.generation,
+        number,
+        bytes: cursor.u64()?,
+        settled: of.settled,
+        whole: Some(WholeFile {
+            blocks,
+            digest: cursor.u32()?,
+        }),
+    })
+}
+
+fn read_file(cursor: &mut Cursor<'_>) -> Result<FileEntry, EngineError> {
+    let generation = cursor.u64()?;
+    let (number, blocks) = (cursor.u32()?, cursor.u32()?);
+    let (bytes, settled) = (cursor.u64()?, Xid(cursor.u64()?));
+    let digest = cursor.u32()?;
+    if blocks == 0 && digest != 0 {
+        return Err(unknown_flags());
+    }
+    Ok(FileEntry {
+        generation,
+        number,
+        bytes,
+        settled,
+        whole: (blocks != 0).then_some(WholeFile { blocks, digest }),
+    })
+}
+
 fn read(cursor: &mut Cursor<'_>, version: u32) -> Result<Manifest, EngineError> {
     let mut manifest = Manifest {
         system_id: cursor.u64()?,
@@ -294,35 +326,8 @@ fn read(cursor: &mut Cursor<'_>, version: u32) -> Result<Manifest, EngineError> 
     }
     for _ in 0..files {
         let file = match version {
-            MANIFEST_VERSION_WHOLE_FILES => {
-                let (number, blocks) = (cursor.u32()?, cursor.u32()?);
-                FileEntry {
-                    generation: manifest.generation,
-                    number,
-                    bytes: cursor.u64()?,
-                    settled: manifest.settled,
-                    whole: Some(WholeFile {
-                        blocks,
-                        digest: cursor.u32()?,
-                    }),
-                }
-            }
-            _ => {
-                let generation = cursor.u64()?;
-                let (number, blocks) = (cursor.u32()?, cursor.u32()?);
-                let (bytes, settled) = (cursor.u64()?, Xid(cursor.u64()?));
-                let digest = cursor.u32()?;
-                if blocks == 0 && digest != 0 {
-                    return Err(unknown_flags());
-                }
-                FileEntry {
-                    generation,
-                    number,
-                    bytes,
-                    settled,
-                    whole: (blocks != 0).then_some(WholeFile { blocks, digest }),
-                }
-            }
+            MANIFEST_VERSION_WHOLE_FILES => read_whole_file(cursor, &manifest)?,
+            _ => read_file(cursor)?,
         };
         manifest.files.push(file);
     }
