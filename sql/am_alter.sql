@@ -282,6 +282,22 @@ ALTER MATERIALIZED VIEW v SET ACCESS METHOD heap;
 REFRESH MATERIALIZED VIEW CONCURRENTLY v;
 SELECT * FROM v;
 RESET enable_seqscan;
-
+-- A column's type is changed under indexes that have the whole row: they stay, and serve.
+CREATE TABLE whole (id int, v int, w varchar(5)) USING mot;
+INSERT INTO whole SELECT g, g, g FROM generate_series(1, 5) g;
+CREATE INDEX whole_key ON whole ((whole.* IS NULL), id);
+CREATE INDEX whole_some ON whole (id) WHERE whole.* IS NOT NULL;
+CREATE INDEX whole_both ON whole ((whole.* IS NULL), v);
+ALTER TABLE whole ALTER v TYPE bigint;
+ALTER TABLE whole ALTER w TYPE varchar(9);
+ALTER TABLE whole ALTER id TYPE bigint USING id + 1, ALTER v TYPE int;
+SELECT relname, amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname LIKE 'whole%' ORDER BY 1;
+SET enable_seqscan = off;
+SELECT * FROM whole WHERE (whole.* IS NULL) = false AND id = 3;
+SELECT count(*) FROM whole WHERE whole.* IS NOT NULL AND id > 3;
+RESET enable_seqscan;
+INSERT INTO whole VALUES (9, 9, 'nine');
+SELECT rows, entries FROM mot.check('whole');
+DROP TABLE whole;
 SET client_min_messages = error;
 DROP SCHEMA am_alter CASCADE;

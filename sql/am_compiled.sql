@@ -146,3 +146,34 @@ SELECT line, CASE WHEN line <> 5 THEN said END AS said FROM told WHERE method = 
 SELECT m.line, m.said AS mot, h.said AS heap FROM told m JOIN told h USING (line)
     WHERE m.method = 'mot' AND h.method = 'heap' AND m.said IS DISTINCT FROM h.said;
 DROP FUNCTION changes, deferred, counted, current_of, missing, try;
+
+-- Arguments of index conditions are computed before a row is looked for, also those that another condition makes needless.
+SET jit = off;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET plan_cache_mode = force_generic_plan;
+CREATE FUNCTION computed(method text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE query text; said text; r record;
+BEGIN
+    EXECUTE format('CREATE TABLE pairs (a int, b int, c int, PRIMARY KEY (a, b)) USING %I', method);
+    FOREACH query IN ARRAY ARRAY['SELECT * FROM pairs WHERE a > $1 AND b = 10 / $2', 'SELECT * FROM pairs WHERE a = $1 AND b = 10 / $2',
+        'SELECT * FROM pairs WHERE a = $1 AND b = 10 / $2 FOR UPDATE', 'SELECT * FROM pairs WHERE a = ANY (ARRAY[$1]) AND b > 10 / $2',
+        'UPDATE pairs SET c = 1 WHERE a = $1 AND b = 10 / $2 RETURNING *', 'DELETE FROM pairs WHERE a >= $1 AND b = 10 / $2 RETURNING *',
+        'SELECT * FROM pairs WHERE a = $1 AND b = 10 / $2 LIMIT 0'] LOOP
+        said := query || ':';
+        EXECUTE 'PREPARE pair (int, int) AS ' || query;
+        FOREACH query IN ARRAY ARRAY['1, 0', '1, 0', 'NULL, 0', '1, 5', 'NULL, 5', '7, 0'] LOOP
+            BEGIN
+                EXECUTE 'EXECUTE pair (' || query || ')' INTO r;
+                said := said || ' ok';
+            EXCEPTION WHEN division_by_zero THEN said := said || ' 22012';
+            END;
+        END LOOP;
+        DEALLOCATE pair;
+        RETURN NEXT said;
+    END LOOP;
+    DROP TABLE pairs;
+END $$;
+SELECT * FROM computed('mot');
+SELECT * FROM computed('mot') EXCEPT SELECT * FROM computed('heap');
+DROP FUNCTION computed;

@@ -69,6 +69,24 @@ DELETE FROM t WHERE id = 10;
 DROP TYPE mood CASCADE;
 INSERT INTO t (id, p) VALUES (10, ROW(3, NULL));
 SELECT rows, entries > 0 FROM mot.check('t');
+-- Another relation's column in an expression: the index is made anew when its type changes
+CREATE TABLE given (x int, y varchar(5));
+CREATE TYPE told AS (x int, y varchar(5));
+CREATE TABLE by_given (id int PRIMARY KEY, v int, EXCLUDE (((ROW(v, 'k')::given).x) WITH =)) USING mot;
+CREATE INDEX by_given_x ON by_given (((ROW(v, 'k')::given).x + 1)) WHERE (ROW(v, 'k')::given).y = 'k';
+CREATE INDEX by_told_y ON by_given (((ROW(v, 'y' || v)::told).y));
+INSERT INTO by_given SELECT i, i FROM generate_series(1, 5) i;
+ALTER TABLE given ALTER x TYPE bigint;
+ALTER TABLE given ALTER y TYPE varchar(9);
+ALTER TYPE told ALTER ATTRIBUTE x TYPE bigint;
+ALTER TYPE told ALTER ATTRIBUTE y TYPE varchar(9);
+SELECT relname, amname, pg_get_indexdef(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname LIKE 'by\_%' ORDER BY 1;
+SELECT id FROM by_given WHERE (ROW(v, 'k')::given).x = 3;
+SELECT id FROM by_given WHERE (ROW(v, 'y' || v)::told).y = 'y4';
+INSERT INTO by_given VALUES (6, 5);
+SELECT rows, entries FROM mot.check('by_given');
+DROP TABLE by_given, given;
+DROP TYPE told;
 -- What has no encoding, inside a row type
 ALTER TYPE pair ADD ATTRIBUTE place point;
 CREATE TYPE placed AS (n int, place point);

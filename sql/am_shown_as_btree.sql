@@ -75,6 +75,27 @@ CREATE VIEW shown_mot.every AS SELECT oid, amname FROM pg_am;
 SELECT count(*) FROM shown_mot.every WHERE amname = 'btree';
 SELECT EXISTS (SELECT FROM pg_am WHERE amname = 'mot_index');
 DO $$ DECLARE found oid; BEGIN found := (SELECT oid FROM pg_am WHERE amname = 'btree'); ASSERT found = 403; END $$;
+-- whole rows, and of a join that has none
+SELECT * FROM on_both($$SELECT (to_jsonb(c) ->> 'relam')::oid, (c).relam, c IS NULL, (ARRAY[c])[1].relam FROM pg_class c WHERE c.relnamespace = NAMESPACE AND c.relkind = 'i' ORDER BY c.relname::text COLLATE "C" LIMIT 2$$);
+SELECT * FROM on_both($$SELECT to_jsonb(c) ->> 'relam', c::text, c IS NULL FROM pg_namespace n LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = 'nothing' WHERE n.oid = NAMESPACE$$);
+SELECT * FROM on_both($$SELECT (SELECT to_jsonb(c) ->> 'relam' FROM (VALUES (1)) v) FROM pg_class c WHERE c.relnamespace = NAMESPACE AND c.relname = 'a_desc'$$);
+-- SQL functions that core would inline
+CREATE FUNCTION shown_mot.method(pg_class) RETURNS oid LANGUAGE sql STABLE AS 'SELECT $1.relam';
+CREATE FUNCTION shown_mot.methods_in(oid) RETURNS TABLE (index name, method name) LANGUAGE sql STABLE AS 'SELECT c.relname, a.amname FROM Pg_Class c JOIN pg_am a ON a.oid = c.relam WHERE c.relnamespace = $1 AND c.relkind = ''i''';
+CREATE FUNCTION shown_mot.methods_of(oid) RETURNS TABLE (index name, method name) LANGUAGE sql STABLE BEGIN ATOMIC SELECT c.relname, a.amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE c.relnamespace = $1 AND c.relkind = 'i'; END;
+CREATE FUNCTION shown_mot.definition(oid) RETURNS text LANGUAGE sql AS 'SELECT pg_get_indexdef($1)';
+CREATE FUNCTION shown_mot.definition_of(oid) RETURNS text LANGUAGE sql STABLE RETURN pg_get_indexdef($1, 0, true);
+CREATE FUNCTION shown_mot.has_bytes(regclass) RETURNS boolean LANGUAGE sql AS 'SELECT pg_relation_size($1) > 0 AND pg_table_size($1) > 0';
+CREATE FUNCTION shown_mot.all_bytes(regclass) RETURNS boolean LANGUAGE sql STABLE RETURN shown_mot.has_bytes($1) AND pg_total_relation_size($1) > 0;
+SELECT * FROM on_both($$SELECT shown_mot.method(c), c.relname::text FROM pg_class c WHERE c.relnamespace = NAMESPACE AND c.relkind = 'i' ORDER BY c.relname::text COLLATE "C"$$);
+SELECT * FROM on_both($$SELECT m.index::text, m.method FROM shown_mot.methods_in(NAMESPACE) m ORDER BY 1$$);
+SELECT * FROM on_both($$SELECT m.index::text, m.method FROM pg_namespace n, shown_mot.methods_of(n.oid) m WHERE n.oid = NAMESPACE ORDER BY 1$$);
+SELECT * FROM on_both($$SELECT shown_mot.definition(c.oid), shown_mot.definition_of(c.oid), shown_mot.has_bytes(c.oid), shown_mot.all_bytes(c.oid) FROM pg_class c WHERE c.relnamespace = NAMESPACE AND c.relkind = 'i' ORDER BY c.relname::text COLLATE "C"$$);
+-- as they are called, so plans follow when one is replaced
+PREPARE by_function AS SELECT method FROM shown_mot.methods_in('shown_mot'::regnamespace) WHERE index = 'a_desc';
+EXECUTE by_function;
+CREATE OR REPLACE FUNCTION shown_mot.methods_in(oid) RETURNS TABLE (index name, method name) LANGUAGE sql STABLE AS 'SELECT c.relname, upper(a.amname)::name FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE c.relnamespace = $1';
+EXECUTE by_function;
 SET mot.show_indexes_as_btree = off;
 SELECT am.amname, pg_get_indexdef(c.oid) FROM pg_class c JOIN pg_am am ON am.oid = c.relam WHERE c.oid = 'shown_mot.a_desc'::regclass;
 SET mot.show_indexes_as_btree = on;

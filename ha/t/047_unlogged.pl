@@ -266,7 +266,30 @@ like(slurp_file($primary->logfile), qr/could not write its last checkpoint; .* f
 $primary->start;
 is($primary->safe_psql('postgres', 'SELECT (SELECT count(*) FROM u), (SELECT count(*) FROM h) > 0, (SELECT count(*) FROM beside)'), '0|t|4', 'a last checkpoint that fails');
 sound($primary, 'a last checkpoint that fails', 'u', 'beside');
+like(slurp_file($primary->logfile), qr/unlogged memory-optimized tables begin empty: mot wrote no last checkpoint/, 'the start says so, too');
 change($primary, 10001);
+
+# The checkpoint worker is ended right before a shutdown: it stays for the sake of the rows.
+$primary->safe_psql('postgres', 'TRUNCATE u, h');
+change($primary, 1);
+my $end_worker = 'SELECT pg_terminate_backend(worker_pid, 300) FROM mot.stat_checkpoint';
+my $is_stayed = $primary->safe_psql('postgres', "SET client_min_messages = error; $end_worker");
+$primary->restart;
+alike($primary, 'the checkpoint worker ended before a shutdown');
+is($is_stayed, 'f', 'it stays as long as there are rows');
+# Without rows it goes. Those that come before it is back are kept, or their end is told.
+$primary->safe_psql('postgres', 'TRUNCATE u, h');
+$primary->poll_query_until('postgres', $end_worker) or die 'the worker stays';
+change($primary, 1);
+my $told = -s $primary->logfile;
+$primary->restart;
+if ($primary->safe_psql('postgres', 'SELECT count(*) FROM u') eq '0')
+{
+	$primary->wait_for_log(qr/unlogged memory-optimized tables begin empty/, $told);
+	$primary->safe_psql('postgres', 'TRUNCATE h');
+	change($primary, 1);
+}
+alike($primary, 'behind a shutdown without the worker');
 
 # A drop takes all files.
 my @files = map { $primary->data_dir . '/' . $primary->safe_psql('postgres', "SELECT pg_relation_filepath('$_')") . '_init' } 'u', 'u_pkey', 'u_b';

@@ -8,6 +8,8 @@
 //! - A thread that wants to be stopped sets its hook ([`set_hook`]); it is called at every point
 //!   the thread comes to. The hook belongs to the thread: helper threads, which must call nothing
 //!   of PostgreSQL's, have none.
+//! - Threads that replay have a hook of their own ([`set_replay_hook`]), which knows that. It is
+//!   called at their point alone ([`reach_in_replay`]).
 //! - No latch is held at a point: the hook may wait, and may call PostgreSQL. Being pinned is fine.
 //! - At a point that is [`Raise::Allowed`] the hook may unwind with an error, as a `Clock` or a
 //!   `Log` may; what is half done there is what an error leaves behind. At one that is
@@ -19,6 +21,8 @@
 #[cfg(debug_assertions)]
 use std::cell::Cell;
 use std::io;
+#[cfg(debug_assertions)]
+use std::sync::OnceLock;
 
 /// Whether an error may come out of a point.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
@@ -126,6 +130,8 @@ points! {
     ReclaimBeforeDoomed = "reclaim-before-doomed", Forbidden;
     /// A round of the reclaimer found nothing to do; nobody can see yet that it naps.
     ReclaimBeforeNap = "reclaim-before-nap", Forbidden;
+    /// A thread that replays has a record; it has applied nothing of it. Nothing else stops there.
+    ReplayBeforeRecord = "replay-before-record", Forbidden;
     /// The checkpoint worker knows its redo position; it has looked at no row.
     CheckpointAfterRedo = "checkpoint-after-redo", Allowed;
     /// A file of rows is written; it is to be made durable.
@@ -175,6 +181,29 @@ pub fn reach(point: Point) {
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn reach(_: Point) {}
+
+#[cfg(debug_assertions)]
+static REPLAY_HOOK: OnceLock<fn()> = OnceLock::new();
+
+/// What the threads of this process that replay do before each record. It calls nothing of
+/// PostgreSQL's, and returns. The first one counts.
+#[cfg(debug_assertions)]
+pub fn set_replay_hook(hook: fn()) {
+    REPLAY_HOOK.get_or_init(|| hook);
+}
+
+/// A thread that replays has come to [`Point::ReplayBeforeRecord`].
+#[cfg(debug_assertions)]
+pub(crate) fn reach_in_replay() {
+    if let Some(hook) = REPLAY_HOOK.get() {
+        hook();
+    }
+}
+
+/// Nothing, in builds that users run.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub(crate) fn reach_in_replay() {}
 
 /// Asked in this thread from now on whether the operation at a point is refused.
 #[cfg(debug_assertions)]

@@ -371,7 +371,7 @@ fn insert(
             work.retract(session);
             false
         }
-        Entered::Busy(by) => panic!("{by:?} is not there"),
+        Entered::Busy(by, _) => panic!("{by:?} is not there"),
     }
 }
 

@@ -103,7 +103,7 @@ impl Work<'_> {
                     .unwrap();
                 return false;
             }
-            Entered::Busy(xid) => panic!("{xid:?} is at work in a table of ours"),
+            Entered::Busy(xid, _) => panic!("{xid:?} is at work in a table of ours"),
         }
         assert!(self.now.get_mut(&name).unwrap().insert(a));
         true

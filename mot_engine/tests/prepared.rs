@@ -256,10 +256,8 @@ fn its_rows_are_held_until_it_is_ended() {
             Locked::Busy(busy)
         );
         for key in [2, 3, 33, 4] {
-            assert_eq!(
-                server.insert(&other, &mut t, key, 0, 0),
-                Entered::Busy(busy)
-            );
+            let entered = server.insert(&other, &mut t, key, 0, 0);
+            assert!(matches!(entered, Entered::Busy(by, _) if by == busy));
         }
         sweep(server.s, &server.world, server.table);
         assert_eq!(server.rows(), before, "the sweeper leaves it alone");
@@ -346,10 +344,8 @@ fn it_outlives_a_restart() {
                 restarted.change(&open, &mut t, two, None, 0),
                 Written::Busy(busy)
             );
-            assert_eq!(
-                restarted.insert(&open, &mut t, 4, 0, 0),
-                Entered::Busy(busy)
-            );
+            let entered = restarted.insert(&open, &mut t, 4, 0, 0);
+            assert!(matches!(entered, Entered::Busy(by, _) if by == busy));
             // What was lost is in nobody's way.
             assert_eq!(
                 restarted.lock(&open, &mut t, three, LockStrength::Update),

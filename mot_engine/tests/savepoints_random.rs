@@ -216,7 +216,7 @@ impl<'a> Place<'a> {
                     t.work.retract(self.session);
                 }
             }
-            Entered::Busy(_) => panic!("nobody else has keys"),
+            Entered::Busy(..) => panic!("nobody else has keys"),
         }
     }
 
@@ -278,7 +278,7 @@ impl<'a> Place<'a> {
                         assert!(is_duplicate, "{new:?} beside {:?}", t.now.rows);
                         self.roll_back_to(t);
                     }
-                    Entered::Busy(_) => panic!("nobody else has keys"),
+                    Entered::Busy(..) => panic!("nobody else has keys"),
                 }
             }
             Written::Busy(_) => {
@@ -433,7 +433,7 @@ impl<'a> Place<'a> {
             match probed.unwrap() {
                 Entered::Done => assert!(!expected, "{a} was not found"),
                 Entered::Duplicate(_) => assert!(expected, "{a} was found"),
-                Entered::Busy(_) => panic!("nobody else has keys"),
+                Entered::Busy(..) => panic!("nobody else has keys"),
             }
         }
     }

@@ -217,7 +217,7 @@ impl<'a> Tx<'a> {
                 .enter(self.session, &self.me, self.place.table, slot, version);
             match entered {
                 Ok(Entered::Done) => return Ok(()),
-                Ok(Entered::Busy(xid)) => self.wait(xid)?,
+                Ok(Entered::Busy(xid, _)) => self.wait(xid)?,
                 Ok(Entered::Duplicate(_)) => return Err(GiveUp),
                 Err(error) => {
                     assert!(is_full(&error), "{error}");

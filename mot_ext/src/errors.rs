@@ -269,6 +269,17 @@ pub fn no_storage(name: &str) -> ! {
     )
 }
 
+/// Raises 55000: the server has lost the session of a temporary table, and its rows with it.
+pub fn left_by_session(name: &str) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("temporary table \"{name}\" is what is left of a session that has ended"),
+        "A crash or a shutdown of the server took its rows.",
+        "Autovacuum drops it, and so does DROP TABLE."
+    )
+}
+
 /// Raises 0A000, as heapam does.
 pub fn temporary_of_other_session() -> ! {
     raise_report!(

@@ -11,6 +11,7 @@
 //!   gone by then has no bytes.
 //! - What is read of a node counts, and is followed, only if the node's version stands; else it is
 //!   read again. That ends: each time somebody else got on.
+//! - A walk may begin in the middle ([`Tree::walks_apart`]), so that parts stand for a large tree.
 //! - Nodes that split, merge or move what they have meanwhile may be counted twice or not at all.
 //!   In a tree that nobody changes each counts once.
 
@@ -75,6 +76,28 @@ impl Measure {
     pub fn entries(&self) -> u64 {
         self.entries
     }
+
+    /// A walk that begins in a layer behind these slices, and ends with the layer.
+    fn within(slices: &[u64], begin: u64) -> Measure {
+        let mut slice = 0;
+        let mut stands = Vec::with_capacity(slices.len() + 1);
+        for below in slices {
+            stands.push(Stand {
+                slice,
+                next: None,
+                layers: Vec::new(),
+            });
+            slice = *below;
+        }
+        stands.push(Stand {
+            next: Some(begin),
+            ..Stand::before(slice)
+        });
+        Measure {
+            stands,
+            ..Measure::default()
+        }
+    }
 }
 
 /// A leaf, and what was learned on the way.
@@ -98,6 +121,31 @@ impl<M: Memory> Tree<'_, M> {
             }
         }
         true
+    }
+
+    /// Walks that begin apart from each other, at most so many: in the uppermost layer that has
+    /// more than a leaf. Of a leaf's layers one is looked at.
+    pub fn walks_apart(&self, most: usize) -> Vec<Measure> {
+        let mut slices = Vec::new();
+        let mut root = self.first_layer();
+        while let Some(layer) = root {
+            let begins = begins_below(layer, most);
+            if !begins.is_empty() {
+                let within = |begin| Measure::within(&slices, begin);
+                return begins.into_iter().map(within).collect();
+            }
+            let Some(reached) = reach_from(layer, 0) else {
+                break;
+            };
+            let mut layers = Vec::new();
+            look_at_leaf(&reached, &mut layers);
+            let Some(slice) = layers.get(layers.len() / 2) else {
+                break;
+            };
+            root = layer_behind(layer, *slice);
+            slices.push(*slice);
+        }
+        vec![Measure::new()]
     }
 
     /// Goes on for a leaf or to the next layer. `roots` are those of the first of the walk's
@@ -163,6 +211,45 @@ fn layer_behind(above: &Node, slice: u64) -> Option<&Node> {
             && (layer.is_some() || leaf.is_still(seen))
         {
             return layer;
+        }
+    }
+}
+
+/// Where leaves of a layer begin, evenly apart: separators of its upper inner nodes.
+fn begins_below(root: &Node, most: usize) -> Vec<u64> {
+    let mut begins = Vec::new();
+    let mut level = vec![root];
+    while !level.is_empty() && begins.len() < most {
+        let mut below = Vec::new();
+        for node in level {
+            if let Some((separators, children)) = look_at_inner(node) {
+                begins.extend(separators);
+                below.extend(children);
+            }
+        }
+        level = below;
+    }
+    begins.sort_unstable();
+    let step = begins.len().div_ceil(most.max(1)).max(1);
+    begins.into_iter().step_by(step).collect()
+}
+
+/// The separators and the children of an inner node; `None` of a leaf, or of a node that is gone.
+fn look_at_inner(node: &Node) -> Option<(Vec<u64>, Vec<&Node>)> {
+    loop {
+        let seen = node.version.stable();
+        if !is_inner(seen) || is_deleted(seen) {
+            return None;
+        }
+        let count = node.count();
+        let separators = (0..count).map(|index| node.separator(index)).collect();
+        let addresses: Vec<u64> = (0..=count).map(|index| node.child(index)).collect();
+        if node.is_still(seen) {
+            let children = addresses.into_iter().filter_map(|address| {
+                // SAFETY: read under a validated version in the pinned epoch (`Tree::new`).
+                unsafe { Node::at(address) }
+            });
+            return Some((separators, children.collect()));
         }
     }
 }

@@ -21,6 +21,47 @@ fn measured<M: Memory>(tree: &Tree<'_, M>, leaves: usize) -> u64 {
     walked(tree, leaves).bytes()
 }
 
+/// Parts of a large tree stand for it, whichever part was thinned out, in whichever layer.
+#[test]
+fn parts_stand_for_a_tree_that_is_thin_somewhere() {
+    const KEYS: u64 = 60_000;
+    for beginning in ["", "a common beginning"] {
+        for thin in [0..0, 0..KEYS / 2, KEYS / 2..KEYS, KEYS / 4..KEYS / 2] {
+            let (memory, root) = (TestMemory::new(), TreeRoot::new());
+            // SAFETY: one thread; retired blocks stay until `quiesce`.
+            let tree = unsafe { Tree::new(&root, &memory) };
+            let key = |number: u64| {
+                let mut key = beginning.as_bytes().to_vec();
+                key.extend(number.to_be_bytes());
+                key
+            };
+            for number in 0..KEYS {
+                tree.insert(&key(number * 7919 % KEYS), 1).unwrap();
+            }
+            for number in thin.clone().filter(|number| number % 15 > 0) {
+                tree.remove(&key(number));
+            }
+            memory.quiesce();
+            let whole = walked(&tree, 100);
+            let mut parts = tree.walks_apart(8);
+            assert!((4..=8).contains(&parts.len()), "{} parts", parts.len());
+            for part in &mut parts {
+                tree.measure(part, 100);
+            }
+            let bytes: u64 = parts.iter().map(Measure::bytes).sum();
+            let entries: u64 = parts.iter().map(Measure::entries).sum();
+            let estimated = bytes * whole.entries() / entries;
+            assert!(
+                estimated.abs_diff(whole.bytes()) <= whole.bytes() / 3,
+                "{estimated} of {} bytes, thin at {thin:?}",
+                whole.bytes()
+            );
+            // SAFETY: nobody else uses the tree.
+            unsafe { tree.clear() };
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 

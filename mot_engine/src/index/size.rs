@@ -7,7 +7,8 @@ use crate::session::Session;
 use crate::table::IndexRef;
 use mot_index::{Measure, Tree};
 
-/// Rounds of [`LEAVES_PER_PIN`] in which the size of a large index is estimated.
+/// Rounds of [`LEAVES_PER_PIN`] in which an index is counted before its size is estimated, and
+/// places of a large one that are looked at, each for a round.
 const ESTIMATE_ROUNDS: usize = 8;
 
 /// Leaves visited under one pin: a walk through a large tree would keep everybody from reusing
@@ -33,18 +34,28 @@ impl Session {
         measure.bytes()
     }
 
-    /// The same in a short time, under the same lock: of a large index the first leaves are
-    /// counted, and stand for the others. What the index has beside its nodes is in it: it is
-    /// never 0.
+    /// The same in a short time, under the same lock: of a large index some leaves are counted, and
+    /// stand for the others. They lie apart, for a part of an index may have been emptied. What the
+    /// index has beside its nodes is in it: it is never 0.
     pub fn index_bytes_estimate(&self, index: IndexRef) -> u64 {
-        let mut measure = Measure::new();
-        let is_all = (0..ESTIMATE_ROUNDS).any(|_| !self.measure_more(index, &mut measure));
-        let counted = measure.entries().max(1);
-        let all = match is_all {
-            true => counted,
-            false => index.entry_count_estimate().max(counted),
+        let mut whole = Measure::new();
+        if (0..ESTIMATE_ROUNDS).any(|_| !self.measure_more(index, &mut whole)) {
+            return whole.bytes() + IndexRef::STORAGE_BYTES;
+        }
+        let mut parts = {
+            let memory = self.tree_memory(Urgency::Ordinary);
+            let _pin = self.local.pin();
+            // SAFETY: pinned while it is used.
+            let tree = unsafe { Tree::new(&index.storage().root, &memory) };
+            tree.walks_apart(ESTIMATE_ROUNDS)
         };
-        let nodes = u128::from(measure.bytes()) * u128::from(all) / u128::from(counted);
+        for part in &mut parts {
+            self.measure_more(index, part);
+        }
+        let bytes: u64 = parts.iter().map(Measure::bytes).sum();
+        let counted = parts.iter().map(Measure::entries).sum::<u64>().max(1);
+        let all = index.entry_count_estimate().max(counted);
+        let nodes = u128::from(bytes) * u128::from(all) / u128::from(counted);
         nodes as u64 + IndexRef::STORAGE_BYTES
     }
 

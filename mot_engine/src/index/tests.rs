@@ -100,7 +100,7 @@ fn unpublished(
     IndexRef::allocate(local, id, table.0, definition, 0, urgency).expect("memory")
 }
 
-/// The first leaves of a large index stand for the others; a small one is counted.
+/// Some leaves of a large index stand for the others; a small one is counted.
 #[test]
 fn sizes_are_estimated() {
     for rows in [100, 40_000] {

@@ -27,8 +27,8 @@ pub(crate) const KEYS_TOGETHER: usize = 8;
 /// What stands in the way of a row's entries.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub(crate) enum Obstacle {
-    /// Wait for this transaction, then enter the row again.
-    Busy(Xid),
+    /// Wait for this transaction, which may have the key of this index, then enter the row again.
+    Busy(Xid, IndexRef),
     /// Another live row has the key of this index.
     Duplicate(IndexRef),
 }
@@ -202,7 +202,7 @@ fn enter_together<C: Clock>(
         };
         outcome.map(|outcome| match outcome {
             EntryOutcome::Done => None,
-            EntryOutcome::Busy(xid) => Some(Obstacle::Busy(xid)),
+            EntryOutcome::Busy(xid) => Some(Obstacle::Busy(xid, index)),
             EntryOutcome::Duplicate => Some(Obstacle::Duplicate(index)),
         })
     };
@@ -315,7 +315,7 @@ mod tests {
         match enter_row(session, table, slot, new, None, clock).expect("memory") {
             None => None,
             Some(Obstacle::Duplicate(index)) => Some(index.relation_oid()),
-            Some(Obstacle::Busy(xid)) => panic!("{xid:?} has ended"),
+            Some(Obstacle::Busy(xid, _)) => panic!("{xid:?} has ended"),
         }
     }
 

@@ -183,7 +183,7 @@ fn insert(place: &Place, session: &Session) {
         {
             Entered::Done => break true,
             Entered::Duplicate(_) => break false,
-            Entered::Busy(xid) => me.wait_for(xid),
+            Entered::Busy(xid, _) => me.wait_for(xid),
         }
     };
     end(place, session, &me, work, is_kept);

@@ -22,6 +22,7 @@ use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, TableId, Xid};
 use crate::memory::ArenaFull;
+use crate::pause::reach_in_replay;
 use crate::session::Session;
 
 /// Rows of so many neighbouring slots belong to one lane: they share cache lines and a bit of the
@@ -175,6 +176,7 @@ impl Lane {
         let positions = &self.engine.root().replay;
         for (record, lsn, xid) in batch.records() {
             *at = lsn;
+            reach_in_replay();
             let mut stalled: Option<Stalled<'_>> = None;
             let mut answers = 0;
             while let Err(error) = self.apply_record(session, replayer, record, lsn, xid) {

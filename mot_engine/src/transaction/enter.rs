@@ -16,8 +16,8 @@ use crate::table::{IndexRef, TableRef};
 pub enum Entered {
     /// All there.
     Done,
-    /// Wait for this transaction, then call again.
-    Busy(Xid),
+    /// Wait for this transaction, which may have the key of this index, then call again.
+    Busy(Xid, IndexRef),
     /// Another live row has the key of this index.
     Duplicate(IndexRef),
 }
@@ -104,7 +104,7 @@ impl Transaction {
             })?;
             match outcome {
                 EntryOutcome::Done => {}
-                EntryOutcome::Busy(xid) => return Ok(Entered::Busy(xid)),
+                EntryOutcome::Busy(xid) => return Ok(Entered::Busy(xid, index)),
                 EntryOutcome::Duplicate => return Ok(Entered::Duplicate(index)),
             }
         }
@@ -127,7 +127,7 @@ fn with_below(
     let below = data_below(version).filter(|below| !below.is_tombstone());
     Ok(match enter(below)? {
         None => Entered::Done,
-        Some(Obstacle::Busy(xid)) => Entered::Busy(xid),
+        Some(Obstacle::Busy(xid, index)) => Entered::Busy(xid, index),
         Some(Obstacle::Duplicate(index)) => Entered::Duplicate(index),
     })
 }

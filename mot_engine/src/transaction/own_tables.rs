@@ -134,6 +134,20 @@ impl Transaction {
         );
     }
 
+    /// Rows that the transaction has added to those that a table counts, less those that it has
+    /// deleted. Goes through what it has done.
+    pub fn rows_added(&self, table: TableRef) -> i64 {
+        let place = self.own_tables.place(table);
+        let own = place.map_or(0, |at| self.own_tables.tables[at].rows as i64);
+        let done = self.operations.iter().filter(|done| done.table == table);
+        let added = done.map(|done| match done.kind() {
+            Kind::Insert => 1,
+            Kind::Delete => -1,
+            _ => 0,
+        });
+        own + added.sum::<i64>()
+    }
+
     /// By how many bytes an operation's table grows, if nobody else counts its bytes.
     #[inline]
     pub(super) fn grown(&self, operation: &Operation, bytes: i64) -> i64 {

@@ -36,6 +36,8 @@ pub struct Scan {
     is_sought: bool,
     /// Drops rows before anybody sees them.
     filter: Option<Box<Filter>>,
+    /// Evaluated before the first row is looked for, for the errors.
+    ahead: Vec<Value>,
 }
 
 impl Scan {
@@ -60,6 +62,7 @@ impl Scan {
             found: 0,
             is_sought: false,
             filter: None,
+            ahead: Vec::new(),
         }
     }
 
@@ -94,6 +97,12 @@ impl Scan {
     /// Drops rows by a filter of the same table from now on.
     pub fn set_filter(&mut self, filter: Option<Filter>) {
         self.filter = filter.map(Box::new);
+    }
+
+    /// Has these evaluated before the first row is looked for, as core evaluates all arguments of
+    /// index conditions.
+    pub fn evaluate_ahead(&mut self, values: Vec<Value>) {
+        self.ahead = values;
     }
 
     /// The next row that the snapshot sees and the filter does not drop, and whether it passes;
@@ -146,7 +155,10 @@ impl Scan {
         self.is_started = true;
         self.is_sought = false;
         // SAFETY: the arguments were compiled for the node whose context this is.
-        let sought = unsafe { source.look_up(self.session, self.table, context) };
+        let sought = unsafe {
+            evaluate(&self.ahead, context);
+            source.look_up(self.session, self.table, context)
+        };
         self.is_sought = sought.unwrap_or_else(|error| errors::raise(error));
     }
 
@@ -158,7 +170,10 @@ impl Scan {
             match &mut self.source {
                 Source::Rows(rows) => *rows = Some(RowScan::new(self.table)),
                 // SAFETY: the arguments were compiled for the node whose context this is.
-                Source::Index(source) => unsafe { source.begin(context) },
+                Source::Index(source) => unsafe {
+                    evaluate(&self.ahead, context);
+                    source.begin(context);
+                },
             }
         }
     }
@@ -201,7 +216,10 @@ impl Scan {
             if !std::mem::replace(&mut self.is_started, true) {
                 self.is_sought = false;
                 // SAFETY: the arguments were compiled for the node whose context this is.
-                let found = unsafe { source.find(session, table, &self.snapshot, context) };
+                let found = unsafe {
+                    evaluate(&self.ahead, context);
+                    source.find(session, table, &self.snapshot, context)
+                };
                 let found = found.unwrap_or_else(|error| errors::raise(error));
                 self.is_sought = found.is_some();
                 return found.flatten();
@@ -215,5 +233,14 @@ impl Scan {
         // SAFETY: as for this function.
         unsafe { self.begin(context) };
         self.source.next(self.session, self.table, &self.snapshot)
+    }
+}
+
+/// Evaluates values for the errors they may raise.
+#[inline]
+unsafe fn evaluate(values: &[Value], context: *mut pg_sys::ExprContext) {
+    for value in values {
+        // SAFETY: compiled for the node whose context this is.
+        unsafe { value.get(context) };
     }
 }

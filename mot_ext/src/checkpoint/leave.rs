@@ -5,17 +5,31 @@ use crate::pg::{self, slot};
 use crate::shared_memory::server_phase::{
     has_restartpoints, is_replayer_there, recovery_in_progress, server_is_stopping,
 };
+use crate::transaction::session;
+use mot_engine::{Persistence, Session, Slot, TableRef};
 use pgrx::prelude::*;
 
 /// Whether this process was told to end, and may. Told alone it stays at the gate while a backup
 /// may be about to begin, and where no slot keeps the WAL: a checkpoint of PostgreSQL's might
-/// complete without ours before the next worker is there. But where slots have a limit that may
-/// have been the reason, and the checkpointer waits for its end.
+/// complete without ours before the next worker is there. It stays for the sake of unlogged rows,
+/// too. But where slots have a limit that may have been the reason, and the checkpointer waits for
+/// its end.
 pub fn must_leave() -> bool {
     crate::pg::worker::shutdown_asked()
         && (server_is_stopping()
             || (slot::is_held() && !slot::is_unlimited())
-            || (keeps_wal_alone() && !copies::may_begin()))
+            || (keeps_wal_alone() && !copies::may_begin() && !has_unlogged_rows()))
+}
+
+/// Whether rows would be lost if the server were shut down before the next worker is there: no WAL
+/// has those of unlogged tables, and the last checkpoint alone keeps them.
+fn has_unlogged_rows() -> bool {
+    let is_filled = |table: TableRef| {
+        table.persistence() == Persistence::Unlogged && table.slots_end() > Slot(0)
+    };
+    let tables = session::existing().map(Session::tables);
+    let mut tables = tables.iter().flatten();
+    tables.any(|walk| is_filled(walk.table()))
 }
 
 /// Whether this process may leave, `must_leave`, although PostgreSQL's checkpoint is not covered.

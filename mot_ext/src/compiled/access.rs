@@ -20,6 +20,9 @@ pub struct Access {
     pub search: Search,
     /// Arguments of the conditions that have one.
     pub arguments: Vec<*mut pg_sys::Expr>,
+    /// Computed arguments of index conditions, where there are several. Core evaluates all before
+    /// it looks for a row. The scan may do without one: a NULL ends it, or the rest has it.
+    pub computed: Vec<*mut pg_sys::Expr>,
     /// What the scan does not answer.
     pub conditions: Vec<*mut pg_sys::Expr>,
     /// What it does answer, for a state of a row that it did not find.
@@ -45,6 +48,7 @@ impl Access {
         Access {
             search: Search::ALL,
             arguments: Vec::new(),
+            computed: Vec::new(),
             conditions: Vec::new(),
             rechecks: Vec::new(),
             index: pg_sys::InvalidOid,
@@ -94,6 +98,7 @@ impl Access {
                     keys: chosen.iter().map(|at| found[*at].key).collect(),
                 },
                 arguments: chosen.iter().filter_map(|at| found[*at].argument).collect(),
+                computed: computed(&found),
                 conditions,
                 rechecks: originals,
                 index: node.indexid,
@@ -116,9 +121,14 @@ impl Access {
     }
 
     fn expressions(&self) -> impl Iterator<Item = &[*mut pg_sys::Expr]> {
-        [&self.arguments, &self.conditions, &self.rechecks]
-            .into_iter()
-            .map(Vec::as_slice)
+        [
+            &self.arguments,
+            &self.computed,
+            &self.conditions,
+            &self.rechecks,
+        ]
+        .into_iter()
+        .map(Vec::as_slice)
     }
 }
 
@@ -146,6 +156,26 @@ fn choose(found: &[Condition], columns: usize) -> Vec<usize> {
         }
     }
     chosen
+}
+
+/// Arguments that core computes for one condition although another one may decide alone.
+unsafe fn computed(found: &[Condition]) -> Vec<*mut pg_sys::Expr> {
+    if found.len() < 2 {
+        return Vec::new();
+    }
+    let arguments = found.iter().filter_map(|one| one.argument);
+    // SAFETY: expressions of a finished plan; casts by tag.
+    let is_computed = |argument: &*mut pg_sys::Expr| unsafe {
+        match (*argument.cast::<pg_sys::Node>()).type_ {
+            T_Const => false,
+            T_Param => {
+                let parameter = &*argument.cast::<pg_sys::Param>();
+                parameter.paramkind != pg_sys::ParamKind::PARAM_EXTERN
+            }
+            _ => true,
+        }
+    };
+    arguments.filter(is_computed).collect()
 }
 
 /// An index condition as a test of a key column.

@@ -57,17 +57,19 @@ impl Change {
                 snapshot,
                 counts_rows,
             } = found;
+            let quals = compile_conditions(&access.conditions);
             let mut made = Change {
                 scan: Scan::of_table(frame.relation, table, &access.search, &arguments, snapshot),
                 change: row_change::Change {
                     target: Target::closed(frame.relation, table),
                     is_delete,
-                    quals: compile_conditions(&access.conditions),
+                    quals,
                     rechecks: compile_conditions(&access.rechecks),
                     values: Vec::with_capacity(columns.len()),
                     assignments: columns.into_iter().zip(values).collect(),
                     beside_keys: None,
                     patch,
+                    needs_old: !is_delete || !quals.is_null() || frame.queue.is_used(),
                     old: frame.row_slot(),
                     new: pg_sys::MakeSingleTupleTableSlot(
                         frame.row_type,
@@ -79,6 +81,8 @@ impl Change {
                 changed: frame.row_slot(),
                 tuple: tuple::empty(),
             };
+            let computed = compile_values(&access.computed);
+            made.scan.evaluate_ahead(computed);
             made.look_at_keys();
             made
         }
@@ -143,7 +147,7 @@ impl Change {
                 };
                 frame.count_change(match self.change.is_delete {
                     true => RowChange::Delete,
-                    false => RowChange::Update,
+                    false => RowChange::update_to(result),
                 });
                 if frame.queue.is_used() {
                     self.queue(frame, row, result);

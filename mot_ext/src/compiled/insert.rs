@@ -92,6 +92,8 @@ impl Insert {
             let outcome = match &mut self.upsert {
                 Some(upsert) => upsert.run(frame, &self.target, row),
                 None => {
+                    // As heapam counts: a row whose keys then fail has been inserted.
+                    frame.count_change(RowChange::Insert);
                     let body = within(frame.per_row(), || frame.form(row));
                     match self.target.insert(body, frame.command(), None) {
                         Inserted::Done(row, version) => Outcome::Inserted(row, version),
@@ -104,12 +106,11 @@ impl Insert {
             let (row, version) = match outcome {
                 Outcome::Nothing => return,
                 Outcome::Inserted(row, version) => {
-                    frame.count_change(RowChange::Insert);
                     check_row_id(row);
                     (row, version)
                 }
                 Outcome::Updated(row, version) => {
-                    frame.count_change(RowChange::Update);
+                    frame.count_change(RowChange::update_to(version));
                     (row, version)
                 }
             };

@@ -31,6 +31,8 @@ pub struct Change {
     pub beside_keys: Option<BesideKeys>,
     /// Makes the new row out of the old one's bytes, where it can.
     pub patch: Option<Patch>,
+    /// Whether somebody looks at the old row where it is still the one that the scan found.
+    pub needs_old: bool,
     /// The old row, of the heap kind.
     pub old: *mut pg_sys::TupleTableSlot,
     /// The new row, virtual.
@@ -85,8 +87,10 @@ impl Change {
         unsafe {
             let mut seen = version;
             loop {
-                scan.show(self.old, row, seen);
-                (*context).ecxt_scantuple = self.old;
+                if self.needs_old || seen != version {
+                    scan.show(self.old, row, seen);
+                    (*context).ecxt_scantuple = self.old;
+                }
                 if seen != version && !passes(self.rechecks, context) {
                     return None;
                 }

@@ -59,6 +59,7 @@ impl Select {
             };
             let is_filter_whole = filter.as_ref().is_some_and(Filter::is_whole);
             rows.set_filter(filter);
+            rows.evaluate_ahead(compile_values(&access.computed));
             Select {
                 scan: rows,
                 is_filter_whole,

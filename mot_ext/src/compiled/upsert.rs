@@ -14,6 +14,7 @@ use crate::errors::or_raise;
 use crate::pg::interrupts;
 use crate::rows::tuple;
 use crate::rows::write::{Inserted, Target, refuse_under_old_snapshot};
+use crate::table_am::RowChange;
 use crate::transaction::clock::{PgClock, PgSnapshot};
 use crate::transaction::relation::Relation;
 use crate::transaction::wait::{Purpose, RowLockQueue, WaitPolicy};
@@ -122,6 +123,9 @@ impl Upsert {
                 Look::Gone => continue,
                 Look::Found(arbiter, row, version) => (arbiter, row, version),
                 Look::Nothing => {
+                    // SAFETY: the statement has locked its table.
+                    let count = |change| unsafe { frame.count_change(change) };
+                    count(RowChange::Insert);
                     // SAFETY: as above.
                     let body = unsafe { within(frame.per_row(), || frame.add_keys(row, inserted)) };
                     let is_arbiter = |index: IndexRef| self.arbiters.contains(index);
@@ -129,7 +133,10 @@ impl Upsert {
                         Inserted::Done(row, version) => {
                             return Outcome::Inserted(row, version);
                         }
-                        Inserted::Duplicate => continue,
+                        Inserted::Duplicate => {
+                            count(RowChange::Delete);
+                            continue;
+                        }
                     }
                 }
             };
@@ -175,7 +182,7 @@ impl Upsert {
             let probed = xact::current().probe(session, &PgClock, table, only, body);
             match or_raise(probed) {
                 Entered::Done => {}
-                Entered::Busy(xid) => return Look::Busy(xid),
+                Entered::Busy(xid, _) => return Look::Busy(xid),
                 Entered::Duplicate(index) => {
                     return match find(target, index, body) {
                         Some((row, version)) => Look::Found(arbiter, row, version),
@@ -249,6 +256,7 @@ impl Update {
                 assignments: columns.into_iter().zip(compile_values(&values)).collect(),
                 beside_keys: None,
                 patch,
+                needs_old: true,
                 old: frame.row_slot(),
                 new: pg_sys::MakeSingleTupleTableSlot(
                     frame.row_type,

@@ -129,6 +129,16 @@ pub fn report_passed_by(count: usize, redo: mot_engine::Lsn) {
     );
 }
 
+/// Says that a clean start has no rows of unlogged tables.
+pub fn report_unlogged_begin_empty() {
+    tell(
+        PgLogLevel::WARNING,
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        "unlogged memory-optimized tables begin empty: mot wrote no last checkpoint when the server was shut down".into(),
+        "The log of that shutdown says why: the checkpoint failed, or its worker had been ended a moment before.",
+    );
+}
+
 /// Says that a checkpoint had to be written as a whole.
 pub fn report_base_lost(error: &str) {
     tell(

@@ -10,6 +10,8 @@ use crate::pg::version::index_am as version;
 use crate::pg::version::table_am;
 use crate::storage::{self, Built, Repeated};
 use crate::table_am::speculative::{self, Duplicates};
+use crate::table_am::{rows_read, scan_begins};
+use crate::transaction::xact;
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 
@@ -107,11 +109,21 @@ unsafe fn build(
                 (*info).ii_BrokenHotChain = true;
             }
         }
-        let rows = storage::table(heap).row_count_estimate() as f64;
+        let storage = storage::table(heap);
+        let added = xact::current().rows_added(storage);
+        let rows = storage.row_count_estimate() as i64 + added;
+        // As core's own build, which scans the table.
+        scan_begins(heap);
+        rows_read(heap, rows);
+        let is_partial = !(*info).ii_Predicate.is_null();
+        let entries = match is_partial {
+            true => storage::index(storage, index).entry_count_estimate() as i64,
+            false => rows,
+        };
         let result = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>())
             .cast::<pg_sys::IndexBuildResult>();
-        (*result).heap_tuples = rows;
-        (*result).index_tuples = rows;
+        (*result).heap_tuples = rows.max(0) as f64;
+        (*result).index_tuples = entries.max(0) as f64;
         result
     }
 }

@@ -41,7 +41,9 @@ pub unsafe fn is_unique(
         match or_raise(target.session.find_rival(&PgClock, place, name.row)) {
             Rival::None => return true,
             _ if asked == UNIQUE_CHECK_PARTIAL => return false,
-            Rival::Unfinished(xid) => queue.wait_for_transaction(name.row, xid),
+            Rival::Unfinished(xid) => {
+                queue.wait_to_enter(name.row, xid, place.1.relation_oid());
+            }
             Rival::Live => {
                 let now = Now(&PgClock);
                 let version = target.session.visible(target.table, name.row, &now);

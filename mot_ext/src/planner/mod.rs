@@ -7,6 +7,7 @@ mod aggregated_scan;
 mod costs;
 mod filtered_scan;
 mod index_order;
+mod inlining;
 mod lists_in_order;
 mod row_comparisons;
 mod shown_method;
@@ -48,6 +49,7 @@ pub fn init() {
         pg_sys::get_relation_info_hook = Some(get_relation_info);
         PREVIOUS.0.scans.set(pg_sys::set_rel_pathlist_hook);
         pg_sys::set_rel_pathlist_hook = Some(set_rel_pathlist);
+        inlining::init();
         PREVIOUS.0.upper.set(pg_sys::create_upper_paths_hook);
         pg_sys::create_upper_paths_hook = Some(create_upper_paths);
     }

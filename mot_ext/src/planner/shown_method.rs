@@ -6,8 +6,9 @@
 //! on: the operator classes are btree's, and `CREATE INDEX ... USING btree` makes one.
 //!
 //! So a query over the catalogs is planned as if they said btree:
-//! - `pg_class.relam` of our indexes is btree's oid, however a query goes on from there: to the
-//!   method's name, to its operator classes, or to a comparison with what it has read before;
+//! - `pg_class.relam` of our indexes is btree's oid, also in a whole row, however a query goes on
+//!   from there: to the method's name, to its operator classes, or to a comparison with what it has
+//!   read before;
 //! - `pg_get_indexdef` and `pg_get_constraintdef` say `USING btree`.
 //!
 //! `pg_am` lists our method as the others. Nothing is stored otherwise, and
@@ -28,6 +29,10 @@ use std::ffi::{CStr, c_void};
 
 /// The column of `pg_class` with the access method.
 const METHOD: pg_sys::AttrNumber = pg_sys::Anum_pg_class_relam as pg_sys::AttrNumber;
+
+/// That with the oid, and how many there are.
+const OWN_OID: pg_sys::AttrNumber = pg_sys::Anum_pg_class_oid as pg_sys::AttrNumber;
+const COLUMNS: pg_sys::AttrNumber = pg_sys::Natts_pg_class as pg_sys::AttrNumber;
 
 /// `=` of oids, and `regexp_replace` of the first match.
 const OID_EQUAL: u32 = 607;
@@ -88,7 +93,7 @@ unsafe extern "C-unwind" fn asks(node: *mut pg_sys::Node, context: *mut c_void) 
                 (*query).commandType != pg_sys::CmdType::CMD_UTILITY
                     && look_below(node, asks, context)
             }
-            T_Var => is_like_method(node.cast()),
+            T_Var => is_like_method(node.cast()) || is_like_row(node.cast()),
             T_FuncExpr if pattern_of(node.cast()).is_some() => true,
             T_FuncExpr if tells_size((*node.cast::<pg_sys::FuncExpr>()).funcid) => true,
             _ => look_below(node, asks, context),
@@ -100,6 +105,15 @@ unsafe extern "C-unwind" fn asks(node: *mut pg_sys::Node, context: *mut c_void) 
 unsafe fn is_like_method(column: *const pg_sys::Var) -> bool {
     // SAFETY: a column.
     unsafe { (*column).varattno == METHOD && (*column).vartype == pg_sys::OIDOID }
+}
+
+/// Whether a column is a whole row of `pg_class`'s type.
+unsafe fn is_like_row(column: *const pg_sys::Var) -> bool {
+    // SAFETY: a column.
+    unsafe {
+        (*column).varattno == pg_sys::InvalidAttrNumber as pg_sys::AttrNumber
+            && (*column).vartype.to_u32() == pg_sys::RelationRelation_Rowtype_Id
+    }
 }
 
 /// Whether a column is of a query's table, and that is `pg_class`, which is read.
@@ -148,7 +162,12 @@ unsafe extern "C-unwind" fn changed(
                 walk.depth -= 1;
                 query
             }
-            T_Var if is_method_of_index(walk, node.cast()) => as_btree(walk.ours, node.cast()),
+            T_Var if is_like_method(node.cast()) && is_shown(walk, node.cast()) => {
+                as_btree(walk.ours, node.cast())
+            }
+            T_Var if is_like_row(node.cast()) && is_shown(walk, node.cast()) => {
+                with_btree(walk.ours, node.cast())
+            }
             T_FuncExpr => {
                 let call = change_below(node, changed, context).cast::<pg_sys::FuncExpr>();
                 match pattern_of(call).filter(|_| walk.ours != pg_sys::InvalidOid) {
@@ -164,13 +183,12 @@ unsafe extern "C-unwind" fn changed(
     }
 }
 
-/// Whether a column is the access method of a table or index.
-unsafe fn is_method_of_index(walk: &Walk, column: *const pg_sys::Var) -> bool {
+/// Whether a column, or a whole row, is of `pg_class`, and is shown otherwise than it is.
+unsafe fn is_shown(walk: &Walk, column: *const pg_sys::Var) -> bool {
     // SAFETY: a column of one of the queries around it, which has such a table.
     unsafe {
         let levels_up = (*column).varlevelsup as usize;
         walk.ours != pg_sys::InvalidOid
-            && is_like_method(column)
             && walk
                 .depth
                 .checked_sub(levels_up + 1)
@@ -197,6 +215,39 @@ unsafe fn as_btree(ours: pg_sys::Oid, method: *mut pg_sys::Var) -> *mut pg_sys::
         (*case).casetype = pg_sys::OIDOID;
         (*case).args = tree::list_of_nodes([when.cast()]);
         (*case).defresult = tree::copied(method).cast();
+        case.cast()
+    }
+}
+
+/// `CASE WHEN oid IS NOT NULL THEN ROW(oid, ..., relam as btree, ...) ELSE NULL END`: an outer join
+/// may have no row.
+unsafe fn with_btree(ours: pg_sys::Oid, row: *mut pg_sys::Var) -> *mut pg_sys::Node {
+    // SAFETY: as for `as_btree`; `pg_class` has so many columns, none of them dropped.
+    unsafe {
+        let relations = pg_sys::RelationRelationId;
+        let column = |number| {
+            let column = tree::column_of_row(row, relations, number);
+            match number == METHOD {
+                true => as_btree(ours, column),
+                false => column.cast(),
+            }
+        };
+        let columns = tree::new_node::<pg_sys::RowExpr>(T_RowExpr);
+        (*columns).args = tree::list_of_nodes((1..=COLUMNS).map(column));
+        (*columns).row_typeid = (*row).vartype;
+        (*columns).row_format = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
+        (*columns).location = -1;
+        let is_there = tree::new_node::<pg_sys::NullTest>(T_NullTest);
+        (*is_there).arg = tree::column_of_row(row, relations, OWN_OID).cast();
+        (*is_there).nulltesttype = pg_sys::NullTestType::IS_NOT_NULL;
+        (*is_there).location = -1;
+        let when = tree::new_node::<pg_sys::CaseWhen>(T_CaseWhen);
+        (*when).expr = is_there.cast();
+        (*when).result = columns.cast();
+        let case = tree::new_node::<pg_sys::CaseExpr>(T_CaseExpr);
+        (*case).casetype = (*row).vartype;
+        (*case).args = tree::list_of_nodes([when.cast()]);
+        (*case).defresult = tree::null((*row).vartype).cast();
         case.cast()
     }
 }

@@ -25,7 +25,7 @@ use crate::transaction::horizon::judged;
 use crate::transaction::session;
 use mot_engine::checkpoint::Manifest;
 use mot_engine::recovery;
-use mot_engine::{EngineError, Lsn, Session, State, Xid};
+use mot_engine::{EngineError, Lsn, Persistence, Session, State, Walk, Xid};
 use pgrx::prelude::*;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -367,6 +367,14 @@ fn load_and_replay() -> Result<Option<(Manifest, bool)>, String> {
     // SAFETY: reads a shared position; never raises.
     let redo = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
     let was_read = replay_gap(&manifest, &mut Replay::new(), redo, Behind::Nothing)?;
+    let follows_shutdown = &shared_memory::control().follows_shutdown;
+    let is_unlogged = |walk: &Walk<'_>| walk.table().persistence() == Persistence::Unlogged;
+    if !manifest.is_final
+        && follows_shutdown.load(Ordering::SeqCst)
+        && session::join_uncounted().tables().iter().any(is_unlogged)
+    {
+        errors::report_unlogged_begin_empty();
+    }
     Ok(Some((manifest, was_read)))
 }
 

@@ -6,7 +6,7 @@
 //! already is left alone; one that a trigger or function of this command changed is an error.
 use super::tuple;
 use crate::errors::or_raise;
-use crate::pg::index_row;
+use crate::pg::{index_row, version as pg_version};
 use crate::serializable;
 use crate::shared_memory::test_switch::{self, Step};
 use crate::storage::duplicate;
@@ -85,11 +85,15 @@ impl Target {
             };
             match self.enter_once(slot, version) {
                 Entered::Done => return self.inserted(slot, version),
-                Entered::Busy(xid) => {
+                Entered::Busy(xid, index) => {
                     // Not waiting with the row in place: two such statements would wait for each
                     // other.
                     xact::current().retract(self.session);
-                    queue.wait_for_transaction(slot, xid);
+                    if is_arbiter(index) {
+                        queue.wait_for_transaction(slot, xid);
+                    } else {
+                        queue.wait_to_enter(slot, xid, index.relation_oid());
+                    }
                 }
                 Entered::Duplicate(index) if is_arbiter(index) => {
                     xact::current().retract(self.session);
@@ -113,7 +117,9 @@ impl Target {
         loop {
             match self.enter_once(slot, version) {
                 Entered::Done => return,
-                Entered::Busy(xid) => queue.wait_for_transaction(slot, xid),
+                Entered::Busy(xid, index) => {
+                    queue.wait_to_enter(slot, xid, index.relation_oid());
+                }
                 Entered::Duplicate(index) => self.duplicate(index, slot, None, version),
             }
         }
@@ -127,7 +133,7 @@ impl Target {
             });
             match entered {
                 Entered::Duplicate(index) if self.is_gone(index) => {}
-                Entered::Duplicate(_) | Entered::Busy(_) if self.finds_dead() => {}
+                Entered::Duplicate(_) | Entered::Busy(..) if self.finds_dead() => {}
                 entered => return entered,
             }
         }
@@ -173,10 +179,17 @@ impl Target {
     /// others to it by a key that it has no entry for yet; they would wait for us, and we maybe for
     /// them. It is taken back, and the row locked meanwhile, so that nobody else changes it (if
     /// somebody was quicker, the next attempt finds out).
-    pub fn wait_for_key(&self, slot: Slot, seen: VersionRef, by: Xid, queue: &mut RowLockQueue) {
+    pub fn wait_for_key(
+        &self,
+        slot: Slot,
+        seen: VersionRef,
+        (by, index): (Xid, IndexRef),
+        queue: &mut RowLockQueue,
+    ) {
+        let index = index.relation_oid();
         xact::current().retract(self.session);
         let _: Locked = self.lock(slot, seen, LockStrength::Update);
-        queue.wait_for_transaction(slot, by);
+        queue.wait_to_enter(slot, by, index);
     }
 
     /// Refuses a new state that has a key of another row's.
@@ -193,8 +206,11 @@ impl Target {
         let mut row = tuple::empty();
         tuple::point(&mut row, slot, version, self.oid());
         // SAFETY: the relation is open; our own uncommitted version stays until the abort that this
-        // leads to.
+        // leads to. As in heapam, a changed row that then fails counts; who inserts has counted.
         self.relation.with(|relation| unsafe {
+            if seen.is_some() {
+                pg_version::table_am::count_update(relation);
+            }
             duplicate::raise(relation, index.relation_oid(), &raw mut row)
         })
     }
@@ -227,8 +243,8 @@ impl Target {
                 match self.enter_once(slot, version) {
                     Entered::Done => {}
                     Entered::Duplicate(index) => self.duplicate(index, slot, Some(seen), version),
-                    Entered::Busy(by) => {
-                        self.wait_for_key(slot, seen, by, &mut queue);
+                    Entered::Busy(by, index) => {
+                        self.wait_for_key(slot, seen, (by, index), &mut queue);
                         continue;
                     }
                 }

@@ -172,9 +172,12 @@ unsafe fn definition(heap: pg_sys::Relation, index: pg_sys::Relation) -> IndexDe
         ..unsafe { index_definition(heap, index) }
     };
     // Core takes a NOT NULL away without telling an access method. A key without a mark for NULL
-    // would then have no place for one.
+    // would then have no place for one. It takes none away from a primary key's column, and a
+    // primary key never becomes another index.
+    // SAFETY: the caller's open index.
+    let is_primary = unsafe { (*(*index).rd_index).indisprimary };
     for column in &mut definition.columns {
-        column.nullable = true;
+        column.nullable |= !is_primary;
     }
     if definition.computed.is_none() {
         // SAFETY: the caller's open table, whose columns the definition names.

@@ -168,7 +168,10 @@ pub fn table(relation: pg_sys::Relation) -> TableRef {
 
 /// The same for who asks for nothing but sizes: of other sessions' temporary tables, too.
 pub fn described(relation: pg_sys::Relation) -> TableRef {
-    find(relation).unwrap_or_else(|| errors::no_storage(&name_of(relation)))
+    find(relation).unwrap_or_else(|| match temporary::is_of_other_session(relation) {
+        true => errors::left_by_session(&name_of(relation)),
+        false => errors::no_storage(&name_of(relation)),
+    })
 }
 
 /// The storage of an open table that the caller has locked, if there is one.

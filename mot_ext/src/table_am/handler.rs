@@ -146,7 +146,7 @@ fn set_relations(r: &mut pg_sys::TableAmRoutine) {
     r.index_validate_scan = Some(guarded!(validate_index(
         table, index, info, snapshot, state
     )));
-    r.relation_size = Some(guarded!(relation::size_bytes(relation, fork)));
+    r.relation_size = Some(guarded!(relation::size_of_blocks(relation, fork)));
     r.relation_needs_toast_table = Some(guarded!(relation::needs_toast_table(relation)));
     r.relation_toast_am = Some(guarded!(relation::toast_method(relation)));
     r.relation_estimate_size = Some(guarded!(relation::estimate_size(

@@ -18,8 +18,9 @@ pub unsafe fn one(
 ) {
     // SAFETY: as core calls it: an open, locked table and a filled slot of its row type.
     unsafe {
-        insert(relation, slot, command);
+        // As heapam counts them: a row whose keys then fail has been inserted.
         statistics::row_changed(relation, RowChange::Insert);
+        insert(relation, slot, command);
     }
 }
 
@@ -34,13 +35,13 @@ pub unsafe fn many(
 ) {
     // SAFETY: as core calls it, with so many slots.
     unsafe {
+        pg_sys::pgstat_count_heap_insert(relation, i64::from(count));
         for at in 0..count as usize {
             insert(relation, *slots.add(at), command);
             if interrupts::is_pending() {
                 interrupts::check_for_interrupts();
             }
         }
-        pg_sys::pgstat_count_heap_insert(relation, i64::from(count));
     }
 }
 

@@ -123,12 +123,42 @@ pub unsafe fn vacuum(
             resolved_below,
             multixacts_from,
         );
+        update_indexes(relation, storage, rows);
         version::report_vacuum(relation, rows as i64, began);
     }
 }
 
-/// `relation_size`: of the blocks that samples are made of. Rows lie in memory: `mot.stat_tables`
-/// has their bytes.
+/// `relation_size`: of the blocks that samples are made of, for ANALYZE and statements that write
+/// the table's statistics. Others, as pg_prewarm and pg_visibility, ask for pages to read in the
+/// table's file: it has none.
+pub unsafe fn size_of_blocks(relation: pg_sys::Relation, fork: pg_sys::ForkNumber::Type) -> u64 {
+    // SAFETY: an open table, as core calls it.
+    unsafe {
+        match writes_statistics(relation) {
+            true => size_bytes(relation, fork),
+            false => 0,
+        }
+    }
+}
+
+/// Whether this process may write what pg_class says of a table's size, or samples its rows for the
+/// statistics of a parent: then it has but AccessShareLock on it, and its entry among the running
+/// statements tells, where such entries are kept.
+unsafe fn writes_statistics(relation: pg_sys::Relation) -> bool {
+    use pg_sys::ProgressCommandType::PROGRESS_COMMAND_ANALYZE;
+    // SAFETY: an open table (caller); plain variables of this process, and its own entry.
+    unsafe {
+        let lock = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
+        pg_sys::CheckRelationLockedByMe(relation, lock, true)
+            || !pg_sys::pgstat_track_activities
+            || pg_sys::MyBEEntry
+                .as_ref()
+                .is_none_or(|entry| entry.st_progress_command == PROGRESS_COMMAND_ANALYZE)
+    }
+}
+
+/// Bytes of the blocks that samples are made of. Rows lie in memory: `mot.stat_tables` has their
+/// bytes.
 pub unsafe fn size_bytes(relation: pg_sys::Relation, fork: pg_sys::ForkNumber::Type) -> u64 {
     if fork != pg_sys::ForkNumber::MAIN_FORKNUM && fork != pg_sys::ForkNumber::InvalidForkNumber {
         return 0;
@@ -233,6 +263,32 @@ const PAGES_OF_A_NEW_TABLE: pg_sys::BlockNumber = 10;
 
 /// Bytes of a row of a table of which nothing is known yet.
 const ROW_BYTES_GUESSED: u64 = 64;
+
+/// Writes the entries of a table's indexes into their rows of pg_class, as VACUUM does.
+unsafe fn update_indexes(relation: pg_sys::Relation, storage: TableRef, rows: f64) {
+    let lock = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
+    // SAFETY: an open table, locked as VACUUM locks it (caller). What is opened here is closed
+    // here; its lock is kept for the catalog's sake, as core does.
+    unsafe {
+        let list = pg_sys::RelationGetIndexList(relation);
+        let indexes = pgrx::PgList::<pg_sys::Oid>::from_pg(list);
+        for index in indexes.iter_oid() {
+            let opened = pg_sys::index_open(index, lock);
+            let form = &*(*opened).rd_index;
+            if form.indisready {
+                let is_partial = !pg_sys::RelationGetIndexPredicate(opened).is_null();
+                let entries = match storage::find_index(storage, opened) {
+                    Some(found) if is_partial => found.entry_count_estimate() as f64,
+                    _ => rows,
+                };
+                let pages = (*(*opened).rd_rel).relpages as u32;
+                let (no_xid, no_multixact) = (pg_sys::InvalidTransactionId, 0.into());
+                version::update_statistics(opened, pages, entries, no_xid, no_multixact);
+            }
+            pg_sys::index_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
+        }
+    }
+}
 
 /// Bytes of a table's average row.
 pub fn row_bytes(table: TableRef) -> u64 {

@@ -9,7 +9,8 @@
 //! back and waits for the rival's transaction. Nobody waits with a speculative row in an arbiter,
 //! so two rivals do not wait for each other.
 use super::slot::{self, Shown};
-use super::target;
+use super::statistics::RowChange;
+use super::{statistics, target};
 use crate::errors::or_raise;
 use crate::rows::write::Target;
 use crate::serializable;
@@ -32,6 +33,8 @@ pub unsafe fn insert(
 ) {
     // SAFETY: as core calls it: an open, locked table and a filled slot of its row type.
     unsafe {
+        // As heapam counts them: a row whose keys then fail has been inserted.
+        statistics::row_changed(relation, RowChange::Insert);
         let target = target::of(relation);
         let command = target::command(command);
         let (row, version) = target::with_body(relation, slot, |body| {
@@ -79,7 +82,6 @@ pub unsafe fn complete(
                 pending.entered,
             );
             or_raise(rest);
-            pg_sys::pgstat_count_heap_insert(relation, 1);
             if target.is_serializable {
                 serializable::inserted(target.oid(), target.table, pending.version);
             }
@@ -97,6 +99,7 @@ pub unsafe fn complete(
             pending.version,
         );
         or_raise(taken_back);
+        statistics::row_changed(relation, RowChange::Delete);
     }
 }
 
@@ -137,8 +140,8 @@ pub unsafe fn enter(
                 return true;
             }
             (_, Duplicates::Reported) => return false,
-            (Entered::Busy(xid), Duplicates::Refused) => {
-                queue.wait_for_transaction(pending.row, xid);
+            (Entered::Busy(xid, index), Duplicates::Refused) => {
+                queue.wait_to_enter(pending.row, xid, index.relation_oid());
             }
             (Entered::Duplicate(index), Duplicates::Refused) => {
                 target.duplicate(index, pending.row, None, pending.version)

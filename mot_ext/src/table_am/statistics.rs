@@ -2,6 +2,7 @@
 //! use. The rows that index scans fetch are counted by core, under the index.
 use crate::pg;
 use crate::pg::version::table_am as version;
+use mot_engine::VersionRef;
 use pgrx::pg_sys;
 
 /// The counters of a relation, where they are kept.
@@ -139,6 +140,10 @@ impl RowCounts {
             match change {
                 RowChange::Insert => level.tuples_inserted += 1,
                 RowChange::Update => level.tuples_updated += 1,
+                RowChange::UpdateBesideKeys => {
+                    level.tuples_updated += 1;
+                    version::count_beside_keys(version::counts(&mut *self.table));
+                }
                 RowChange::Delete => level.tuples_deleted += 1,
             }
         }
@@ -166,7 +171,19 @@ unsafe fn status(relation: pg_sys::Relation) -> *mut pg_sys::PgStat_TableStatus 
 pub enum RowChange {
     Insert,
     Update,
+    /// No index had to be told.
+    UpdateBesideKeys,
     Delete,
+}
+
+impl RowChange {
+    /// An update that has put this version on a row.
+    pub fn update_to(version: VersionRef) -> RowChange {
+        match version.changed_keys() {
+            true => RowChange::Update,
+            false => RowChange::UpdateBesideKeys,
+        }
+    }
 }
 
 /// The counters of the current (sub)transaction, if a change was counted in it before.
@@ -204,6 +221,7 @@ pub unsafe fn first_row_changed(relation: pg_sys::Relation, change: RowChange) {
         match change {
             RowChange::Insert => pg_sys::pgstat_count_heap_insert(relation, 1),
             RowChange::Update => version::count_update(relation),
+            RowChange::UpdateBesideKeys => version::count_update_beside_keys(relation),
             RowChange::Delete => pg_sys::pgstat_count_heap_delete(relation),
         }
     }

@@ -82,7 +82,7 @@ pub unsafe fn update(
         });
         match updated {
             Ok(new) => {
-                statistics::row_changed(relation, RowChange::Update);
+                statistics::row_changed(relation, RowChange::update_to(new));
                 if has_keys_of_core && new.changed_keys() {
                     *indexes = version::ALL_INDEXES;
                 }
@@ -165,8 +165,8 @@ unsafe fn change(
         match target.enter_once(row, version) {
             Entered::Done => {}
             Entered::Duplicate(index) => target.duplicate(index, row, Some(seen), version),
-            Entered::Busy(by) => {
-                target.wait_for_key(row, seen, by, &mut queue);
+            Entered::Busy(by, index) => {
+                target.wait_for_key(row, seen, (by, index), &mut queue);
                 continue;
             }
         }

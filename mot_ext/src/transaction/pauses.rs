@@ -9,7 +9,8 @@
 //!   disarms.
 //! - The session that armed a point passes it: it has the lock.
 //! - A background worker has no deadlock timer, and PostgreSQL's lock manager needs one to wait: it
-//!   sleeps until the point is resumed.
+//!   sleeps until the point is resumed. So does a thread that replays, at its one point, unless the
+//!   server stops.
 //! - At a point after PostgreSQL's decision interrupts are held: there a wait cannot be cancelled,
 //!   as a real one could not.
 //! - `mot.fail_at(point)` raises an error there instead, at points that may raise, and lets the
@@ -32,11 +33,12 @@ use crate::pg::{self, interrupts};
 use crate::shared_memory::{self, Armed, POINTS_MAX};
 use mot_engine::Session;
 use mot_engine::memory::Purpose;
-use mot_engine::pause::{Point, Raise, set_hook, set_refusals};
+use mot_engine::pause::{Point, Raise, set_hook, set_refusals, set_replay_hook};
 use pgrx::prelude::*;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 /// How often a sleeping worker looks whether it may go on, in milliseconds.
 const POLL_MS: i64 = 5;
@@ -52,6 +54,22 @@ fn armed(point: Point) -> &'static Armed {
 pub fn init() {
     set_hook(Some(on_point));
     set_refusals(Some(|point| take(&armed(point).failures)));
+    set_replay_hook(before_replayed_record);
+}
+
+/// In a thread that replays: calls nothing of PostgreSQL's.
+fn before_replayed_record() {
+    let armed = armed(Point::ReplayBeforeRecord);
+    if !take(&armed.pauses) {
+        return;
+    }
+    let resumes = armed.resumes.load(Ordering::Acquire);
+    armed.waiting.fetch_add(1, Ordering::AcqRel);
+    let is_ending = || shared_memory::control().closing.load(Ordering::SeqCst);
+    while armed.resumes.load(Ordering::Acquire) == resumes && !is_ending() && !pg::is_orphaned() {
+        std::thread::sleep(Duration::from_millis(POLL_MS as u64));
+    }
+    armed.waiting.fetch_sub(1, Ordering::AcqRel);
 }
 
 /// Takes one of `counter`, if there is one.

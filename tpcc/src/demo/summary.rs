@@ -2,8 +2,8 @@
 //!
 //! Keys that scripts may rely on: `tpmc.{interactive,procedures}.{mot,heap}`,
 //! `wal_bytes_per_txn.{mot,heap}`, `cpu_seconds_per_txn.{mot,heap}`, `memory_bytes.{mot,heap}`,
-//! `errors`, `crash.{acknowledged_lost,consistency_violations,recovery_seconds}`. README.md
-//! documents them and the others.
+//! `errors`, `crash.{acknowledged_lost,consistency_violations,recovery_seconds}`. README.md has
+//! what they mean.
 
 use super::Plan;
 use super::crash::CrashOutcome;

@@ -163,9 +163,7 @@ impl Judge<'_> {
         let all = all?.join(", ");
         // Records of before it was taken are without it.
         let own = of(endurance::PER_CPU_SECOND).map_or(String::new(), |own| format!("{own}; "));
-        Some(format!(
-            "the same of {own}the machine, by a probe beside it: {all}"
-        ))
+        Some(format!("of {own}the machine, by a probe: {all}"))
     }
 
     pub(super) fn endurance(&mut self) {

@@ -56,7 +56,7 @@ impl Judge<'_> {
                 .relation((&floor, Side::Floor), (&select, Side::Floor), per_second)
         };
         Some(format!(
-            "{CLIENTS} clients; a statement that only takes an xid: {:.2}, one that also writes a WAL record: {:.2}",
+            "{CLIENTS} clients; `xid` {:.2}, `record` {:.2}",
             of_select("xid")?.value,
             of_select("record")?.value
         ))
@@ -70,7 +70,7 @@ impl Judge<'_> {
         let of_record = self.of_floor(work, &write, RECORD_ASKED, &write)?;
         let heap = self.of_heap(work, &write)?;
         Some(format!(
-            "{clients} clients; {:.2} of a statement that only takes an xid, {:.2} of one that is asked with two parameters and writes a WAL record of no table, which would be {:.2} x heap",
+            "{clients} clients; {:.2} of `xid`, {:.2} of `record_asked`, which is {:.2} x heap",
             of_xid.value,
             of_record.value,
             heap.value / of_record.value
@@ -92,8 +92,7 @@ impl Judge<'_> {
         self.goal(&goal, found, at(found));
 
         let is_new = version >= NEW_VERSION;
-        let other =
-            |wanted: &str| format!("this is PostgreSQL {version}; run with PG={wanted} for it");
+        let other = |wanted: &str| format!("run with PG={wanted}");
         for (work, times_heap) in [("update", 2.0), ("insert", 1.7)] {
             let title = work.to_uppercase();
             let floor = self.of_floor(work, &write, "select_1", &read);

@@ -99,8 +99,8 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
         }
     }
     bench.notes.push(format!(
-        "{rows} rows of 20 to 420 bytes beside two keys, changed one by one in one session. MOT: growth of mot.stat_memory's arena_bytes_used, two seconds after the \
-         last change; heap: sizes of files, autovacuum as it comes"
+        "{rows} rows of 20 to 420 bytes beside two keys, changed one by one in one session. MOT: growth of arena_bytes_used, two seconds after \
+         the last change; heap: sizes of files"
     ));
     Ok(())
 }

@@ -17,6 +17,8 @@ pub(crate) const COPY: &str = "copy";
 /// The setting of COPY.
 pub(crate) const COPY_SETTING: &str = "1 client";
 pub(crate) const TEN_ROWS: &str = "ten_rows";
+/// The same, counted by statements.
+pub(crate) const TEN_ROWS_STATEMENTS: &str = "ten_rows_statements";
 
 /// With the two integers and the bigint before it a row has 200 bytes.
 const PAYLOAD_BYTES: usize = 180;
@@ -125,7 +127,7 @@ fn insert_all(bench: &mut Bench<'_>, sides: &[Side]) -> Result<()> {
         for &clients in plan.ingest_clients {
             let setting = writing(clients, synchronous);
             let (statements, rows) = (
-                Place::new(PART, "ten_rows_statements", &setting),
+                Place::new(PART, TEN_ROWS_STATEMENTS, &setting),
                 Place::new(PART, TEN_ROWS, &setting),
             );
             for round in 0..plan.rounds {

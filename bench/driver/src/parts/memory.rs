@@ -67,8 +67,9 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
         }
     }
     bench.notes.push(
-        "MOT: growth of mot.stat_memory's arena_bytes_used and index_bytes, room of allocation included; heap: sizes of files; a tuple is \
-         PostgreSQL's, its header of 24 bytes included; counted once, there is nothing to vary".into(),
+        "MOT: growth of mot.stat_memory's arena_bytes_used and index_bytes; heap: sizes of files; a tuple includes PostgreSQL's header of \
+         24 bytes"
+            .into(),
     );
     Ok(())
 }

@@ -54,9 +54,12 @@ pub(crate) fn equal_load(of: TpccSetting) -> String {
     format!("{}{EQUAL_LOAD_SUFFIX}", setting(of))
 }
 
+/// What the names of quantities of response times begin with.
+pub(crate) const P90: &str = "p90 ms of ";
+
 /// The quantity of a type's response time that nine of ten stay below.
 pub(crate) fn p90(kind: Kind) -> String {
-    format!("p90 ms of {}", kind.name())
+    format!("{P90}{}", kind.name())
 }
 
 pub(crate) fn engine_of(side: Side) -> Engine {
@@ -98,7 +101,7 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
         }
     }
     bench.notes.push(format!(
-        "VACUUM (ANALYZE) or ANALYZE and a CHECKPOINT before each run; equal load is {EQUAL_LOAD} of the heap tables' throughput; all consistency conditions hold"
+        "response times are those at equal load, {EQUAL_LOAD} of the heap tables' throughput; all consistency conditions hold"
     ));
     Ok(())
 }

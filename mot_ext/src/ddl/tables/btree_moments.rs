@@ -27,7 +27,7 @@
 //! What is changed in the catalog is part of the transaction: an error or a rollback takes it back.
 //! A statement takes the locks here that it takes in core, in core's order, before it changes
 //! anything.
-use super::{After, Published, defaults, whose_index};
+use super::{After, Published, defaults, row_types, whose_index};
 use crate::ddl::{identity, inheritance};
 use crate::errors::refuse::unsupported;
 use crate::index_am::access_method::{self, Method, indexes_of};
@@ -113,7 +113,7 @@ pub unsafe fn alter_table(
                 AT_AttachPartition => {
                     let partition = (*(*command).def.cast::<pg_sys::PartitionCmd>()).name;
                     let flips = if (*node).objtype == OBJECT_INDEX {
-                        attach_index(partition)
+                        attach_index(partition, relid)
                     } else {
                         attach_table(partition)
                     };
@@ -144,8 +144,9 @@ pub unsafe fn alter_table(
     }
 }
 
-/// ALTER COLUMN TYPE and SET EXPRESSION: indexes on the column that serve no key say btree in the
-/// catalog until core drops them. They are shown as btrees in memory, too, for as long: event
+/// ALTER COLUMN TYPE and SET EXPRESSION: indexes on the column that serve no key, and those of
+/// other tables that have it in an expression by its row type, say btree in the catalog until core
+/// drops them. They are shown as btrees in memory, too, for as long: event
 /// triggers of `ddl_command_start` can use them. Parallel workers could not, so there are none.
 unsafe fn write_out_as_btrees(
     command: *mut AlterTableCmd,
@@ -157,16 +158,33 @@ unsafe fn write_out_as_btrees(
     unsafe {
         let lock = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
         let mut indexes = Vec::new();
-        for table in altered_tables(relid, reaches, lock) {
+        let mut tables = altered_tables(relid, reaches, lock);
+        if !tables.contains(&relid) {
+            tables.push(relid);
+        }
+        for table in tables {
             let column = pg_sys::get_attnum(table, (*command).name);
-            if column <= 0 || !storage::is_mot_table(table) {
+            if column <= 0 {
                 continue;
             }
             let ours = Method::Mot.oid();
-            let is_meant = |index: &pg_sys::Oid| {
-                access_method::of(*index) == ours && is_written_out(*index, column)
+            let mut add = |index: pg_sys::Oid| {
+                if access_method::of(index) == ours && !indexes.contains(&index) {
+                    indexes.push(index);
+                }
             };
-            indexes.extend(indexes_of(table).into_iter().filter(is_meant));
+            if storage::is_mot_table(table) {
+                let all = indexes_of(table).into_iter();
+                all.filter(|index| is_written_out(*index, column))
+                    .for_each(&mut add);
+            }
+            for index in row_types::indexes_with(table, column) {
+                let other = pg_sys::IndexGetRelation(index, false);
+                if other != table {
+                    pg_sys::LockRelationOid(other, lock);
+                    add(index);
+                }
+            }
         }
         let flips = flips::show(&indexes, lock);
         for index in indexes {
@@ -214,7 +232,8 @@ unsafe fn is_written_out(index: pg_sys::Oid, column: i16) -> bool {
     }
 }
 
-/// Whether an expression or the predicate of an open index has a column, or the whole row.
+/// Whether an expression or the predicate of an open index has a column. One that has the whole row
+/// depends on no column, and stays.
 unsafe fn computes_with(index: pg_sys::Relation, column: i16) -> bool {
     /// The table's place in the expressions of an index.
     const TABLE: pg_sys::Index = 1;
@@ -226,10 +245,8 @@ unsafe fn computes_with(index: pg_sys::Relation, column: i16) -> bool {
         for part in [expressions, predicate] {
             pg_sys::pull_varattnos(part.cast(), TABLE, &raw mut columns);
         }
-        let is_member = |column: i32| {
-            pg_sys::bms_is_member(column - pg_sys::FirstLowInvalidHeapAttributeNumber, columns)
-        };
-        is_member(column.into()) || is_member(0)
+        let member = i32::from(column) - pg_sys::FirstLowInvalidHeapAttributeNumber;
+        pg_sys::bms_is_member(member, columns)
     }
 }
 
@@ -299,12 +316,12 @@ unsafe fn attach_table(partition: *mut pg_sys::RangeVar) -> Option<Flips> {
 }
 
 /// ALTER INDEX ... ATTACH PARTITION: the table is locked against changes, ahead of the index, which
-/// is named once and for all.
-unsafe fn attach_index(partition: *mut pg_sys::RangeVar) -> Option<Flips> {
+/// is named once and for all. Core refuses an index that is to be attached to itself.
+unsafe fn attach_index(partition: *mut pg_sys::RangeVar, to: pg_sys::Oid) -> Option<Flips> {
     // SAFETY: a live name (caller); the index is looked at again when its table is locked.
     unsafe {
         let index = identity::lookup(partition);
-        if !storage::is_mot_index(index) {
+        if index == to || !storage::is_mot_index(index) {
             return None;
         }
         pg_sys::LockRelationOid(pg_sys::IndexGetRelation(index, true), SHARED);

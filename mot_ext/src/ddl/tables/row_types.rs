@@ -25,6 +25,7 @@ const DEPENDENCIES: u32 = 2608;
 const BY_REFERENCE: u32 = 2674;
 const REFERENCED_CLASS: pg_sys::AttrNumber = 4;
 const REFERENCED_OBJECT: pg_sys::AttrNumber = 5;
+const REFERENCED_COLUMN: pg_sys::AttrNumber = 6;
 
 /// How a row of `pg_depend` begins: what depends on something.
 #[repr(C)]
@@ -101,7 +102,7 @@ fn indexes_of_values(of: pg_sys::Oid) -> Vec<pg_sys::Oid> {
         }
         let (class, oid) = object;
         if class != pg_sys::RelationRelationId {
-            left.extend(dependents(class, oid));
+            left.extend(dependents(class, oid, None));
         } else if storage::is_mot_index(oid) {
             indexes.push(oid);
         } else {
@@ -121,25 +122,46 @@ fn indexes_of_values(of: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     indexes
 }
 
-/// Types, functions and relations that depend on an object.
-fn dependents(class: pg_sys::Oid, object: pg_sys::Oid) -> Vec<(pg_sys::Oid, pg_sys::Oid)> {
+/// Indexes of memory-optimized tables that have a column of a row type in an expression.
+pub fn indexes_with(relation: pg_sys::Oid, column: i16) -> Vec<pg_sys::Oid> {
+    let class = pg_sys::RelationRelationId;
+    dependents(class, relation, Some(column))
+        .into_iter()
+        .filter(|(of, object)| *of == class && storage::is_mot_index(*object))
+        .map(|(_, index)| index)
+        .collect()
+}
+
+/// Types, functions and relations that depend on an object, or on a column of it.
+fn dependents(
+    class: pg_sys::Oid,
+    object: pg_sys::Oid,
+    column: Option<i16>,
+) -> Vec<(pg_sys::Oid, pg_sys::Oid)> {
     let mut found = Vec::new();
     // SAFETY: a look-up in the catalog by its index; what is opened here is closed here.
     unsafe {
         let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
         let catalog = pg_sys::table_open(DEPENDENCIES.into(), lock);
-        let mut keys =
-            [(REFERENCED_CLASS, class), (REFERENCED_OBJECT, object)].map(|(column, oid)| {
-                let mut key = pg_sys::ScanKeyData::default();
-                pg_sys::ScanKeyInit(
-                    &raw mut key,
-                    column,
-                    pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
-                    pg_sys::F_OIDEQ.into(),
-                    oid.into(),
-                );
-                key
-            });
+        let key = |column, function: u32, value| {
+            let mut key = pg_sys::ScanKeyData::default();
+            pg_sys::ScanKeyInit(
+                &raw mut key,
+                column,
+                pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
+                function.into(),
+                value,
+            );
+            key
+        };
+        let mut keys = vec![
+            key(REFERENCED_CLASS, pg_sys::F_OIDEQ, class.into()),
+            key(REFERENCED_OBJECT, pg_sys::F_OIDEQ, object.into()),
+        ];
+        if let Some(column) = column {
+            let column = pg_sys::Datum::from(i32::from(column));
+            keys.push(key(REFERENCED_COLUMN, pg_sys::F_INT4EQ, column));
+        }
         let scan = pg_sys::systable_beginscan(
             catalog,
             BY_REFERENCE.into(),

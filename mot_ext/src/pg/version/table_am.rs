@@ -110,13 +110,36 @@ unsafe extern "C-unwind" {
 /// A row was changed.
 pub unsafe fn count_update(relation: pg_sys::Relation) {
     // SAFETY: an open relation (caller).
+    unsafe { count_one_update(relation, false) };
+}
+
+/// A row was changed, and no index had to be told: PostgreSQL's figure of HOT updates.
+pub unsafe fn count_update_beside_keys(relation: pg_sys::Relation) {
+    // SAFETY: an open relation (caller).
+    unsafe { count_one_update(relation, true) };
+}
+
+unsafe fn count_one_update(relation: pg_sys::Relation, is_hot: bool) {
+    // SAFETY: an open relation (callers).
     unsafe {
         pg_sys::pgstat_count_heap_update(
             relation,
-            false,
+            is_hot,
             #[cfg(not(feature = "pg15"))]
             false,
         )
+    }
+}
+
+/// As [`count_update_beside_keys`], beside the transaction's own counters.
+pub fn count_beside_keys(counts: &mut pg_sys::PgStat_TableCounts) {
+    #[cfg(feature = "pg15")]
+    {
+        counts.t_tuples_hot_updated += 1;
+    }
+    #[cfg(not(feature = "pg15"))]
+    {
+        counts.tuples_hot_updated += 1;
     }
 }
 

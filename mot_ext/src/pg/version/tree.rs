@@ -7,6 +7,9 @@
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
+/// `SQLlanguageId` of `catalog/pg_language.h`.
+const SQL_LANGUAGE: u32 = 14;
+
 /// Looks at a node; true ends the walk.
 pub type Look = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool;
 
@@ -65,6 +68,31 @@ unsafe extern "C-unwind" {
     fn extension_of(class: pg_sys::Oid, object: pg_sys::Oid) -> pg_sys::Oid;
     #[link_name = "get_extension_oid"]
     fn find_extension(name: *const c_char, missing_ok: bool) -> pg_sys::Oid;
+    #[link_name = "SearchSysCache1"]
+    fn look_up(cache: c_int, key: pg_sys::Datum) -> pg_sys::HeapTuple;
+    #[link_name = "SysCacheGetAttr"]
+    fn column_of(
+        cache: c_int,
+        row: pg_sys::HeapTuple,
+        column: pg_sys::AttrNumber,
+        is_null: *mut bool,
+    ) -> pg_sys::Datum;
+    #[link_name = "ReleaseSysCache"]
+    fn release(row: pg_sys::HeapTuple);
+    #[link_name = "text_to_cstring"]
+    fn make_string(text: *const c_void) -> *mut c_char;
+    #[link_name = "pfree"]
+    fn free(memory: *mut c_void);
+    /// The C library's: a part of a text, in capitals or not.
+    fn strcasestr(text: *const c_char, part: *const c_char) -> *mut c_char;
+    #[link_name = "get_atttypetypmodcoll"]
+    fn type_of_column(
+        relation: pg_sys::Oid,
+        column: pg_sys::AttrNumber,
+        of: *mut pg_sys::Oid,
+        modifier: *mut i32,
+        collation: *mut pg_sys::Oid,
+    );
     #[link_name = "get_am_oid"]
     fn find_method(name: *const c_char, missing_ok: bool) -> pg_sys::Oid;
 }
@@ -94,8 +122,10 @@ pub unsafe fn copied<T>(node: *const T) -> *mut T {
 /// A list of nodes.
 ///
 /// # Safety
-/// Nodes. The caller is a plain frame.
-pub unsafe fn list_of_nodes<const N: usize>(nodes: [*mut pg_sys::Node; N]) -> *mut pg_sys::List {
+/// Nodes, of an iterator with nothing to drop. The caller is a plain frame.
+pub unsafe fn list_of_nodes(
+    nodes: impl IntoIterator<Item = *mut pg_sys::Node>,
+) -> *mut pg_sys::List {
     let mut list = std::ptr::null_mut();
     for node in nodes {
         // SAFETY: the caller's nodes, and a list of such.
@@ -124,6 +154,45 @@ pub unsafe fn constant(
         (*node).constbyval = is_by_value;
         (*node).location = -1;
         node.cast()
+    }
+}
+
+/// NULL of a type of any width.
+///
+/// # Safety
+/// The caller is a plain frame.
+pub unsafe fn null(of: pg_sys::Oid) -> *mut pg_sys::Node {
+    // SAFETY: a node, changed before anybody sees it.
+    unsafe {
+        let none = (of, -1, pg_sys::InvalidOid);
+        let node = constant(none, pg_sys::Datum::from(0usize), false).cast::<pg_sys::Const>();
+        (*node).constisnull = true;
+        node.cast()
+    }
+}
+
+/// A column of the table whose whole row a node is.
+///
+/// # Safety
+/// The whole row of this relation, which has the column. The caller is a plain frame.
+pub unsafe fn column_of_row(
+    row: *const pg_sys::Var,
+    relation: pg_sys::Oid,
+    number: pg_sys::AttrNumber,
+) -> *mut pg_sys::Var {
+    // SAFETY: a copy of the caller's node, and a look-up in the catalog.
+    unsafe {
+        let column = copied(row);
+        (*column).varattno = number;
+        (*column).varattnosyn = number;
+        type_of_column(
+            relation,
+            number,
+            &raw mut (*column).vartype,
+            &raw mut (*column).vartypmod,
+            &raw mut (*column).varcollid,
+        );
+        column
     }
 }
 
@@ -179,6 +248,39 @@ pub unsafe fn is_of_extension(function: pg_sys::Oid, extension: &CStr) -> bool {
         let extension = find_extension(extension.as_ptr(), true);
         extension != pg_sys::InvalidOid
             && extension_of(pg_sys::ProcedureRelationId, function) == extension
+    }
+}
+
+/// Whether a function is an SQL function, and its text or its parse tree has one of these parts.
+///
+/// # Safety
+/// The caller is a plain frame, inside a transaction.
+pub unsafe fn sql_function_has(function: pg_sys::Oid, parts: &[&CStr]) -> bool {
+    let cache = pg_sys::SysCacheIdentifier::PROCOID as c_int;
+    // SAFETY: a row of the catalog while it is held; its columns of texts, as strings of our own.
+    unsafe {
+        let row = look_up(cache, pg_sys::Datum::from(function));
+        if row.is_null() {
+            return false;
+        }
+        let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_proc>(row);
+        let mut has = false;
+        if form.prolang.to_u32() == SQL_LANGUAGE {
+            for column in [pg_sys::Anum_pg_proc_prosrc, pg_sys::Anum_pg_proc_prosqlbody] {
+                let mut is_null = false;
+                let text = column_of(cache, row, column as pg_sys::AttrNumber, &raw mut is_null);
+                if is_null {
+                    continue;
+                }
+                let text = make_string(text.cast_mut_ptr());
+                has |= parts
+                    .iter()
+                    .any(|part| !strcasestr(text, part.as_ptr()).is_null());
+                free(text.cast());
+            }
+        }
+        release(row);
+        has
     }
 }
 

@@ -104,21 +104,40 @@ impl RowLockQueue {
         true
     }
 
-    /// Waits for the outcome of a transaction whose row is in the way of a unique key; no queue, as
-    /// in nbtree.
+    /// Waits for the outcome of a transaction whose row is in the way of a unique key that core
+    /// looks for ahead of an insertion; no queue.
     pub fn wait_for_transaction(&mut self, slot: Slot, xid: Xid) {
+        self.wait_for_key(|| self.wait_for_end(tid_of(slot), xid, Purpose::Insert));
+    }
+
+    /// Waits for the outcome of a transaction whose row is in the way of a key that is being
+    /// entered; no queue, as in nbtree, which names the index.
+    pub fn wait_to_enter(&mut self, slot: Slot, xid: Xid, index: u32) {
+        let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+        self.wait_for_key(|| {
+            // SAFETY: an open index, or NULL of one that is gone: then the error has no such line.
+            // What is opened here is closed here, and by the resource owner after an error.
+            unsafe {
+                let index = pg_sys::try_relation_open(index.into(), lock);
+                wait_for_end(index, tid_of(slot), xid, Purpose::Insert);
+                if !index.is_null() {
+                    pg_sys::relation_close(index, lock);
+                }
+            }
+        });
+    }
+
+    fn wait_for_key(&self, wait: impl FnOnce()) {
         session::count_conflict(|conflicts| &conflicts.key_waits);
         reach(Point::WaitBeforeOwner);
-        self.wait_for_end(tid_of(slot), xid, Purpose::Insert);
+        wait();
         reach(Point::WaitAfterOwner);
     }
 
-    fn wait_for_end(&self, mut tid: pg_sys::ItemPointerData, xid: Xid, purpose: Purpose) {
-        let operation = purpose.operation();
-        // SAFETY: the relation is open and `tid` lives for the call; may raise.
-        self.relation.with(|relation| unsafe {
-            pg_sys::XactLockTableWait(narrow(xid), relation, &mut tid, operation);
-        });
+    fn wait_for_end(&self, tid: pg_sys::ItemPointerData, xid: Xid, purpose: Purpose) {
+        // SAFETY: an open relation.
+        self.relation
+            .with(|relation| unsafe { wait_for_end(relation, tid, xid, purpose) });
     }
 
     /// Whether others of the row's queue wait behind this place.
@@ -156,6 +175,26 @@ impl RowLockQueue {
             unsafe { text::from_c((*(*relation).rd_rel).relname.data.as_ptr()) }
         });
         errors::row_not_available(&name)
+    }
+}
+
+/// Sleeps until a transaction has ended. An error names the relation and the tuple.
+///
+/// # Safety
+/// An open relation, or NULL.
+unsafe fn wait_for_end(
+    relation: pg_sys::Relation,
+    mut tid: pg_sys::ItemPointerData,
+    xid: Xid,
+    purpose: Purpose,
+) {
+    let operation = match relation.is_null() {
+        true => pg_sys::XLTW_Oper::XLTW_None,
+        false => purpose.operation(),
+    };
+    // SAFETY: the caller's relation; `tid` lives for the call; may raise.
+    unsafe {
+        pg_sys::XactLockTableWait(narrow(xid), relation, &mut tid, operation);
     }
 }
 
