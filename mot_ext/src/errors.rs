@@ -10,18 +10,21 @@ use pgrx::prelude::*;
 /// Raises what the report says; the report's level must be ERROR or higher. Names of the user's are
 /// in those of level ERROR only.
 macro_rules! raise_report {
-    ($level:expr, $code:ident, $message:expr, $detail:expr, $hint:expr) => {{
+    ($level:expr, $code:ident, $message:expr, $detail:expr, $hint:expr) => {
+        raise_report!($level, (PgSqlErrorCode::$code), $message, $detail, $hint)
+    };
+    ($level:expr, ($code:expr), $message:expr, $detail:expr, $hint:expr) => {{
+        let code: PgSqlErrorCode = $code;
         let message: String = $message.into();
         let detail: String = $detail.into();
         let hint: String = $hint.into();
         report::raise_unless_utf8(
-            PgSqlErrorCode::$code,
+            code,
             &message,
             Some(detail.as_str()).filter(|text| !text.is_empty()),
             Some(hint.as_str()).filter(|text| !text.is_empty()),
         );
-        let report =
-            pg_sys::panic::ErrorReport::new(PgSqlErrorCode::$code, message, pgrx::function_name!());
+        let report = pg_sys::panic::ErrorReport::new(code, message, pgrx::function_name!());
         let report = if detail.is_empty() {
             report
         } else {

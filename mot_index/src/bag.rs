@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! 0..4   size of the block in bytes
-//! 4..64  for each slot: where its suffix begins (units of 4 bytes, high half) and its length (bytes)
+//! 4..64  for each slot: where its suffix begins (units of 4 bytes, high half),
+//!        and its length (bytes)
 //! 64..   room, then suffixes, each put before the one put last
 //! ```
 //!

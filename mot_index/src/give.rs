@@ -47,7 +47,7 @@
 //! Contract: nothing waits or fails from the first dirty node on. Entries of one slice stay
 //! together, so not every number can be given.
 
-use crate::bag::{copy_suffix_to, enlarge, has_suffixes, owned_bag, suffix_bytes};
+use crate::bag::{Bag, copy_suffix_to, enlarge, has_suffixes, owned_bag, suffix_bytes};
 use crate::memory::Memory;
 use crate::node::{NO_SLOT, Node};
 use crate::permutation::LEAF_ENTRIES;
@@ -101,6 +101,24 @@ impl Gift<'_> {
     }
 }
 
+/// Lets go of that of the two leaves which does not cover the slice. The other one, clean and
+/// latched.
+fn let_one_go<'a>(leaf: &'a Node, gift: &Gift<'a>, slice: u64) -> &'a Node {
+    let (took, gave) = (
+        unless(is_broken("index: counting what a leaf took"), SPLIT),
+        unless(is_broken("index: counting what a leaf gave"), SPLIT),
+    );
+    if gift.is_takers(slice) {
+        gift.taker.version.make_clean(took);
+        leaf.version.unlatch(gave);
+        gift.taker
+    } else {
+        leaf.version.make_clean(gave);
+        gift.taker.version.unlatch(took);
+        leaf
+    }
+}
+
 impl<'a, M: Memory> Tree<'a, M> {
     /// Gives entries of a full leaf to a child beside it of its parent, both of which the caller
     /// owns. Returns the leaf that then covers the slice, latched and with room, and gives the
@@ -142,6 +160,19 @@ impl<'a, M: Memory> Tree<'a, M> {
         None
     }
 
+    /// The taker's bag with room for so many bytes of so many suffixes, and the cell of the bag
+    /// that it replaces, or 0. `None`: memory is full.
+    fn bag_with_room(
+        &self,
+        taker: &Node,
+        bytes: usize,
+        suffixes: usize,
+    ) -> Option<(Option<Bag>, u64)> {
+        let new = enlarge(self.memory, taker, bytes, suffixes).ok()?;
+        let replaced = if new.is_some() { taker.bag() } else { 0 };
+        Some((Some(new.unwrap_or_else(|| owned_bag(taker))), replaced))
+    }
+
     /// Moves what is given; `None`, and nothing has changed, if memory is full. All three nodes are
     /// owned.
     fn move_over(
@@ -153,15 +184,10 @@ impl<'a, M: Memory> Tree<'a, M> {
     ) -> Option<&'a Node> {
         let (taker, permutation, kinds) = (gift.taker, leaf.permutation(), leaf.kinds());
         let bytes = suffix_bytes(leaf, permutation, gift.moved.clone());
-        let mut bag = None;
-        let mut replaced = 0;
-        if bytes > 0 {
-            let new = enlarge(self.memory, taker, bytes, gift.moved.len()).ok()?;
-            if new.is_some() {
-                replaced = taker.bag();
-            }
-            bag = Some(new.unwrap_or_else(|| owned_bag(taker)));
-        }
+        let (mut bag, replaced) = match bytes {
+            0 => (None, 0),
+            _ => self.bag_with_room(taker, bytes, gift.moved.len())?,
+        };
         parent.version.make_dirty();
         leaf.version.make_dirty();
         taker.version.make_dirty();
@@ -206,19 +232,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         parent.set_separator(gift.index, gift.separator);
         noted::give(gift.side == Side::Right, bytes > 0);
 
-        let (took, gave) = (
-            unless(is_broken("index: counting what a leaf took"), SPLIT),
-            unless(is_broken("index: counting what a leaf gave"), SPLIT),
-        );
-        let target = if gift.is_takers(slice) {
-            taker.version.make_clean(took);
-            leaf.version.unlatch(gave);
-            taker
-        } else {
-            leaf.version.make_clean(gave);
-            taker.version.unlatch(took);
-            leaf
-        };
+        let target = let_one_go(leaf, gift, slice);
         let moved = is_broken("index: counting that a separator moved");
         parent.version.unlatch(unless(moved, CHANGE));
         self.retire_bag(replaced);

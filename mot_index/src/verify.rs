@@ -279,19 +279,11 @@ impl Verifier<'_> {
                 "has too many suffixes of a slice",
             )?;
             before = Some(order);
-            if kind < SUFFIX {
-                let unused = 64 - 8 * kind as u32;
-                let padding = if unused == 64 {
-                    slice
-                } else {
-                    slice & ((1 << unused) - 1)
-                };
-                check(
-                    unused == 0 || padding == 0,
-                    address,
-                    "has bytes behind a key's end",
-                )?;
-            }
+            check(
+                kind >= SUFFIX || padding(slice, kind) == 0,
+                address,
+                "has bytes behind a key's end",
+            )?;
             if kind == LAYER {
                 check(leaf.value(slot) != 0, address, "has a layer without a root")?;
                 self.roots.push(leaf.value(slot));
@@ -328,5 +320,13 @@ impl Verifier<'_> {
         check(bag.holds(word), leaf, "has a suffix outside its bag")?;
         // SAFETY: a word of this bag, which stays as long as its leaf is looked at.
         Ok(Some(unsafe { bag.suffix(word) }))
+    }
+}
+
+/// What is behind the end of a key of so many bytes in its slice.
+fn padding(slice: u64, bytes: u64) -> u64 {
+    match 64 - 8 * bytes as u32 {
+        64 => slice,
+        unused => slice & ((1 << unused) - 1),
     }
 }

@@ -1,14 +1,21 @@
 //! Blocks of rows: the unit of reading, checking and parallel loading.
 //!
 //! ```text
-//! header, 64 bytes                              body
-//!  0 u32 magic "MOTB"   32 u64 first slot       rows, slots ascending, each:
-//!  4 u32 version = 1    40 u64 body bytes         varint slot - previous slot - 1 (first: slot - first slot)
-//!  8 u64 generation     48 u32 rows               zigzag varint LSN - previous row's LSN (first: LSN)
-//! 16 u64 table id       52 u32 CRC32C of body     varint number of versions (0: only the LSN counts)
-//! 24 u32 file number    56 u32 reserved = 0       versions, newest first, each:
-//! 28 u32 block number   60 u32 CRC32C of 0..60      u8 flags, zigzag varint settled - xid,
-//!                                                   varint body length (of a tombstone mostly 0), body
+//! header, 64 bytes
+//!  0 u32 magic "MOTB"   32 u64 first slot
+//!  4 u32 version = 1    40 u64 body bytes
+//!  8 u64 generation     48 u32 rows
+//! 16 u64 table id       52 u32 CRC32C of body
+//! 24 u32 file number    56 u32 reserved = 0
+//! 28 u32 block number   60 u32 CRC32C of 0..60
+//!
+//! body: rows, slots ascending, each:
+//!   varint slot - previous slot - 1 (first: slot - first slot)
+//!   zigzag varint LSN - previous row's LSN (first: LSN)
+//!   varint number of versions (0: only the LSN counts)
+//!   versions, newest first, each:
+//!     u8 flags, zigzag varint settled - xid,
+//!     varint body length (of a tombstone mostly 0), body
 //! ```
 //!
 //! Contract: `BlockReader` is total. A header names its generation, file and place, so a block that

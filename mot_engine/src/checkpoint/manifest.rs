@@ -3,14 +3,18 @@
 //! ```text
 //!   0 u32 magic "MOTM", u32 version = 7, u64 length of the whole file
 //!  16 u64 system identifier, u64 redo LSN, u64 flushed LSN, u64 generation, u64 settled xid,
-//!  56 u64 next table id, u64 next index id, u64 LSN of the definitions, u32 timeline, u32 flags (1: final), u32 tables, u32 files
+//!  56 u64 next table id, u64 next index id, u64 LSN of the definitions, u32 timeline,
+//!     u32 flags (1: final), u32 tables, u32 files
 //!  96 u32 slots of a range, u32 transactions known to have committed
-//! 104 tables, each: u64 id, u32 database, u32 tablespace, u32 relation, u64 creator xid, u64 dropper xid,
-//!        u64 slots end, u64 rows, u32 indexes, u32 ranges,
+//! 104 tables, each: u64 id, u32 database, u32 tablespace, u32 relation,
+//!        u64 creator xid, u64 dropper xid, u64 slots end, u64 rows, u32 indexes, u32 ranges,
 //!        u32 persistence (0 logged, 1 unlogged), then indexes, each:
-//!        u64 id, u64 creator xid, u64 dropper xid, u32 length, definition (key/README.md), then parts of ranges, each:
-//!        u32 number, u32 position of its file below, u32 first block, u32 blocks, u64 offset, u64 bytes, u64 rows,
-//!        u64 rows of the range, u64 since, u64 open from (all bits: nothing is open), u32 entries, u32 digest (CRC32C of its block headers)
+//!        u64 id, u64 creator xid, u64 dropper xid, u32 length, definition (key/README.md),
+//!        then parts of ranges, each:
+//!        u32 number, u32 position of its file below, u32 first block, u32 blocks,
+//!        u64 offset, u64 bytes, u64 rows, u64 rows of the range,
+//!        u64 since, u64 open from (all bits: nothing is open),
+//!        u32 entries, u32 digest (CRC32C of its block headers)
 //!    files, each: u64 generation, u32 number, u32 blocks, u64 bytes, u64 settled xid, u32 digest
 //!    transactions known to have committed, ascending: u64 xid
 //!    u32 records of row locks (log/locks.rs), each: u64 xid, u64 LSN, u32 length, the record
@@ -254,6 +258,38 @@ fn unknown_flags() -> EngineError {
     }
 }
 
+/// What version 1 says of a file of its own generation.
+fn read_whole_file(cursor: &mut Cursor<'_>, of: &Manifest) -> Result<FileEntry, EngineError> {
+    let (number, blocks) = (cursor.u32()?, cursor.u32()?);
+    Ok(FileEntry {
+        generation: of.generation,
+        number,
+        bytes: cursor.u64()?,
+        settled: of.settled,
+        whole: Some(WholeFile {
+            blocks,
+            digest: cursor.u32()?,
+        }),
+    })
+}
+
+fn read_file(cursor: &mut Cursor<'_>) -> Result<FileEntry, EngineError> {
+    let generation = cursor.u64()?;
+    let (number, blocks) = (cursor.u32()?, cursor.u32()?);
+    let (bytes, settled) = (cursor.u64()?, Xid(cursor.u64()?));
+    let digest = cursor.u32()?;
+    if blocks == 0 && digest != 0 {
+        return Err(unknown_flags());
+    }
+    Ok(FileEntry {
+        generation,
+        number,
+        bytes,
+        settled,
+        whole: (blocks != 0).then_some(WholeFile { blocks, digest }),
+    })
+}
+
 fn read(cursor: &mut Cursor<'_>, version: u32) -> Result<Manifest, EngineError> {
     let mut manifest = Manifest {
         system_id: cursor.u64()?,
@@ -290,35 +326,8 @@ fn read(cursor: &mut Cursor<'_>, version: u32) -> Result<Manifest, EngineError> 
     }
     for _ in 0..files {
         let file = match version {
-            MANIFEST_VERSION_WHOLE_FILES => {
-                let (number, blocks) = (cursor.u32()?, cursor.u32()?);
-                FileEntry {
-                    generation: manifest.generation,
-                    number,
-                    bytes: cursor.u64()?,
-                    settled: manifest.settled,
-                    whole: Some(WholeFile {
-                        blocks,
-                        digest: cursor.u32()?,
-                    }),
-                }
-            }
-            _ => {
-                let generation = cursor.u64()?;
-                let (number, blocks) = (cursor.u32()?, cursor.u32()?);
-                let (bytes, settled) = (cursor.u64()?, Xid(cursor.u64()?));
-                let digest = cursor.u32()?;
-                if blocks == 0 && digest != 0 {
-                    return Err(unknown_flags());
-                }
-                FileEntry {
-                    generation,
-                    number,
-                    bytes,
-                    settled,
-                    whole: (blocks != 0).then_some(WholeFile { blocks, digest }),
-                }
-            }
+            MANIFEST_VERSION_WHOLE_FILES => read_whole_file(cursor, &manifest)?,
+            _ => read_file(cursor)?,
         };
         manifest.files.push(file);
     }

@@ -41,6 +41,62 @@ pub(super) struct ThreadResult<'a> {
 }
 
 impl<'d, S: RowSource> Job<'_, '_, 'd, S> {
+    /// Writes a range to a file, block by block.
+    fn write_range(
+        &self,
+        unit: &Unit,
+        walker: &mut S::Walker<'_>,
+        (block, file): (&mut BlockBuilder, &mut RowsFile<'d>),
+        next: &NextUnit,
+    ) -> Result<RangeEntry, EngineError> {
+        let table = self.tables[unit.table].id;
+        let mut range = RangeEntry {
+            number: unit.number,
+            file: 0,
+            first_block: file.blocks,
+            blocks: 0,
+            offset: file.entry.bytes,
+            bytes: 0,
+            rows: 0,
+            range_rows: 0,
+            since: unit.since,
+            open_from: None,
+            entries: 0,
+            digest: 0,
+        };
+        let mut start = unit.slots.start;
+        while start < unit.slots.end && !next.is_stopped() {
+            block.begin(table);
+            let rest = start..unit.slots.end;
+            let walked = self.source.walk(walker, table, rest, unit.since, block)?;
+            let (reached, met) = walked;
+            start = reached;
+            range.rows += met;
+            if block.is_empty() {
+                continue;
+            }
+            range.entries += block.rows();
+            range.open_from = match (range.open_from, block.open_from()) {
+                (Some(before), Some(now)) => Some(before.min(now)),
+                (before, now) => before.or(now),
+            };
+            let before = file.entry.bytes;
+            range.digest = file.append(block, range.digest)?;
+            let bytes = file.entry.bytes - before;
+            self.progress
+                .bytes_written
+                .fetch_add(bytes, Ordering::Relaxed);
+            self.pace.wrote(bytes, next)?;
+        }
+        range.blocks = file.blocks - range.first_block;
+        range.bytes = file.entry.bytes - range.offset;
+        range.range_rows = match unit.since {
+            Lsn::NONE => range.rows,
+            _ => unit.rows.live,
+        };
+        Ok(range)
+    }
+
     /// Writes ranges to a file until there are no more.
     pub(super) fn work(
         &self,
@@ -56,52 +112,7 @@ impl<'d, S: RowSource> Job<'_, '_, 'd, S> {
             self.pace.before_unit(before, all, next)?;
             let unit = &self.units[position];
             let table = self.tables[unit.table].id;
-            let mut range = RangeEntry {
-                number: unit.number,
-                file: 0,
-                first_block: file.blocks,
-                blocks: 0,
-                offset: file.entry.bytes,
-                bytes: 0,
-                rows: 0,
-                range_rows: 0,
-                since: unit.since,
-                open_from: None,
-                entries: 0,
-                digest: 0,
-            };
-            let mut start = unit.slots.start;
-            while start < unit.slots.end && !next.is_stopped() {
-                block.begin(table);
-                let rest = start..unit.slots.end;
-                let walked = self
-                    .source
-                    .walk(&mut walker, table, rest, unit.since, &mut block)?;
-                let (reached, met) = walked;
-                start = reached;
-                range.rows += met;
-                if block.is_empty() {
-                    continue;
-                }
-                range.entries += block.rows();
-                range.open_from = match (range.open_from, block.open_from()) {
-                    (Some(before), Some(now)) => Some(before.min(now)),
-                    (before, now) => before.or(now),
-                };
-                let before = file.entry.bytes;
-                range.digest = file.append(&block, range.digest)?;
-                let bytes = file.entry.bytes - before;
-                self.progress
-                    .bytes_written
-                    .fetch_add(bytes, Ordering::Relaxed);
-                self.pace.wrote(bytes, next)?;
-            }
-            range.blocks = file.blocks - range.first_block;
-            range.bytes = file.entry.bytes - range.offset;
-            range.range_rows = match unit.since {
-                Lsn::NONE => range.rows,
-                _ => unit.rows.live,
-            };
+            let range = self.write_range(unit, &mut walker, (&mut block, &mut file), next)?;
             ranges.push((unit.table, range));
             self.progress.ranges_done.fetch_add(1, Ordering::Relaxed);
             if self.left.is_last(unit.table) {

@@ -12,7 +12,7 @@ use crate::reclaim::prune_row;
 use crate::row::Head;
 use crate::session::{NodeMemory, Session};
 use crate::table::{EntryForm, IndexRef, TableRef};
-use mot_index::{Change, Spot, Tree};
+use mot_index::{Change, OutOfMemory, Spot, Tree};
 use std::sync::atomic::Ordering;
 
 /// What became of an entry.
@@ -87,6 +87,25 @@ pub(crate) fn enter_key<C: Clock>(
     }
 }
 
+/// Sets the entry of a key with its suffix; the value that it had.
+///
+/// # Safety
+/// As of [`enter_at`].
+#[inline]
+unsafe fn set_suffixed<'a>(
+    tree: &Tree<'a, NodeMemory<'a>>,
+    spot: Option<Spot<'a>>,
+    key: &KeyBuffer,
+    slot: Slot,
+) -> Result<Option<u64>, OutOfMemory> {
+    let set = |old: Option<u64>| (Change::Set(inline_value(slot)), old);
+    match spot {
+        // SAFETY: the caller's.
+        Some(spot) => unsafe { tree.update_at(spot, key.as_slice(), set) },
+        None => tree.update(key.as_slice(), set),
+    }
+}
+
 /// Makes sure that `key` leads to `slot`. With `clock`, and for a pointed key, only if no other
 /// live row has it. `key` is the encoded key, a suffixed one with its suffix; `scratch` is free for
 /// use. The caller is pinned.
@@ -109,12 +128,8 @@ pub(super) unsafe fn enter_at<'a, C: Clock>(
 ) -> Result<EntryOutcome, EngineError> {
     debug_assert!(session.local.is_pinned());
     if form == EntryForm::Suffixed {
-        let set = |old: Option<u64>| (Change::Set(inline_value(slot)), old);
-        let old = match spot {
-            // SAFETY: the caller's.
-            Some(spot) => unsafe { tree.update_at(spot, key.as_slice(), set) },
-            None => tree.update(key.as_slice(), set),
-        };
+        // SAFETY: the caller's.
+        let old = unsafe { set_suffixed(tree, spot, key, slot) };
         let old = old.map_err(|_| session.index_full())?;
         count(index, i64::from(old.is_none()));
         return Ok(EntryOutcome::Done);

@@ -42,6 +42,19 @@ const WEIGHT_LAST: i32 = 47;
 
 const DIGIT_BASE: u16 = 10_000;
 
+/// Appends the place of the first digit, which is not 0.
+#[inline]
+fn push_weight(weight: i32, key: &mut KeyBuffer) -> Result<(), EngineError> {
+    if (WEIGHT_FIRST..=WEIGHT_LAST).contains(&weight) {
+        return key.push_array([LEAD_WEIGHT + (weight - WEIGHT_FIRST) as u8]);
+    }
+    // Cut leading zeros can take a malformed weight below i16's range; PostgreSQL never stores
+    // those.
+    let weight = i16::try_from(weight).map_err(|_| corrupt())?;
+    let [high, low] = ((weight as u16) ^ 0x8000).to_be_bytes();
+    key.push_array([if weight < 0 { LEAD_SMALL } else { LEAD_LARGE }, high, low])
+}
+
 /// Appends the encoding of a numeric's payload (the varlena without its header).
 pub(super) fn encode(payload: &[u8], key: &mut KeyBuffer) -> Result<(), EngineError> {
     let Some((header, rest)) = payload.split_first_chunk::<2>() else {
@@ -94,15 +107,7 @@ pub(super) fn encode(payload: &[u8], key: &mut KeyBuffer) -> Result<(), EngineEr
         return key.push_array([LEAD_ZERO]);
     }
     let start = key.len();
-    if (WEIGHT_FIRST..=WEIGHT_LAST).contains(&weight) {
-        key.push_array([LEAD_WEIGHT + (weight - WEIGHT_FIRST) as u8])?;
-    } else {
-        // Cut leading zeros can take a malformed weight below i16's range; PostgreSQL never
-        // stores those.
-        let weight = i16::try_from(weight).map_err(|_| corrupt())?;
-        let [high, low] = ((weight as u16) ^ 0x8000).to_be_bytes();
-        key.push_array([if weight < 0 { LEAD_SMALL } else { LEAD_LARGE }, high, low])?;
-    }
+    push_weight(weight, key)?;
     let last = digits.len() - 1;
     for (index, digit) in digits.iter().enumerate() {
         let digit = u16::from_le_bytes(*digit);

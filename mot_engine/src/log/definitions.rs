@@ -4,8 +4,8 @@
 //! record = magic u16, version u8, kind u8 = 2, then operations to the end
 //!   1 CreateTable  varint table id, u32 database, u32 oid of a foreign table
 //!   2 DropTable    varint table id
-//!   3 CreateIndex  varint index id, varint table id, varint length, definition (key/README.md; with
-//!                  missing values since version 3)
+//!   3 CreateIndex  varint index id, varint table id, varint length, definition (key/README.md;
+//!                  with missing values since version 3)
 //!   4 DropIndex    varint index id, varint table id
 //!   5 FreeTable    varint table id
 //!   6 FreeIndex    varint index id, varint table id

@@ -1,7 +1,8 @@
 //! The difference of two row bodies as a few edits.
 //!
 //! ```text
-//! delta = edits, each { keep varint, size varint, [drop varint], bytes }; then the rest of the base
+//! delta = edits, then the rest of the base
+//! edit  = { keep varint, size varint, [drop varint], bytes }
 //!         keep  bytes copied from the base
 //!         size  2 * number of new bytes + 1 when `drop` follows, else drop = number of new bytes
 //!         drop  bytes of the base skipped

@@ -150,71 +150,75 @@ fn describe_definitions(
             text.push_str("and more");
             return Ok(());
         }
-        match change {
-            DefinitionChange::CreateTable {
-                table,
-                key,
-                persistence,
-            } if !key.is_foreign_table() => append(
-                text,
-                format_args!(
-                    "create {}table {} for file {} of tablespace {} of database {}",
-                    if persistence.logs_rows() {
-                        ""
-                    } else {
-                        "unlogged "
-                    },
-                    table.0,
-                    key.relation,
-                    key.tablespace,
-                    key.database
-                ),
-            ),
-            DefinitionChange::CreateTable { table, key, .. } => append(
-                text,
-                format_args!(
-                    "create table {} for relation {} of database {}",
-                    table.0, key.relation, key.database
-                ),
-            ),
-            DefinitionChange::HoldsCopies { table } => {
-                append(text, format_args!("copies in table {}", table.0));
-            }
-            DefinitionChange::DropTable { table } => {
-                append(text, format_args!("drop table {}", table.0));
-            }
-            DefinitionChange::CreateIndex {
-                index,
-                table,
-                definition,
-            } => append(
-                text,
-                format_args!(
-                    "create {}index {} on table {} for relation {}",
-                    if definition.unique { "unique " } else { "" },
-                    index.0,
-                    table.0,
-                    definition.relation
-                ),
-            ),
-            DefinitionChange::DropIndex { index, table } => {
-                append(
-                    text,
-                    format_args!("drop index {} of table {}", index.0, table.0),
-                );
-            }
-            DefinitionChange::FreeTable { table } => {
-                append(text, format_args!("free table {}", table.0));
-            }
-            DefinitionChange::FreeIndex { index, table } => {
-                append(
-                    text,
-                    format_args!("free index {} of table {}", index.0, table.0),
-                );
-            }
-        }
+        describe_definition(&change, text);
     }
     Ok(())
+}
+
+fn describe_definition(change: &DefinitionChange, text: &mut String) {
+    match change {
+        DefinitionChange::CreateTable {
+            table,
+            key,
+            persistence,
+        } if !key.is_foreign_table() => append(
+            text,
+            format_args!(
+                "create {}table {} for file {} of tablespace {} of database {}",
+                if persistence.logs_rows() {
+                    ""
+                } else {
+                    "unlogged "
+                },
+                table.0,
+                key.relation,
+                key.tablespace,
+                key.database
+            ),
+        ),
+        DefinitionChange::CreateTable { table, key, .. } => append(
+            text,
+            format_args!(
+                "create table {} for relation {} of database {}",
+                table.0, key.relation, key.database
+            ),
+        ),
+        DefinitionChange::HoldsCopies { table } => {
+            append(text, format_args!("copies in table {}", table.0));
+        }
+        DefinitionChange::DropTable { table } => {
+            append(text, format_args!("drop table {}", table.0));
+        }
+        DefinitionChange::CreateIndex {
+            index,
+            table,
+            definition,
+        } => append(
+            text,
+            format_args!(
+                "create {}index {} on table {} for relation {}",
+                if definition.unique { "unique " } else { "" },
+                index.0,
+                table.0,
+                definition.relation
+            ),
+        ),
+        DefinitionChange::DropIndex { index, table } => {
+            append(
+                text,
+                format_args!("drop index {} of table {}", index.0, table.0),
+            );
+        }
+        DefinitionChange::FreeTable { table } => {
+            append(text, format_args!("free table {}", table.0));
+        }
+        DefinitionChange::FreeIndex { index, table } => {
+            append(
+                text,
+                format_args!("free index {} of table {}", index.0, table.0),
+            );
+        }
+    }
 }
 
 fn append(text: &mut String, arguments: std::fmt::Arguments<'_>) {

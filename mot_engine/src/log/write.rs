@@ -9,11 +9,11 @@
 //!   3 Replace      slot, varint length, body            (update, whole)
 //!   4 Change       slot, base LSN u32, edits            (update, difference to the row's last
 //!                                                        logged version)
-//!   5 InsertLike   slot, edits                          (difference to the previously inserted body
-//!                                                        of this table in this record)
-//!   6 DeleteNoted  slot, varint note                    (what its tombstone says more: `row/ordinal.rs`;
-//!                                                        since version 2)
-//! slot = zigzag varint of (slot - previous slot of this table - 1): consecutive slots take one byte
+//!   5 InsertLike   slot, edits                          (difference to the body inserted before it
+//!                                                        into this table, in this record)
+//!   6 DeleteNoted  slot, varint note                    (what its tombstone says more, since
+//!                                                        version 2: `row/ordinal.rs`)
+//! slot = zigzag varint of (slot - previous slot of this table - 1): one byte for the next slot
 //! ```
 //!
 //! Contract: the caller closes a record (takes `record`, appends it, marks its rows, calls `clear`)

@@ -4,7 +4,8 @@
 //! ```text
 //! file:     [ head: one chunk, of which a page is used | the region ]
 //! mapped:   at base - CHUNK_BYTES                        at base
-//! head:     u64 words: magic, format, clean, region bytes, base, inode, mtime, ctime, the caller's mark, CRC32C
+//! head:     u64 words: magic, format, clean, region bytes, base, inode, mtime, ctime,
+//!           the caller's mark, CRC32C
 //! ```
 //!
 //! Protocol:

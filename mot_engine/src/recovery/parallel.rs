@@ -7,10 +7,14 @@
 //! | record | while lanes are at work | while they are not |
 //! |---|---|---|
 //! | Rows, of a log that is ahead | handed over | handed over |
-//! | Rows, small, of a log that is not ahead | handed over | applied here: nobody is woken, no reader waits |
+//! | Rows, small, of a log that is not ahead | handed over | applied here |
 //! | Rows, when the arena is nearly full | applied here once all else is | applied here |
-//! | Rows, with one row of many megabytes | applied here once all else is: never copied | applied here |
-//! | Definitions, keys put behind rows, and what cannot be read | applied here once all else is | applied here |
+//! | Rows, with one row of many megabytes | applied here once all else is | applied here |
+//! | Definitions, and keys put behind rows | applied here once all else is | applied here |
+//! | what cannot be read | applied here once all else is | applied here |
+//!
+//! What is applied here wakes nobody, and no reader waits for it. A row of many megabytes is never
+//! copied.
 
 use super::lanes::{Lanes, Stopper};
 use super::queue::{Trouble, cost};

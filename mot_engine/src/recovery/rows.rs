@@ -7,7 +7,7 @@ use crate::checkpoint::{
     BlockPlace, BlockReader, Damage, OpenRows, VersionEntry, on_threads, read_block, units_of,
 };
 use crate::clock::Clock;
-use crate::engine::Engine;
+use crate::engine::{Engine, Progress};
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot};
 use crate::index::{Allowance, Gatherer, Sorter};
@@ -32,13 +32,7 @@ pub(super) fn load(
     let together = units_of(blocks);
     let results = on_threads(threads, together.len(), |_, units| {
         let session = engine.join_for_recovery()?;
-        let mut loader = Loader {
-            session: &session,
-            known,
-            rows: 0,
-            rows_read: 0,
-            row_bytes: 0,
-        };
+        let mut loader = Loader::new(&session, known);
         let mut gatherers: Vec<Option<Vec<Gatherer<'_>>>> = Vec::new();
         gatherers.resize_with(tables.len(), || None);
         let mut sorter = Sorter::default();
@@ -81,21 +75,10 @@ pub(super) fn load(
             for gatherer in gatherers {
                 gatherer.end(place.header.first_slot, &mut sorter);
             }
-            let counters = loading.table.counters();
-            counters
-                .rows
-                .fetch_add(loader.rows as i64, Ordering::Relaxed);
-            counters
-                .row_bytes
-                .fetch_add(loader.row_bytes, Ordering::Relaxed);
-            progress
-                .rows_loaded
-                .fetch_add(loader.rows, Ordering::Relaxed);
             progress
                 .bytes_loaded
                 .fetch_add(place.header.body_bytes, Ordering::Relaxed);
-            rows += std::mem::take(&mut loader.rows);
-            loader.row_bytes = 0;
+            rows += loader.count_block(&loading.table, progress);
         }
         Ok((rows, loader.rows_read))
     })?;
@@ -161,7 +144,28 @@ struct Loader<'a> {
     row_bytes: i64,
 }
 
-impl Loader<'_> {
+impl<'a> Loader<'a> {
+    fn new(session: &'a Session, known: Known<'a>) -> Loader<'a> {
+        Loader {
+            session,
+            known,
+            rows: 0,
+            rows_read: 0,
+            row_bytes: 0,
+        }
+    }
+
+    /// Counts the rows of the block that was put in; how many there were.
+    fn count_block(&mut self, table: &TableRef, progress: &Progress) -> u64 {
+        let rows = std::mem::take(&mut self.rows);
+        let bytes = std::mem::take(&mut self.row_bytes);
+        let counters = table.counters();
+        counters.rows.fetch_add(rows as i64, Ordering::Relaxed);
+        counters.row_bytes.fetch_add(bytes, Ordering::Relaxed);
+        progress.rows_loaded.fetch_add(rows, Ordering::Relaxed);
+        rows
+    }
+
     /// Puts a row in; its anchor. None: the block is of an older part, and a newer one had the row.
     fn row<'t>(
         &mut self,

@@ -6,7 +6,8 @@
 //! states: how often the row was changed, modulo [`ORDINALS`].
 //!
 //! ```text
-//! body byte 1 (t_infomask2, high)  0x20  bit 12 of the ordinal     0x40  of a tombstone: the row went to another partition
+//! body byte 1 (t_infomask2, high)  0x20  bit 12 of the ordinal
+//!                                  0x40  of a tombstone: the row went to another partition
 //! body byte 2 (t_infomask, low)    0xF0  bits 8 to 11
 //! body byte 3 (t_infomask, high)         bits 0 to 7
 //! ```

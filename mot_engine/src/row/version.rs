@@ -2,15 +2,18 @@
 //!
 //! ```text
 //! the image: a PostgreSQL heap tuple; its first 18 bytes are the engine's
-//!  0  xid, low half: u32     the (sub)transaction that made it                             (t_xmin)
-//!  4  cid: u32               the command of that transaction                               (t_xmax)
-//!  8  word: u64              the older version's address or 0, flags, a short image's length (t_cid, t_ctid)
-//! 16  xid, high part: u16                                                                  (t_ctid)
-//! 18  body                   t_infomask2, t_infomask, t_hoff, null bitmap, data: what is logged and checkpointed
+//!  0  xid, low half: u32   t_xmin         the (sub)transaction that made it
+//!  4  cid: u32             t_xmax         the command of that transaction
+//!  8  word: u64            t_cid, t_ctid  below
+//! 16  xid, high part: u16  t_ctid
+//! 18  body: what is logged and checkpointed
+//!                          t_infomask2, t_infomask, t_hoff, null bitmap, data
 //!
-//! -8  image_bytes: u64       in front of an image that is longer than the word can say
+//! -8  image_bytes: u64     in front of an image that is longer than the word can say
 //!
-//! word: bits 0..3 and 59..64 length, 3..48 address (a multiple of 8), 48..59 hints and kind, see `flags`
+//! word: bits 0..3 and 59..64  length of a short image
+//!            3..48            the older version's address (a multiple of 8), or 0
+//!            48..59           hints and kind, see `flags`
 //! ```
 //!
 //! So a version costs nothing but its tuple, and a scan hands the tuple out in place: its columns

@@ -1,7 +1,10 @@
 //! Rows through an index, in key order.
 
 mod entries;
+mod first_key;
 mod unfinished;
+
+pub(super) use first_key::read_one;
 
 use super::found::Found;
 use super::pending::{Coming, Pending};
@@ -17,7 +20,7 @@ use crate::row::{self, Head, VersionRef};
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
 use entries::Entries;
-use mot_index::{Batch, Bound, Direction, Tree};
+use mot_index::{Bound, Direction, Tree};
 use std::sync::atomic::Ordering;
 
 /// Entries the first look into the tree asks for: most scans are short.
@@ -339,43 +342,6 @@ impl IndexScan {
         Ok(true)
     }
 
-    /// The key of the first entry of a range in a direction. What the scan read is given up. A
-    /// registered snapshot sees no row before it: every row that it sees has its entry.
-    pub fn first_key(
-        &mut self,
-        session: &Session,
-        index: IndexRef,
-        range: &KeyRange,
-        direction: Direction,
-    ) -> Option<&[u8]> {
-        self.place = None;
-        self.pending.clear();
-        self.found.clear();
-        let bound = match direction {
-            Direction::Forward => range.low().map_or(Bound::Start, Bound::Included),
-            Direction::Backward => range.high().map_or(Bound::End, Bound::Excluded),
-        };
-        let (key, _) = read_one((session, index), bound, direction, &mut self.entries.batch)?;
-        range.contains(key).then_some(key)
-    }
-
-    /// The key of the first entry behind a range in a direction. The scan of the range is over. A
-    /// registered snapshot sees no row in between: every row that it sees has its entry.
-    pub fn key_behind(
-        &mut self,
-        session: &Session,
-        index: IndexRef,
-        range: &KeyRange,
-        direction: Direction,
-    ) -> Option<&[u8]> {
-        debug_assert!(self.is_exhausted());
-        let bound = match direction {
-            Direction::Forward => Bound::Included(range.high()?),
-            Direction::Backward => Bound::Excluded(range.low()?),
-        };
-        read_one((session, index), bound, direction, &mut self.entries.batch).map(|(key, _)| key)
-    }
-
     /// The key of the entry that led to the row which `next` gave last.
     pub fn entry_key(&self) -> &[u8] {
         self.entries.key(self.found.last_key())
@@ -465,23 +431,6 @@ impl IndexScan {
             entries.key(key)
         })
     }
-}
-
-/// The first entry from a place on in a direction: its key and value. A posting block that the
-/// value names stays while the caller is pinned.
-pub(super) fn read_one<'b>(
-    (session, index): (&Session, IndexRef),
-    from: Bound<'_>,
-    direction: Direction,
-    batch: &'b mut Batch,
-) -> Option<(&'b [u8], u64)> {
-    let _pin = session.local.pin();
-    let memory = session.tree_memory(Urgency::Ordinary);
-    // SAFETY: pinned.
-    let tree = unsafe { Tree::new(&index.storage().root, &memory) };
-    batch.set_capacity(1);
-    tree.scan_batch(from, direction, batch);
-    (!batch.is_empty()).then(|| batch.get(0))
 }
 
 #[inline]

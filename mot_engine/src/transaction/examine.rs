@@ -112,6 +112,7 @@ pub(super) fn examine(
 ) -> Found {
     let known = known.filter(|row| strength <= row.strength);
     let known_at = |version| known.filter(|row| row.state == version);
+    let in_the_way = |of: VersionRef| strength.conflicts(of.strength()).then(|| of.xid());
     let mut held = None;
     let mut busy = None;
     let mut is_as_seen = false;
@@ -132,9 +133,7 @@ pub(super) fn examine(
         let verdict = judge_maker(version, clock);
         if version.is_lock() {
             match verdict {
-                Judged::Running if strength.conflicts(version.strength()) => {
-                    busy = busy.or(Some(version.xid()));
-                }
+                Judged::Running => busy = busy.or(in_the_way(version)),
                 Judged::Mine => held = held.max(Some(version.strength())),
                 _ => {}
             }
@@ -143,9 +142,7 @@ pub(super) fn examine(
         match verdict {
             Judged::Aborted => continue,
             Judged::Running => {
-                if strength.conflicts(version.strength()) {
-                    busy = busy.or(Some(version.xid()));
-                }
+                busy = busy.or(in_the_way(version));
                 continue;
             }
             Judged::Mine if version == seen => held = held.max(Some(version.strength())),

@@ -318,6 +318,21 @@ impl Bounds {
             // SAFETY: an array of the operator's argument type, not NULL.
             return unsafe { self.add_any(&column, kind, datum) };
         }
+        // SAFETY: the caller's, and a value of the operator's argument type, not NULL.
+        unsafe { self.add_one(position, kind, datum, context) }
+    }
+
+    /// Takes a condition with one value in; false when no row can pass.
+    #[inline]
+    unsafe fn add_one(
+        &mut self,
+        position: usize,
+        kind: KeyKind,
+        datum: pg_sys::Datum,
+        context: *mut pg_sys::ExprContext,
+    ) -> Result<bool, EngineError> {
+        let key = self.conditions[position].key;
+        let column = self.definition.columns[key.column];
         let (kind, datum) = match key.test {
             _ if !keys::kind_lies_near(column.kind, kind) => (kind, datum),
             Test::Less | Test::LessEqual => (KeyKind::Timestamp, keys::later(datum)),

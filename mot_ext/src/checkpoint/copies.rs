@@ -7,8 +7,11 @@
 //! | copier | how it is known |
 //! |---|---|
 //! | pg_basebackup | its WAL sender is in the state BACKUP |
-//! | a backup by `pg_backup_start` (file copies, snapshots, backup programs) | the session that called it, until `pg_backup_stop` or its end |
-//! | pg_rewind from this server | a session that called `pg_read_binary_file`, until its end: it reads the control file so before it lists anything |
+//! | a backup by `pg_backup_start` | the session that called it, to `pg_backup_stop` or its end |
+//! | pg_rewind from this server | a session that called `pg_read_binary_file`, until its end |
+//!
+//! Copies of files, snapshots and backup programs call `pg_backup_start`. pg_rewind reads the
+//! control file by `pg_read_binary_file` before it lists anything.
 //!
 //! Sessions are noticed by the object access hook, which fires when a plan that calls the function
 //! is set up: before it runs.

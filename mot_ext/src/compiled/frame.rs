@@ -68,14 +68,19 @@ pub struct Frame {
     pub(super) has_missing_values: bool,
 }
 
-impl Frame {
-    /// Everything but the work; the current context is the statement's.
-    pub(super) unsafe fn new(
-        context: pg_sys::MemoryContext,
-        shape: &Shape,
-        entry: *mut pg_sys::RangeTblEntry,
-    ) -> Option<Frame> {
-        // SAFETY: the table is locked; what is opened here is closed here.
+/// What a statement keeps of its table.
+struct Known {
+    foreign_keys: ForeignKeys,
+    keys: Option<ComputedKeys>,
+    checks: Option<Checks>,
+    row_type: pg_sys::TupleDesc,
+    is_temporary: bool,
+}
+
+impl Known {
+    /// `None`: the general path has to run the statement.
+    unsafe fn of(entry: *mut pg_sys::RangeTblEntry, shape: &Shape) -> Option<Known> {
+        // SAFETY: the table is locked (caller); what is opened here is closed here.
         unsafe {
             if (*entry).rtekind != pg_sys::RTEKind::RTE_RELATION {
                 return None;
@@ -83,15 +88,13 @@ impl Frame {
             let opened = pg_sys::relation_open((*entry).relid, pg_sys::NoLock as i32);
             let operation = shape.operation();
             let writes = operation != pg_sys::CmdType::CMD_SELECT;
-            let locks_rows = shape.locks_rows();
-            let updates_conflicts = shape.updates_conflicts();
+            let (locks_rows, updates_conflicts) = (shape.locks_rows(), shape.updates_conflicts());
             let target = target(opened, operation, locks_rows, updates_conflicts);
             let keys = match target.is_some() && forms_rows(operation) {
                 true => ComputedKeys::of(opened),
                 false => Ok(None),
             };
             let is_simple = target.is_some() && keys.is_ok();
-            let keys = keys.unwrap_or(None);
             let checks = if writes && is_simple {
                 Checks::compile(opened)
             } else {
@@ -100,35 +103,66 @@ impl Frame {
             let row_type = pg_sys::CreateTupleDescCopyConstr((*opened).rd_att);
             let persistence = (*(*opened).rd_rel).relpersistence as u8;
             pg_sys::relation_close(opened, pg_sys::NoLock as i32);
-            let foreign_keys = target.unwrap_or_default();
             let shows_system_columns = shape.targets_have_system_columns();
             if !is_simple || (writes && checks.is_none()) || shows_system_columns {
                 return None;
             }
+            Some(Known {
+                foreign_keys: target.unwrap_or_default(),
+                keys: keys.unwrap_or(None),
+                checks,
+                row_type,
+                is_temporary: persistence == pg_sys::RELPERSISTENCE_TEMP,
+            })
+        }
+    }
+}
+
+/// The type of the rows for the client, and what fills them; NULL: none is asked for.
+unsafe fn result(
+    shape: &Shape,
+    values: *mut pg_sys::ExprContext,
+    row_type: pg_sys::TupleDesc,
+) -> (pg_sys::TupleDesc, *mut pg_sys::ProjectionInfo) {
+    let none = std::ptr::null_mut();
+    // SAFETY: expressions over the table's row type, in memory of the statement's (caller).
+    unsafe {
+        let Some(targets) = &shape.targets else {
+            return (pg_sys::ExecTypeFromTL(none), std::ptr::null_mut());
+        };
+        let targets = copy_list(targets);
+        let kind = pg_sys::ExecTypeFromTL(targets);
+        let slot = pg_sys::MakeSingleTupleTableSlot(kind, &raw const pg_sys::TTSOpsVirtual);
+        let projection =
+            pg_sys::ExecBuildProjectionInfo(targets, values, slot, std::ptr::null_mut(), row_type);
+        (kind, projection)
+    }
+}
+
+impl Frame {
+    /// Everything but the work; the current context is the statement's.
+    pub(super) unsafe fn new(
+        context: pg_sys::MemoryContext,
+        shape: &Shape,
+        entry: *mut pg_sys::RangeTblEntry,
+    ) -> Option<Frame> {
+        // SAFETY: the table is locked; memory of the statement's.
+        unsafe {
+            let Known {
+                foreign_keys,
+                keys,
+                checks,
+                row_type,
+                is_temporary,
+            } = Known::of(entry, shape)?;
+            let operation = shape.operation();
+            let writes = operation != pg_sys::CmdType::CMD_SELECT;
+            let updates_conflicts = shape.updates_conflicts();
             let estate = pg_sys::CreateExecutorState();
             let execution = pg::small_context(context, c"mot execution");
             (*estate).es_query_cxt = execution;
             let values = pg_sys::CreateStandaloneExprContext();
-            let (result_type, projection) = match &shape.targets {
-                None => (
-                    pg_sys::ExecTypeFromTL(std::ptr::null_mut()),
-                    std::ptr::null_mut(),
-                ),
-                Some(targets) => {
-                    let targets = copy_list(targets);
-                    let kind = pg_sys::ExecTypeFromTL(targets);
-                    let slot =
-                        pg_sys::MakeSingleTupleTableSlot(kind, &raw const pg_sys::TTSOpsVirtual);
-                    let projection = pg_sys::ExecBuildProjectionInfo(
-                        targets,
-                        values,
-                        slot,
-                        std::ptr::null_mut(),
-                        row_type,
-                    );
-                    (kind, projection)
-                }
-            };
+            let (result_type, projection) = result(shape, values, row_type);
             let is_looked_at = foreign_keys.look_at(operation)
                 || (updates_conflicts && foreign_keys.look_at(pg_sys::CmdType::CMD_UPDATE));
             let checks_call = checks.as_ref().is_some_and(|checks| checks.calls_functions);
@@ -144,8 +178,8 @@ impl Frame {
                 index_lock: IndexLock::new((*entry).rellockmode),
                 opened: Opened::NONE,
                 operation,
-                is_temporary: persistence == pg_sys::RELPERSISTENCE_TEMP,
-                locks_rows,
+                is_temporary,
+                locks_rows: shape.locks_rows(),
                 updates_conflicts,
                 foreign_keys,
                 queue: Queue::new(is_looked_at),

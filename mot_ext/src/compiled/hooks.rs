@@ -13,6 +13,7 @@
 use super::cache::{self, Candidate};
 use super::mark;
 use crate::errors;
+use crate::pg::version::{self, Extent, run_hook};
 use crate::pg::{self, guard, text};
 use crate::shared_memory::settings::{self, CompiledStatements};
 use pgrx::pg_sys;
@@ -51,21 +52,6 @@ unsafe extern "C-unwind" {
     // PostgreSQL's own functions without pgrx's guard: see the module header.
     #[link_name = "standard_ExecutorStart"]
     fn standard_start(query: *mut pg_sys::QueryDesc, flags: c_int);
-    #[link_name = "standard_ExecutorRun"]
-    #[cfg(not(feature = "pg18"))]
-    fn standard_run(
-        query: *mut pg_sys::QueryDesc,
-        direction: pg_sys::ScanDirection::Type,
-        count: u64,
-        execute_once: bool,
-    );
-    #[link_name = "standard_ExecutorRun"]
-    #[cfg(feature = "pg18")]
-    fn standard_run(
-        query: *mut pg_sys::QueryDesc,
-        direction: pg_sys::ScanDirection::Type,
-        count: u64,
-    );
     #[link_name = "standard_ExecutorFinish"]
     fn standard_finish(query: *mut pg_sys::QueryDesc);
     #[link_name = "standard_ExecutorEnd"]
@@ -240,16 +226,13 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
         {
             return;
         }
-        #[cfg(not(feature = "pg18"))]
         let outer = crate::table_am::bitmap::reading_ahead::starts();
         match HOOKS.previous.get().start {
             Some(next) => next(query, flags),
             None => standard_start(query, flags),
         }
-        #[cfg(not(feature = "pg18"))]
         crate::plan_nodes::on_conflict::started(query, flags);
         crate::plan_nodes::row_memory::started(query, flags);
-        #[cfg(not(feature = "pg18"))]
         crate::table_am::bitmap::reading_ahead::started(query, outer);
     }
 }
@@ -261,40 +244,16 @@ unsafe fn is_compiled(query: *mut pg_sys::QueryDesc) -> bool {
     unsafe { (*query).planstate.is_null() && cache::is_running(query) }
 }
 
-#[cfg(not(feature = "pg18"))]
-unsafe extern "C-unwind" fn run(
-    query: *mut pg_sys::QueryDesc,
-    direction: pg_sys::ScanDirection::Type,
-    count: u64,
-    execute_once: bool,
-) {
-    // SAFETY: as core calls it.
-    unsafe {
-        if is_compiled(query) {
-            return guard::run(|| cache::run(query, direction, count));
-        }
-        guard::execution(|| match HOOKS.previous.get().run {
-            Some(next) => next(query, direction, count, execute_once),
-            None => standard_run(query, direction, count, execute_once),
-        });
-    }
-}
+run_hook!(run, run_query);
 
-#[cfg(feature = "pg18")]
-unsafe extern "C-unwind" fn run(
-    query: *mut pg_sys::QueryDesc,
-    direction: pg_sys::ScanDirection::Type,
-    count: u64,
-) {
-    // SAFETY: as core calls it.
+#[inline]
+unsafe fn run_query(query: *mut pg_sys::QueryDesc, extent: Extent) {
+    // SAFETY: as core calls the hook.
     unsafe {
         if is_compiled(query) {
-            return guard::run(|| cache::run(query, direction, count));
+            return guard::run(|| cache::run(query, extent.direction, extent.count));
         }
-        guard::execution(|| match HOOKS.previous.get().run {
-            Some(next) => next(query, direction, count),
-            None => standard_run(query, direction, count),
-        });
+        guard::execution(|| version::run_query(HOOKS.previous.get().run, query, extent));
     }
 }
 
@@ -323,7 +282,6 @@ unsafe extern "C-unwind" fn end(query: *mut pg_sys::QueryDesc) {
         if cache::is_running(query) {
             return guard::run(|| cache::end(query));
         }
-        #[cfg(not(feature = "pg18"))]
         crate::plan_nodes::on_conflict::ends(query);
         crate::plan_nodes::row_memory::ends(query);
         match HOOKS.previous.get().end {

@@ -164,30 +164,12 @@ unsafe fn may_be_kept(node: *mut pg_sys::Plan, found: &mut Vec<Position>) -> boo
     }
 }
 
-/// What is particular to each kind of node.
-unsafe fn is_kept(node: *mut pg_sys::Plan, found: &mut Vec<Position>) -> bool {
-    // SAFETY: a plan node, cast by tag.
+/// Whether a node that groups or sorts compares by core's own operators, and does nothing else that
+/// is not plain.
+unsafe fn compares_plainly(node: *mut pg_sys::Plan) -> bool {
+    // SAFETY: a plan node of these kinds (caller), cast by tag.
     unsafe {
         match (*node).type_ {
-            T_SeqScan => {
-                found.push(scan_of(node).scanrelid);
-                !(*node).parallel_aware
-            }
-            T_IndexScan => {
-                let scan = &*node.cast::<pg_sys::IndexScan>();
-                found.push(scan.scan.scanrelid);
-                !(*node).parallel_aware
-                    && scan.indexorderby.is_null()
-                    && are_plain(scan.indexqual, Scope::Tree)
-                    && are_plain(scan.indexqualorig, Scope::Tree)
-            }
-            T_NestLoop => {
-                let join = &*node.cast::<pg_sys::NestLoop>();
-                are_plain(join.join.joinqual, Scope::Tree)
-                    && items::<pg_sys::NestLoopParam>(join.nestParams)
-                        .into_iter()
-                        .all(|parameter| is_plain((*parameter).paramval.cast(), Scope::Tree))
-            }
             T_Agg => {
                 let agg = &*node.cast::<pg_sys::Agg>();
                 agg.groupingSets.is_null()
@@ -216,6 +198,36 @@ unsafe fn is_kept(node: *mut pg_sys::Plan, found: &mut Vec<Position>) -> bool {
                 let (columns, operators) = (sort.sortColIdx, sort.sortOperators);
                 compares((*node).targetlist, sort.numCols, columns, operators)
             }
+            _ => false,
+        }
+    }
+}
+
+/// What is particular to each kind of node.
+unsafe fn is_kept(node: *mut pg_sys::Plan, found: &mut Vec<Position>) -> bool {
+    // SAFETY: a plan node, cast by tag.
+    unsafe {
+        match (*node).type_ {
+            T_SeqScan => {
+                found.push(scan_of(node).scanrelid);
+                !(*node).parallel_aware
+            }
+            T_IndexScan => {
+                let scan = &*node.cast::<pg_sys::IndexScan>();
+                found.push(scan.scan.scanrelid);
+                !(*node).parallel_aware
+                    && scan.indexorderby.is_null()
+                    && are_plain(scan.indexqual, Scope::Tree)
+                    && are_plain(scan.indexqualorig, Scope::Tree)
+            }
+            T_NestLoop => {
+                let join = &*node.cast::<pg_sys::NestLoop>();
+                are_plain(join.join.joinqual, Scope::Tree)
+                    && items::<pg_sys::NestLoopParam>(join.nestParams)
+                        .into_iter()
+                        .all(|parameter| is_plain((*parameter).paramval.cast(), Scope::Tree))
+            }
+            T_Agg | T_Unique | T_Group | T_Sort => compares_plainly(node),
             T_Memoize => {
                 let memoize = &*node.cast::<pg_sys::Memoize>();
                 are_plain(memoize.param_exprs, Scope::Tree)

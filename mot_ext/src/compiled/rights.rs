@@ -7,7 +7,7 @@
 //! exactly as long. A refusal is an error, and not kept. With another library's
 //! `ExecutorCheckPerms_hook`, core and the hook are asked every time.
 use super::watch;
-use crate::pg::{self, executor};
+use crate::pg::{self, executor, version};
 use pgrx::pg_sys;
 
 /// The last answer about one plan.
@@ -38,7 +38,7 @@ impl Rights {
         // it.
         self.generation = 0;
         // SAFETY: a finished plan (caller).
-        unsafe { executor::check_permissions(plan) };
+        unsafe { version::check_permissions(plan) };
         self.user = user;
         self.generation = generation;
     }

@@ -20,7 +20,7 @@ use super::rights::Rights;
 use super::select::Select;
 use super::shape::{Shape, Verb};
 use super::upsert::Upsert;
-use crate::pg::{self, executor, version};
+use crate::pg::{self, version};
 use crate::storage;
 use crate::transaction::clock::PgSnapshot;
 use crate::transaction::{relation, xact};
@@ -81,7 +81,7 @@ impl Statement {
             let plan = (*query).plannedstmt;
             let shape = Shape::of(plan).ok_or(Uncompiled::Never)?;
             // Before anything of the table can be wrong, as core does it.
-            executor::check_permissions(plan);
+            version::check_permissions(plan);
             let entry = pg_sys::rt_fetch(shape.relation, (*plan).rtable);
             let storage_generation = relation::generation();
             let table = relation::Relation::closed((*entry).relid)

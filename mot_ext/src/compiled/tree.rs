@@ -84,6 +84,27 @@ fn memory_settings() -> (i32, f64) {
     unsafe { (pg_sys::work_mem, pg_sys::hash_mem_multiplier) }
 }
 
+/// A copy of a query, started, in the current context; and the number of the parameter that changes
+/// at each Start.
+unsafe fn started_copy(
+    query: *mut pg_sys::QueryDesc,
+    flags: c_int,
+) -> (*mut pg_sys::QueryDesc, i32) {
+    // SAFETY: core's query descriptor (caller), whose plan is copied whole.
+    unsafe {
+        let plan = (*query).plannedstmt;
+        let copy = pg_sys::copyObjectImpl(plan.cast()).cast::<pg_sys::PlannedStmt>();
+        let changing = nodes::make_rescannable(copy);
+        let own = pg_sys::palloc0(size_of::<pg_sys::QueryDesc>()).cast::<pg_sys::QueryDesc>();
+        (*own).operation = pg_sys::CmdType::CMD_SELECT;
+        (*own).plannedstmt = copy;
+        (*own).sourceText = c"".as_ptr();
+        (*own).snapshot = (*query).snapshot;
+        pg_sys::standard_ExecutorStart(own, flags & CURSOR_FLAGS);
+        (own, changing)
+    }
+}
+
 impl Tree {
     /// Makes the states of a plan whose tables are locked.
     pub unsafe fn build(
@@ -105,18 +126,7 @@ impl Tree {
                     .ok_or(Uncompiled::Now)?;
             }
             let context = pg::small_context(pg_sys::CurrentMemoryContext, c"mot kept plan");
-            let (own, changing) = within(context, || {
-                let copy = pg_sys::copyObjectImpl(plan.cast()).cast::<pg_sys::PlannedStmt>();
-                let changing = nodes::make_rescannable(copy);
-                let own = pg_sys::palloc0(size_of::<pg_sys::QueryDesc>());
-                let own = own.cast::<pg_sys::QueryDesc>();
-                (*own).operation = pg_sys::CmdType::CMD_SELECT;
-                (*own).plannedstmt = copy;
-                (*own).sourceText = c"".as_ptr();
-                (*own).snapshot = (*query).snapshot;
-                pg_sys::standard_ExecutorStart(own, flags & CURSOR_FLAGS);
-                (own, changing)
-            });
+            let (own, changing) = within(context, || started_copy(query, flags));
             let estate = (*own).estate;
             let found = Survey::of(estate, (*own).planstate);
             let table_scans = within(context, || {

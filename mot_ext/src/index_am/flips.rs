@@ -17,8 +17,8 @@
 //! - An error leaves entries open; the transaction's end closes them. What shows them is taken back
 //!   before: in `Drop`, or in the callbacks of (sub)transactions.
 use super::access_method::Method;
-#[cfg(not(feature = "pg18"))]
 use crate::pg::btree::{LOW_TREE, Tree};
+use crate::pg::version::index_am::ASKS_FOR_BTREE;
 use pgrx::pg_sys;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -149,7 +149,6 @@ impl Flips {
     }
 
     /// Whether it shows any index: an aborted transaction has ended it.
-    #[cfg(not(feature = "pg18"))]
     pub fn is_in_force(&self) -> bool {
         local().flips.iter().any(|flip| flip.group == self.group)
     }
@@ -264,8 +263,7 @@ unsafe fn as_btree(entry: pg_sys::Relation) {
     // SAFETY: an open entry of an index (caller) has a catalog row and a memory context of its own.
     unsafe {
         (*(*entry).rd_rel).relam = Method::Btree.oid();
-        #[cfg(not(feature = "pg18"))]
-        if (*entry).rd_amcache.is_null() {
+        if ASKS_FOR_BTREE && (*entry).rd_amcache.is_null() {
             let room = pg_sys::MemoryContextAllocZero((*entry).rd_indexcxt, size_of::<Tree>());
             room.cast::<Tree>().write(LOW_TREE);
             (*entry).rd_amcache = room;

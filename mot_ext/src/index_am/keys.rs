@@ -56,6 +56,34 @@ fn argument(key: &pg_sys::ScanKeyData) -> Value {
     Value::Constant(key.sk_argument, has(key, pg_sys::SK_ISNULL))
 }
 
+/// The conditions on one column of an open index, each with the place of its key.
+unsafe fn of_column(
+    index: pg_sys::Relation,
+    definition: &'static IndexDefinition,
+    column: usize,
+    scan_keys: &[pg_sys::ScanKeyData],
+) -> Vec<(usize, Condition)> {
+    let mut conditions: Vec<(usize, Condition)> = Vec::new();
+    let keys = scan_keys.iter().enumerate();
+    for (at, key) in keys.filter(|(_, key)| is_of(key, column)) {
+        // SAFETY: the caller's index and its keys.
+        unsafe {
+            match has(key, pg_sys::SK_ROW_HEADER) {
+                true => {
+                    let mut of_row = Vec::new();
+                    rows::add(&mut of_row, index, definition, key);
+                    conditions.extend(of_row.into_iter().map(|condition| (at, condition)));
+                }
+                false => {
+                    let condition = condition(index, definition, column, key);
+                    conditions.extend(condition.map(|condition| (at, condition)));
+                }
+            }
+        }
+    }
+    conditions
+}
+
 /// The conditions of a scan of an open index, whose table has so many rows.
 ///
 /// # Safety
@@ -93,24 +121,8 @@ pub unsafe fn sought(
             // SAFETY: an open index has a collation for each key column.
             keys::use_locale(unsafe { *(*index).rd_indcollation.add(column) });
         }
-        let mut of_column: Vec<(usize, Condition)> = Vec::new();
-        let keys = scan_keys.iter().enumerate();
-        for (at, key) in keys.filter(|(_, key)| is_of(key, column)) {
-            // SAFETY: the caller's index and its keys.
-            unsafe {
-                match has(key, pg_sys::SK_ROW_HEADER) {
-                    true => {
-                        let mut of_row = Vec::new();
-                        rows::add(&mut of_row, index, definition, key);
-                        of_column.extend(of_row.into_iter().map(|condition| (at, condition)));
-                    }
-                    false => {
-                        let condition = condition(index, definition, column, key);
-                        of_column.extend(condition.map(|condition| (at, condition)));
-                    }
-                }
-            }
-        }
+        // SAFETY: the caller's index and its keys.
+        let of_column = unsafe { of_column(index, definition, column, scan_keys) };
         let fixes = |(_, condition): &&(usize, Condition)| {
             matches!(condition.key.test, Test::Equal | Test::AnyOf | Test::IsNull)
         };

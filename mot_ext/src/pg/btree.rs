@@ -18,15 +18,10 @@ unsafe extern "C-unwind" {
     /// Parses an index's options; raises for one that btree does not know.
     #[link_name = "btoptions"]
     fn bt_options(options: pg_sys::Datum, validate: bool) -> *mut pg_sys::bytea;
-    #[cfg(feature = "pg18")]
-    fn bttranslatestrategy(strategy: u16, family: pg_sys::Oid) -> pg_sys::CompareType::Type;
-    #[cfg(feature = "pg18")]
-    fn bttranslatecmptype(comparison: pg_sys::CompareType::Type, family: pg_sys::Oid) -> u16;
 }
 
 /// `BTMetaPageData` of access/nbtree.h: what btree keeps of a tree in an index's entry of the
 /// relation cache.
-#[cfg(not(feature = "pg18"))]
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Tree {
@@ -43,7 +38,6 @@ pub struct Tree {
 
 /// A tree that has no more than its root. Builds of core with assertions look at all of it that is
 /// not 0.
-#[cfg(not(feature = "pg18"))]
 pub const LOW_TREE: Tree = Tree {
     magic: 0x05_3162,
     version: 4,
@@ -73,11 +67,4 @@ pub fn cost_estimate() -> unsafe extern "C-unwind" fn(
 /// `amoptions` of btree.
 pub fn options() -> unsafe extern "C-unwind" fn(pg_sys::Datum, bool) -> *mut pg_sys::bytea {
     bt_options
-}
-
-/// `amtranslatestrategy` and `amtranslatecmptype` of btree.
-#[cfg(feature = "pg18")]
-pub fn set_translations(routine: &mut pg_sys::IndexAmRoutine) {
-    routine.amtranslatestrategy = Some(bttranslatestrategy);
-    routine.amtranslatecmptype = Some(bttranslatecmptype);
 }

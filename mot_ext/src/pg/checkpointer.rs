@@ -9,7 +9,7 @@
 //! The wait event of a process that ended in its sleep (because the postmaster is gone) stays, so
 //! its process number is looked at, too.
 use super::interrupts;
-use super::version::is_own_virtual;
+use super::version::{checkpointer, is_own_virtual};
 use mot_engine::checkpoint;
 use pgrx::pg_sys;
 use std::ptr::NonNull;
@@ -40,7 +40,7 @@ impl Checkpointer {
     pub fn find() -> Option<Checkpointer> {
         // SAFETY: the list of processes is set up before any process starts. The field is the
         // checkpointer's own while it runs.
-        unsafe { place(&*pg_sys::ProcGlobal).map(Checkpointer) }
+        unsafe { checkpointer(&*pg_sys::ProcGlobal).map(Checkpointer) }
     }
 
     /// Whether it lives and sleeps between two buffers because it is ahead of its schedule. For any
@@ -75,22 +75,6 @@ impl Checkpointer {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-}
-
-/// The latch lies within the place.
-#[cfg(not(feature = "pg18"))]
-fn place(all: &pg_sys::PROC_HDR) -> Option<NonNull<pg_sys::PGPROC>> {
-    let latch = NonNull::new(all.checkpointerLatch)?;
-    let offset = std::mem::offset_of!(pg_sys::PGPROC, procLatch);
-    // SAFETY: it is the latch of a place, at that offset.
-    Some(unsafe { latch.byte_sub(offset).cast() })
-}
-
-#[cfg(feature = "pg18")]
-fn place(all: &pg_sys::PROC_HDR) -> Option<NonNull<pg_sys::PGPROC>> {
-    let number = usize::try_from(all.checkpointerProc).ok()?;
-    // SAFETY: a number that is not negative is of a place in the list.
-    NonNull::new(unsafe { all.allProcs.add(number) })
 }
 
 /// Over how long PostgreSQL spreads a checkpoint that nobody waits for, by this process's settings;

@@ -1,4 +1,4 @@
-//! Functions of the executor that the bindings lack, or that differ between major versions.
+//! Functions of the executor that the bindings lack.
 use super::version;
 use pgrx::pg_sys;
 
@@ -27,17 +27,6 @@ pub unsafe fn exec_scan(
 ) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: the caller's.
     unsafe { scan_without_guard(node, access, recheck) }
-}
-
-/// Raises 42501 if the current user may not do what the plan does.
-pub unsafe fn check_permissions(plan: *mut pg_sys::PlannedStmt) {
-    // SAFETY: a finished plan; may raise.
-    unsafe {
-        #[cfg(feature = "pg15")]
-        pg_sys::ExecCheckRTPerms((*plan).rtable, true);
-        #[cfg(not(feature = "pg15"))]
-        pg_sys::ExecCheckPermissions((*plan).rtable, (*plan).permInfos, true);
-    }
 }
 
 /// Whether another library has a say in rights.

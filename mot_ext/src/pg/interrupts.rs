@@ -6,10 +6,6 @@ use std::ffi::c_int;
 
 #[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" {
-    /// What the startup process does between records; may end the process.
-    #[cfg_attr(not(feature = "pg18"), link_name = "HandleStartupProcInterrupts")]
-    #[cfg_attr(feature = "pg18", link_name = "ProcessStartupProcInterrupts")]
-    fn process_startup_interrupts();
     fn SignalHandlerForShutdownRequest(signal: c_int);
     fn SignalHandlerForConfigReload(signal: c_int);
     fn die(signal: c_int);
@@ -89,8 +85,7 @@ pub fn handle_startup_interrupts() {
     // end it by proc_exit.
     unsafe {
         if is_startup_process() {
-            #[allow(ffi_unwind_calls)]
-            pg_sys::ffi::pg_guard_ffi_boundary(|| process_startup_interrupts());
+            version::process_startup_interrupts();
         }
     }
 }

@@ -32,6 +32,8 @@ pub mod violation;
 pub mod wire;
 pub mod worker;
 
+pub use version::next_full_xid;
+
 use mot_engine::key::AttributeLayout;
 use mot_engine::log::WalPages;
 use pgrx::pg_sys;
@@ -168,12 +170,6 @@ pub fn request_checkpoint() {
         pg_sys::ffi::pg_guard_ffi_boundary(|| RequestCheckpoint(IMMEDIATE | FORCE));
     }
 }
-
-/// PMSIGNAL_BACKGROUND_WORKER_CHANGE of `storage/pmsignal.h`.
-#[cfg(not(feature = "pg18"))]
-const PMSIGNAL_BACKGROUND_WORKER_CHANGE: c_int = 5;
-#[cfg(feature = "pg18")]
-const PMSIGNAL_BACKGROUND_WORKER_CHANGE: c_int = 6;
 
 /// Whether `xid` is this transaction or a live subtransaction of it. PostgreSQL tells by 32 bits;
 /// rows keep the ids of their makers for ever, and a row of an earlier turn of the circle is not
@@ -323,21 +319,7 @@ pub unsafe fn small_context(
 /// Makes the postmaster look for background workers that should be running now.
 pub fn poke_postmaster() {
     // SAFETY: never raises; the caller is a child of the postmaster.
-    unsafe { send_postmaster_signal(PMSIGNAL_BACKGROUND_WORKER_CHANGE) }
-}
-
-/// The next 64-bit transaction id, read without a lock: one aligned 64-bit load, and a stale answer
-/// is good enough for every use here (relating a 32-bit id to its epoch).
-pub fn next_full_xid() -> u64 {
-    // SAFETY: the variable cache lives in shared memory from before any backend starts; the field
-    // is 8-byte aligned.
-    unsafe {
-        #[cfg(any(feature = "pg15", feature = "pg16"))]
-        let next = &raw const (*pg_sys::ShmemVariableCache).nextXid.value;
-        #[cfg(any(feature = "pg17", feature = "pg18"))]
-        let next = &raw const (*pg_sys::TransamVariables).nextXid.value;
-        next.read_volatile()
-    }
+    unsafe { send_postmaster_signal(version::PMSIGNAL_BACKGROUND_WORKER_CHANGE) }
 }
 
 /// The 64-bit id of `xid`, which lies within 2^31 of the next one. Special ids (below 3) keep their

@@ -7,6 +7,7 @@
 //! - a foreign table's own cache entry has no database, for it has no file: its rows would share
 //!   their locks with the table of the same oid in a copy of the database, and DROP INDEX would
 //!   move locks to a table that nobody asks about.
+use super::version;
 use mot_engine::{Ordinal, Slot};
 use pgrx::pg_sys;
 
@@ -96,14 +97,7 @@ impl Subject {
         subject.relation.rd_id = oid;
         // SAFETY: a plain variable of this process.
         let database = unsafe { pg_sys::MyDatabaseId };
-        #[cfg(feature = "pg15")]
-        {
-            subject.relation.rd_node.dbNode = database;
-        }
-        #[cfg(not(feature = "pg15"))]
-        {
-            subject.relation.rd_locator.dbOid = database;
-        }
+        version::table_am::set_database(&mut subject.relation, database);
         subject
     }
 

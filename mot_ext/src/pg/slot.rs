@@ -84,15 +84,9 @@ pub fn is_unlimited() -> bool {
     unsafe { pg_sys::max_slot_wal_keep_size_mb < 0 }
 }
 
-/// Whether the slot keeps its WAL although nobody holds it: since 18 the server may take one away
-/// that was idle for long.
+/// Whether the slot keeps its WAL although nobody holds it.
 pub fn stays_idle() -> bool {
-    #[cfg(feature = "pg18")]
-    // SAFETY: a plain setting.
-    if unsafe { pg_sys::idle_replication_slot_timeout_secs } > 0 {
-        return false;
-    }
-    is_unlimited()
+    !version::are_idle_slots_taken() && is_unlimited()
 }
 
 /// Acquires the slot where it is, so that it is not taken for an idle one. Answers whether there is

@@ -5,6 +5,7 @@
 //! It lies in shared memory and is read and written under SerializableXactHashLock, as predicate.c
 //! does. The layout is not in the bindings; [`is_known`] compares what can be compared before it is
 //! relied upon.
+use super::version;
 use pgrx::pg_sys;
 use std::mem::offset_of;
 
@@ -45,8 +46,8 @@ struct Sxact {
     in_conflicts: Ring,
     locks: Ring,
     finished: Ring,
-    #[cfg(not(feature = "pg15"))]
-    listed: Ring,
+    /// Of the list of all records, where it is a ring.
+    listed: [Ring; version::RINGS_OF_ALL_SXACTS],
     lock: pg_sys::LWLock,
     possible_conflicts: Ring,
     top_xid: u32,
@@ -67,15 +68,13 @@ struct Conflict {
     writer: *mut Sxact,
 }
 
-/// Where the headers of 15, and of 17 and 18, put it.
-const TOP_XID_AT: usize = if cfg!(feature = "pg15") { 128 } else { 144 };
 const _: () = assert!(
     offset_of!(Sxact, prepare_number) == 8
         && offset_of!(Sxact, snapshot_or_earliest) == 24
         && offset_of!(Sxact, out_conflicts) == 32
-        && offset_of!(Sxact, top_xid) == TOP_XID_AT
-        && offset_of!(Sxact, flags) == TOP_XID_AT + 12
-        && offset_of!(Sxact, pid) == TOP_XID_AT + 16
+        && offset_of!(Sxact, top_xid) == version::SXACT_TOP_XID_AT
+        && offset_of!(Sxact, flags) == version::SXACT_TOP_XID_AT + 12
+        && offset_of!(Sxact, pid) == version::SXACT_TOP_XID_AT + 16
         && offset_of!(Conflict, writer) == 40
 );
 

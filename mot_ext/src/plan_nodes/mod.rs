@@ -11,8 +11,6 @@
 //! Programs and accumulators that run over rows are in `executor`; the planner offers the nodes.
 pub mod aggregated_scan;
 pub mod filtered_scan;
-#[cfg(not(feature = "pg18"))]
 pub mod on_conflict;
-#[cfg(not(feature = "pg18"))]
 pub mod row_comparison;
 pub mod row_memory;

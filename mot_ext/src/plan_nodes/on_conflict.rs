@@ -9,6 +9,7 @@
 //! Their unique indexes are shown as btrees from the start of the statement to its end.
 use crate::index_am::access_method::indexes_of;
 use crate::index_am::flips::{self, Flips};
+use crate::pg::version::index_am::ASKS_FOR_BTREE;
 use crate::pg::{inheritance, nodes};
 use crate::storage;
 use pgrx::pg_sys::NodeTag::T_ModifyTableState;
@@ -34,7 +35,7 @@ pub unsafe fn started(query: *mut pg_sys::QueryDesc, flags: c_int) {
     unsafe {
         let plan = &*(*query).plannedstmt;
         let inserts = plan.commandType == pg_sys::CmdType::CMD_INSERT || plan.hasModifyingCTE;
-        if inserts && flags & pg_sys::EXEC_FLAG_EXPLAIN_ONLY as c_int == 0 {
+        if ASKS_FOR_BTREE && inserts && flags & pg_sys::EXEC_FLAG_EXPLAIN_ONLY as c_int == 0 {
             open_indexes(query);
         }
     }
@@ -48,7 +49,7 @@ pub unsafe fn started(query: *mut pg_sys::QueryDesc, flags: c_int) {
 pub unsafe fn ends(query: *mut pg_sys::QueryDesc) {
     // SAFETY: the caller's query.
     unsafe {
-        if flips::is_any_shown() {
+        if ASKS_FOR_BTREE && flips::is_any_shown() {
             close_indexes((*query).estate);
         }
     }

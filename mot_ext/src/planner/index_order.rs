@@ -10,9 +10,7 @@
 //! An index that is shown as a btree (`flips`) is ours here. Core makes a row comparison a
 //! condition of btrees alone: the planner takes our ordered indexes for such. Before 18 the
 //! executor looks at the index itself, and a node of ours helps it (`row_comparisons`).
-#[cfg(not(feature = "pg18"))]
-use super::row_comparisons::allow as allow_row_comparisons;
-use super::{costs, unique_proof};
+use super::{costs, row_comparisons, unique_proof};
 use crate::index_am::access_method::Method;
 use crate::index_am::flips;
 use crate::pg::list::items;
@@ -80,7 +78,7 @@ unsafe fn describe_order(index: *mut pg_sys::IndexOptInfo) {
     unsafe {
         let columns = || (0..(*index).nkeycolumns as usize).map(|at| column(index, at));
         if columns().all(|column| column.is_ordered()) {
-            allow_row_comparisons(index);
+            row_comparisons::allow(index);
             return;
         }
         let opened = pg_sys::index_open((*index).indexoid, pg_sys::NoLock as pg_sys::LOCKMODE);
@@ -90,7 +88,7 @@ unsafe fn describe_order(index: *mut pg_sys::IndexOptInfo) {
         if columns().enumerate().all(|(at, column)| {
             column.is_ordered() || known(at).is_some_and(|known| column.is_ordered_as(known))
         }) {
-            allow_row_comparisons(index);
+            row_comparisons::allow(index);
             return;
         }
         let families: Option<Vec<_>> = columns()
@@ -109,13 +107,6 @@ unsafe fn describe_order(index: *mut pg_sys::IndexOptInfo) {
             None => std::ptr::null_mut(),
         };
     }
-}
-
-/// Has the planner take an index for such as compare rows.
-#[cfg(feature = "pg18")]
-unsafe fn allow_row_comparisons(index: *mut pg_sys::IndexOptInfo) {
-    // SAFETY: the planner's own description. What is executed is found by the index's oid.
-    unsafe { (*index).relam = Method::Btree.oid() };
 }
 
 /// A key column of an index, from 0.

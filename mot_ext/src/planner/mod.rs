@@ -9,7 +9,6 @@ mod filtered_scan;
 mod index_order;
 mod inlining;
 mod lists_in_order;
-#[cfg(not(feature = "pg18"))]
 mod row_comparisons;
 mod shown_method;
 mod shown_sizes;
@@ -19,7 +18,7 @@ mod workers;
 pub use shown_method::shown;
 
 use crate::pg::local::ProcessLocal;
-use crate::pg::version::index_am::LISTS_KEEP_ORDER;
+use crate::pg::version::index_am::{ASKS_FOR_BTREE, LISTS_KEEP_ORDER};
 use crate::plan_nodes;
 use pgrx::pg_sys;
 use std::cell::Cell;
@@ -43,8 +42,9 @@ pub fn init() {
     unsafe {
         pg_sys::RegisterCustomScanMethods(&raw const plan_nodes::filtered_scan::METHODS.0);
         pg_sys::RegisterCustomScanMethods(&raw const plan_nodes::aggregated_scan::METHODS.0);
-        #[cfg(not(feature = "pg18"))]
-        pg_sys::RegisterCustomScanMethods(&raw const plan_nodes::row_comparison::METHODS.0);
+        if ASKS_FOR_BTREE {
+            pg_sys::RegisterCustomScanMethods(&raw const plan_nodes::row_comparison::METHODS.0);
+        }
         PREVIOUS.0.tables.set(pg_sys::get_relation_info_hook);
         pg_sys::get_relation_info_hook = Some(get_relation_info);
         PREVIOUS.0.scans.set(pg_sys::set_rel_pathlist_hook);
@@ -93,8 +93,9 @@ unsafe extern "C-unwind" fn set_rel_pathlist(
         if !LISTS_KEEP_ORDER {
             lists_in_order::offer(root, rel, entry);
         }
-        #[cfg(not(feature = "pg18"))]
-        row_comparisons::lead(rel);
+        if ASKS_FOR_BTREE {
+            row_comparisons::lead(rel);
+        }
     }
 }
 

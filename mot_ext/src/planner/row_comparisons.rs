@@ -1,4 +1,4 @@
-//! Index scans by a comparison of rows on 15 to 17: core's own paths, each below a node that has
+//! Index scans by a comparison of rows: core's own paths. On 15 to 17 each is below a node that has
 //! core's executor take our index for a btree (`plan_nodes/row_comparison.rs`).
 //!
 //! Core's planner makes such paths, for it takes our ordered indexes for btrees (`index_order`).
@@ -6,6 +6,7 @@
 use crate::pg::guard::guarded;
 use crate::pg::list::{cells, list};
 use crate::pg::local::ProcessLocal;
+use crate::pg::version::index_am::ASKS_FOR_BTREE;
 use crate::plan_nodes::row_comparison::{METHODS, NAME};
 use crate::storage;
 use pgrx::pg_sys::NodeTag::*;
@@ -28,9 +29,11 @@ pub unsafe fn allow(index: *mut pg_sys::IndexOptInfo) {
     // SAFETY: the caller's. What is executed is found by the index's oid.
     unsafe {
         (*index).relam = pg_sys::BTREE_AM_OID;
-        // For nothing else: estimates would read a btree's ends by an index-only scan, but for such
-        // as an extension only supposes.
-        (*index).hypothetical = true;
+        if ASKS_FOR_BTREE {
+            // For nothing else: estimates would read a btree's ends by an index-only scan, but for
+            // such as an extension only supposes.
+            (*index).hypothetical = true;
+        }
     }
 }
 

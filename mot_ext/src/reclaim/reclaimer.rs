@@ -142,6 +142,28 @@ struct Reclaimer {
 }
 
 impl Reclaimer {
+    /// Sweeps every table. The groups of rows that an index build or a check kept it out of.
+    fn sweep(&mut self, session: &Session) -> u64 {
+        let mut kept_out = 0;
+        let clock = SweepClock::new();
+        for walk in session.tables() {
+            let done = session.sweep(&clock, walk.table(), !self.has_settled, end_if_asked);
+            kept_out += done.groups_kept_out;
+        }
+        if kept_out > 0 {
+            // Somebody was in the way, maybe of every sweep since the horizon came to stand.
+            self.sweeps_left = QUIET_SWEEPS;
+        }
+        if let Some(xid) = clock.lost.get()
+            && !self.has_reported
+        {
+            errors::report_lost_outcome(xid.0);
+            self.has_reported = true;
+        }
+        self.has_settled = true;
+        kept_out
+    }
+
     /// One round; false if there was nothing to do.
     fn round(&mut self, session: &Session) -> bool {
         let engine = session.engine();
@@ -190,24 +212,7 @@ impl Reclaimer {
         }
         reach(Point::ReclaimBeforeDoomed);
         let freed = free_doomed(session);
-        let mut kept_out = 0;
-        let clock = SweepClock::new();
-        for walk in session.tables() {
-            let done = session.sweep(&clock, walk.table(), !self.has_settled, end_if_asked);
-            kept_out += done.groups_kept_out;
-        }
-        if kept_out > 0 {
-            // An index build or a check was in the way, maybe of every sweep since the horizon came
-            // to stand.
-            self.sweeps_left = QUIET_SWEEPS;
-        }
-        if let Some(xid) = clock.lost.get()
-            && !self.has_reported
-        {
-            errors::report_lost_outcome(xid.0);
-            self.has_reported = true;
-        }
-        self.has_settled = true;
+        let kept_out = self.sweep(session);
         self.swept_below = swept_below;
         if let Some(below) = judged_below.filter(|_| kept_out == 0) {
             judged::tell(below);

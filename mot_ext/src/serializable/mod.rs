@@ -10,15 +10,19 @@
 //! | who | what, in this order |
 //! |---|---|
 //! | R, a scan of all rows | locks the table; then reads |
-//! | R, an index scan, for each range of keys | locks the range; then reads entries, and the rows they lead to |
-//! | R, for each row that an index scan or a `ctid` gives | locks the version that it sees; then looks at the row's chain again |
-//! | R, whatever it reads | reports the makers of all states its snapshot passed over ([`Unseen`]), before it hands out a row |
-//! | W, INSERT | installs the row, makes its entries; then asks for readers of the table and of each entry's ranges |
-//! | W, UPDATE | installs the state, makes new entries; then asks for readers of the version that it replaced (its page, the table), and of new entries' ranges |
-//! | W, DELETE | installs the tombstone; then asks for readers of the version that it replaced (its page, the table) |
+//! | R, a range of keys of an index | locks it; then reads entries, and the rows they lead to |
+//! | R, a row by an index or a `ctid` | locks the version seen; then looks at its chain again |
+//! | R, before it hands out any row | reports whose states its snapshot passed over ([`Unseen`]) |
+//! | W, INSERT | installs the row, makes its entries; then asks (table, entries) |
+//! | W, UPDATE | installs the state, makes new entries; then asks (version, new entries) |
+//! | W, DELETE | installs the tombstone; then asks (version) |
 //! | W, a duplicate key | asks, as if the write were done, before it raises 23505 (below) |
-//! | W, TRUNCATE, DROP TABLE | asks for readers of anything of the table |
-//! | DDL that changes an index's keys under its oid | turns the index's locks into locks of the table (core does so at DROP INDEX) |
+//! | W, TRUNCATE, DROP TABLE | asks (anything of the table) |
+//! | DDL that changes an index's keys under its oid | makes the index's locks the table's |
+//!
+//! W asks for readers of what is in the brackets. "Version" is the one that it replaced, with its
+//! page and the table; "entries" are the ranges of each entry. Core makes an index's locks the
+//! table's at DROP INDEX, too.
 //!
 //! A range is "all keys whose first n columns are these", for the n columns that the conditions fix
 //! by one value each, named by a number of 32 bits ([`mot_engine::key::prefix_number`]), and locked

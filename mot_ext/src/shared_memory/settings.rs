@@ -85,14 +85,28 @@ pub fn temp_memory_bytes() -> u64 {
 
 /// Defines the settings; the first line of `_PG_init`.
 pub fn init() {
-    let plain = GucFlags::default();
+    define_for_sessions();
+    super::test_switch::init();
+    // SAFETY: a plain flag that the postmaster sets before it calls any _PG_init.
+    if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
+        return;
+    }
+    define_for_memory();
+    define_for_checkpoints();
+    define_for_recovery();
+    // SAFETY: called once, after all settings of the prefix are defined, in the postmaster.
+    unsafe { pg_sys::MarkGUCPrefixReserved(c"mot".as_ptr()) };
+}
+
+/// Settings of sessions. A server without this library in `shared_preload_libraries` has them, too.
+fn define_for_sessions() {
     GucRegistry::define_enum_guc(
         c"mot.compiled_statements",
         c"Runs simple statements on memory-optimized tables without the general executor.",
         c"\"on\" compiles a plan when it is used again, \"always\" at first use; \"off\" sends every statement through the general executor, every condition and every aggregate. The result is the same.",
         &COMPILED_STATEMENTS,
         GucContext::Userset,
-        plain,
+        GucFlags::default(),
     );
     GucRegistry::define_bool_guc(
         c"mot.show_indexes_as_btree",
@@ -100,7 +114,7 @@ pub fn init() {
         c"Programs look an index's access method up, and know what to do with a btree.",
         &SHOW_INDEXES_AS_BTREE,
         GucContext::Userset,
-        plain,
+        GucFlags::default(),
     );
     GucRegistry::define_int_guc(
         c"mot.load_timeout",
@@ -122,11 +136,10 @@ pub fn init() {
         GucContext::Suset,
         GucFlags::UNIT_KB,
     );
-    super::test_switch::init();
-    // SAFETY: a plain flag that the postmaster sets before it calls any _PG_init.
-    if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
-        return;
-    }
+}
+
+/// Settings of the memory that the server has, and of what it removes there.
+fn define_for_memory() {
     GucRegistry::define_int_guc(
         c"mot.max_memory",
         c"Most memory that rows and indexes of memory-optimized tables may take.",
@@ -143,7 +156,7 @@ pub fn init() {
         c"\"try\" falls back to ordinary pages, \"on\" refuses to start without huge pages.",
         &HUGE_PAGES,
         GucContext::Postmaster,
-        plain,
+        GucFlags::default(),
     );
     GucRegistry::define_bool_guc(
         c"mot.warm_restart",
@@ -151,8 +164,22 @@ pub fn init() {
         c"After a clean shutdown their memory stays in a file of /dev/shm, and the next start takes it over instead of loading.",
         &WARM_RESTART,
         GucContext::Postmaster,
-        plain,
+        GucFlags::default(),
     );
+    GucRegistry::define_int_guc(
+        c"mot.reclaim_naptime",
+        c"Pause between two rounds of the worker that removes dead row versions.",
+        c"It also bounds how stale the horizon may be below which writers prune row versions themselves.",
+        &RECLAIM_NAPTIME_MS,
+        1,
+        60_000,
+        GucContext::Sighup,
+        GucFlags::UNIT_MS,
+    );
+}
+
+/// Settings of checkpoints.
+fn define_for_checkpoints() {
     GucRegistry::define_int_guc(
         c"mot.checkpoint_workers",
         c"Threads that write a checkpoint of memory-optimized tables.",
@@ -161,7 +188,7 @@ pub fn init() {
         1,
         THREADS_MAX,
         GucContext::Sighup,
-        plain,
+        GucFlags::default(),
     );
     GucRegistry::define_int_guc(
         c"mot.checkpoint_bandwidth",
@@ -181,8 +208,12 @@ pub fn init() {
         1,
         100,
         GucContext::Sighup,
-        plain,
+        GucFlags::default(),
     );
+}
+
+/// Settings of starts and standbys.
+fn define_for_recovery() {
     GucRegistry::define_int_guc(
         c"mot.load_workers",
         c"Threads that load memory-optimized tables at server start.",
@@ -191,7 +222,7 @@ pub fn init() {
         0,
         THREADS_MAX,
         GucContext::Sighup,
-        plain,
+        GucFlags::default(),
     );
     GucRegistry::define_int_guc(
         c"mot.replay_workers",
@@ -201,7 +232,7 @@ pub fn init() {
         REPLAY_WORKERS_AUTO,
         mot_engine::recovery::LANES_MAX as i32,
         GucContext::Postmaster,
-        plain,
+        GucFlags::default(),
     );
     GucRegistry::define_enum_guc(
         c"mot.replay_hand_over",
@@ -209,17 +240,7 @@ pub fn init() {
         c"\"behind\" does so while more WAL than a little is received and not replayed, \"always\" at once. A reader waits for what is handed over before its snapshot.",
         &REPLAY_HAND_OVER,
         GucContext::Sighup,
-        plain,
-    );
-    GucRegistry::define_int_guc(
-        c"mot.reclaim_naptime",
-        c"Pause between two rounds of the worker that removes dead row versions.",
-        c"It also bounds how stale the horizon may be below which writers prune row versions themselves.",
-        &RECLAIM_NAPTIME_MS,
-        1,
-        60_000,
-        GucContext::Sighup,
-        GucFlags::UNIT_MS,
+        GucFlags::default(),
     );
     GucRegistry::define_string_guc(
         c"mot.adopt_system_identifier",
@@ -227,10 +248,8 @@ pub fn init() {
         c"For a server that got a new one (pg_createsubscriber): the start takes over its checkpoint of memory-optimized tables, which has the old one.",
         &ADOPT_SYSTEM_IDENTIFIER,
         GucContext::Postmaster,
-        plain,
+        GucFlags::default(),
     );
-    // SAFETY: called once, after all settings of the prefix are defined, in the postmaster.
-    unsafe { pg_sys::MarkGUCPrefixReserved(c"mot".as_ptr()) };
 }
 
 /// The identifier that this server had before, if the administrator says so.

@@ -11,13 +11,13 @@
 //! still fail by a bitmap of a table of more than 33 million row ids.
 use super::scan::{self, Scan};
 use super::statistics;
-use crate::pg::version::bitmap::{self, Page};
+use crate::pg::version::bitmap::{OFFSETS_MAX, Page, Pages};
 use mot_engine::Slot;
 use pgrx::pg_sys;
 
-/// Row ids of a page: below core's own limit for a bitmap (`MaxHeapTuplesPerPage`, 291).
+/// Row ids of a page: below core's own limit for a bitmap.
 pub const ROWS_PER_PAGE: u64 = 256;
-const _: () = assert!(ROWS_PER_PAGE <= 291);
+const _: () = assert!(ROWS_PER_PAGE <= OFFSETS_MAX as u64);
 /// All row ids have a page.
 const _: () =
     assert!(crate::rows::tid::ROWS_MAX / ROWS_PER_PAGE < pg_sys::InvalidBlockNumber as u64);
@@ -30,10 +30,10 @@ pub fn id_in_bitmap(row: Slot) -> pg_sys::ItemPointerData {
     id
 }
 
-/// Until 17 core's bitmap scans read ahead what is not there.
-#[cfg(not(feature = "pg18"))]
+/// Where core's bitmap scans read ahead what is not there.
 pub mod reading_ahead {
-    use crate::{pg::version::bitmap, storage};
+    use crate::pg::version::bitmap::{self, READS_AHEAD};
+    use crate::storage;
     use pgrx::pg_sys;
     use std::cell::Cell;
 
@@ -43,15 +43,18 @@ pub mod reading_ahead {
     static MAY_HAVE: MayHaveBitmap = MayHaveBitmap(Cell::new(false));
 
     /// An index scan of ours has begun, perhaps for a bitmap.
+    #[inline]
     pub fn index_scan_begins() {
-        MAY_HAVE.0.set(true);
+        if READS_AHEAD {
+            MAY_HAVE.0.set(true);
+        }
     }
 
     /// Core's executor begins to start a query; the start of another one may be under way. Returns
     /// what is known of that.
     #[inline]
     pub fn starts() -> bool {
-        MAY_HAVE.0.replace(false)
+        READS_AHEAD && MAY_HAVE.0.replace(false)
     }
 
     /// Core's executor has started a query: a plain frame that looks at the mark first.
@@ -60,7 +63,7 @@ pub mod reading_ahead {
     /// A started query, of which nothing has run, and what `starts` has returned.
     #[inline]
     pub unsafe fn started(query: *mut pg_sys::QueryDesc, outer: bool) {
-        if MAY_HAVE.0.replace(outer) {
+        if READS_AHEAD && MAY_HAVE.0.replace(outer) {
             // SAFETY: the caller's query.
             unsafe { turn_off(query) };
         }
@@ -128,51 +131,15 @@ impl Scan {
     }
 }
 
-/// `scan_bitmap_next_block`.
-#[cfg(not(feature = "pg18"))]
-pub unsafe fn next_page(scan: pg_sys::TableScanDesc, found: *mut pg_sys::TBMIterateResult) -> bool {
-    // SAFETY: as core calls it.
-    unsafe { scan::state(scan).rest_of_page.begin(&bitmap::page(found)) };
-    true
-}
+impl Pages for Scan {
+    unsafe fn begin_page(scan: pg_sys::TableScanDesc, page: &Page<'_>) {
+        // SAFETY: the caller's scan.
+        unsafe { scan::state(scan).rest_of_page.begin(page) }
+    }
 
-/// `scan_bitmap_next_tuple`: of the page.
-#[cfg(not(feature = "pg18"))]
-pub unsafe fn next_row(
-    scan: pg_sys::TableScanDesc,
-    _found: *mut pg_sys::TBMIterateResult,
-    slot: *mut pg_sys::TupleTableSlot,
-) -> bool {
-    // SAFETY: as core calls it.
-    unsafe { scan::state(scan).next_of_page((*scan).rs_rd, slot) }
-}
-
-/// `scan_bitmap_next_tuple`: of all pages.
-#[cfg(feature = "pg18")]
-pub unsafe fn next_row(
-    scan: pg_sys::TableScanDesc,
-    slot: *mut pg_sys::TupleTableSlot,
-    tests_again: *mut bool,
-    whole_pages: *mut u64,
-    exact_pages: *mut u64,
-) -> bool {
-    // SAFETY: as core calls it.
-    unsafe {
-        *tests_again = true;
-        loop {
-            if scan::state(scan).next_of_page((*scan).rs_rd, slot) {
-                return true;
-            }
-            let mut offsets = [0; ROWS_PER_PAGE as usize];
-            let Some(page) = bitmap::next_page(scan, &mut offsets) else {
-                scan::clear(slot);
-                return false;
-            };
-            match page.offsets {
-                Some(_) => *exact_pages += 1,
-                None => *whole_pages += 1,
-            }
-            scan::state(scan).rest_of_page.begin(&page);
-        }
+    #[inline]
+    unsafe fn next_of_page(scan: pg_sys::TableScanDesc, slot: *mut pg_sys::TupleTableSlot) -> bool {
+        // SAFETY: the caller's scan and slot.
+        unsafe { scan::state(scan).next_of_page((*scan).rs_rd, slot) }
     }
 }

@@ -2,11 +2,10 @@
 //!
 //! The handler answers without `shared_preload_libraries`: `\d`, DROP and pg_dump may open a table.
 //! The first touch of a table's storage is what raises 55000.
-use super::{
-    bitmap, fetch, insert, lock, parallel, relation, rewrite, sample, scan, slot, speculative,
-    update,
-};
+use super::scan::{self, Scan};
+use super::{fetch, insert, lock, parallel, relation, rewrite, sample, slot, speculative, update};
 use crate::pg::guard::guarded;
+use crate::pg::version::bitmap::set_pages;
 use crate::pg::version::table_am as version;
 use crate::{errors, storage};
 use pgrx::prelude::*;
@@ -49,6 +48,15 @@ fn routine() -> pg_sys::TableAmRoutine {
         ..Default::default()
     };
     r.slot_callbacks = Some(guarded!(slot::kind(relation)));
+    set_scans(&mut r);
+    set_rows(&mut r);
+    set_writes(&mut r);
+    set_relations(&mut r);
+    r
+}
+
+/// Scans: of all rows, of pages of a bitmap, for TABLESAMPLE and ANALYZE.
+fn set_scans(r: &mut pg_sys::TableAmRoutine) {
     r.scan_begin = Some(guarded!(scan::begin(
         relation, snapshot, count, keys, shared, flags
     )));
@@ -64,6 +72,17 @@ fn routine() -> pg_sys::TableAmRoutine {
     r.parallelscan_estimate = Some(guarded!(parallel::estimate(relation)));
     r.parallelscan_initialize = Some(guarded!(parallel::initialize(relation, shared)));
     r.parallelscan_reinitialize = Some(guarded!(parallel::reinitialize(relation, shared)));
+    version::set_blocks::<Scan>(r);
+    r.scan_analyze_next_tuple = Some(guarded!(sample::next_to_analyze(
+        scan, horizon, live, dead, slot
+    )));
+    set_pages::<Scan>(r);
+    r.scan_sample_next_block = Some(guarded!(sample::next_block(scan, sampling)));
+    r.scan_sample_next_tuple = Some(guarded!(sample::next_of_sample(scan, sampling, slot)));
+}
+
+/// A row by its tuple id.
+fn set_rows(r: &mut pg_sys::TableAmRoutine) {
     r.index_fetch_begin = Some(guarded!(fetch::begin(relation)));
     r.index_fetch_reset = Some(guarded!(fetch::reset(fetch)));
     r.index_fetch_end = Some(guarded!(fetch::end(fetch)));
@@ -74,7 +93,10 @@ fn routine() -> pg_sys::TableAmRoutine {
     r.tuple_tid_valid = Some(guarded!(fetch::is_valid(scan, tid)));
     r.tuple_get_latest_tid = Some(guarded!(fetch::latest(scan, tid)));
     r.tuple_satisfies_snapshot = Some(guarded!(fetch::satisfies(relation, slot, snapshot)));
-    r.index_delete_tuples = Some(guarded!(delete_index_entries(relation, state)));
+}
+
+/// Writing and locking rows.
+fn set_writes(r: &mut pg_sys::TableAmRoutine) {
     r.tuple_insert = Some(guarded!(insert::one(
         relation, slot, command, options, bulk
     )));
@@ -97,8 +119,13 @@ fn routine() -> pg_sys::TableAmRoutine {
         relation, tid, snapshot, slot, command, mode, waits, flags, failure
     )));
     r.finish_bulk_insert = Some(guarded!(insert::finish_many(relation, options)));
+}
+
+/// The table as a whole, and what core asks of it for its indexes.
+fn set_relations(r: &mut pg_sys::TableAmRoutine) {
+    r.index_delete_tuples = Some(guarded!(delete_index_entries(relation, state)));
     version::set_files(
-        &mut r,
+        r,
         guarded!(relation::set_new_file(
             relation,
             file,
@@ -113,17 +140,6 @@ fn routine() -> pg_sys::TableAmRoutine {
         old, new, index, sorts, horizon, frozen, multixacts, rows, vacuumed, dead
     )));
     r.relation_vacuum = Some(guarded!(relation::vacuum(relation, parameters, strategy)));
-    #[cfg(any(feature = "pg15", feature = "pg16"))]
-    {
-        r.scan_analyze_next_block = Some(guarded!(analyze_block(scan, block, strategy)));
-    }
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
-    {
-        r.scan_analyze_next_block = Some(guarded!(analyze_block(scan, stream)));
-    }
-    r.scan_analyze_next_tuple = Some(guarded!(sample::next_to_analyze(
-        scan, horizon, live, dead, slot
-    )));
     r.index_build_range_scan = Some(guarded!(build_foreign_index(
         table, index, info, sync, visible, progress, start, count, callback, state, scan
     )));
@@ -136,36 +152,6 @@ fn routine() -> pg_sys::TableAmRoutine {
     r.relation_estimate_size = Some(guarded!(relation::estimate_size(
         relation, widths, pages, rows, visible
     )));
-    #[cfg(not(feature = "pg18"))]
-    {
-        r.scan_bitmap_next_block = Some(guarded!(bitmap::next_page(scan, found)));
-        r.scan_bitmap_next_tuple = Some(guarded!(bitmap::next_row(scan, found, slot)));
-    }
-    #[cfg(feature = "pg18")]
-    {
-        r.scan_bitmap_next_tuple = Some(guarded!(bitmap::next_row(
-            scan, slot, recheck, lossy, exact
-        )));
-    }
-    r.scan_sample_next_block = Some(guarded!(sample::next_block(scan, sampling)));
-    r.scan_sample_next_tuple = Some(guarded!(sample::next_of_sample(scan, sampling, slot)));
-    r
-}
-
-#[cfg(any(feature = "pg15", feature = "pg16"))]
-unsafe fn analyze_block(
-    scan: pg_sys::TableScanDesc,
-    block: pg_sys::BlockNumber,
-    strategy: pg_sys::BufferAccessStrategy,
-) -> bool {
-    // SAFETY: as core calls it.
-    unsafe { version::next_block_to_analyze(scan, block, strategy, sample::begin_block_to_analyze) }
-}
-
-#[cfg(any(feature = "pg17", feature = "pg18"))]
-unsafe fn analyze_block(scan: pg_sys::TableScanDesc, stream: *mut pg_sys::ReadStream) -> bool {
-    // SAFETY: as core calls it.
-    unsafe { version::next_block_to_analyze(scan, stream, sample::begin_block_to_analyze) }
 }
 
 /// `index_delete_tuples`: for indexes whose entries outlive their rows, of which a table has none.

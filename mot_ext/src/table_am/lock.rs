@@ -62,12 +62,7 @@ pub unsafe fn lock(
         let named = resolve::named_by(relation, id, snapshot);
         let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("lock"));
         let finds_last = u32::from(flags) & pg_sys::TUPLE_LOCK_FLAG_FIND_LAST_VERSION != 0;
-        let wanted = Wanted {
-            strength: strength(mode),
-            policy: policy(waits),
-            command: target::command(command),
-            purpose: purpose(flags),
-        };
+        let wanted = Wanted::new(mode, waits, flags, command);
         // One place in the row's queue, until the newest version is locked: who waits behind comes
         // after.
         let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Lock);
@@ -133,6 +128,23 @@ struct Wanted {
     policy: WaitPolicy,
     command: CommandId,
     purpose: For,
+}
+
+impl Wanted {
+    /// As core says it.
+    fn new(
+        mode: pg_sys::LockTupleMode::Type,
+        waits: pg_sys::LockWaitPolicy::Type,
+        flags: u8,
+        command: pg_sys::CommandId,
+    ) -> Wanted {
+        Wanted {
+            strength: strength(mode),
+            policy: policy(waits),
+            command: target::command(command),
+            purpose: purpose(flags),
+        }
+    }
 }
 
 /// What a lock is for.

@@ -2,6 +2,7 @@
 use super::scan::{self, Scan};
 use super::view::View;
 use crate::pg::interrupts;
+use crate::pg::version::table_am::Blocks;
 use crate::transaction::clock::PgClock;
 use mot_engine::{Now, RowScan, Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
@@ -51,15 +52,13 @@ impl Scan {
     }
 }
 
-/// `scan_analyze_next_block`: begins a block.
-///
-/// # Safety
-/// As core calls it, with a scan that began for ANALYZE.
-pub unsafe fn begin_block_to_analyze(scan: pg_sys::TableScanDesc, block: pg_sys::BlockNumber) {
-    // SAFETY: the caller's scan.
-    let scan = unsafe { scan::state(scan) };
-    let rows = scan.rows_of_block(u64::from(block), scan.rows_per_block);
-    scan.block = Some(RowScan::over(scan.table, rows));
+impl Blocks for Scan {
+    unsafe fn begin_block(scan: pg_sys::TableScanDesc, block: pg_sys::BlockNumber) {
+        // SAFETY: the caller's scan.
+        let scan = unsafe { scan::state(scan) };
+        let rows = scan.rows_of_block(u64::from(block), scan.rows_per_block);
+        scan.block = Some(RowScan::over(scan.table, rows));
+    }
 }
 
 /// `scan_analyze_next_tuple`: the next live row of the block.

@@ -15,7 +15,7 @@
 //! | sub ABORT | operations of the level and deeper are undone | no |
 //! | PRE_PREPARE | row locks without a change are logged; else as PRE_COMMIT | yes |
 //! | PREPARE | the transaction is given up: versions and definitions stay, owned by its xid | no |
-//! | PARALLEL_* | as COMMIT and ABORT of a transaction that wrote nothing: parallel workers only read | no |
+//! | PARALLEL_* | as COMMIT and ABORT without a write: parallel workers only read | no |
 //!
 //! - DELAY_CHKPT_START is up while a record is appended and its rows are marked (`wal_log.rs`).
 //! - Behind PRE_COMMIT temporary tables alone may be written (ON COMMIT).
@@ -216,6 +216,12 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
 fn see_to(event: pg_sys::XactEvent::Type) {
     // Ahead of the reference below: the storages of a dropped database are changes of this
     // transaction's.
+    note(event);
+    carry_out(event);
+}
+
+/// What an event means to the process, whether or not it has a transaction of ours.
+fn note(event: pg_sys::XactEvent::Type) {
     match event {
         pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => {
             dropped_database::drop_noted();
@@ -233,6 +239,10 @@ fn see_to(event: pg_sys::XactEvent::Type) {
         }
         _ => {}
     }
+}
+
+/// What an event means to the transaction of ours, if there is one.
+fn carry_out(event: pg_sys::XactEvent::Type) {
     let Some(transaction) = existing() else {
         return;
     };

@@ -127,6 +127,18 @@ struct Worker {
 }
 
 impl Worker {
+    /// Tries to cover a redo position until it does, or PostgreSQL's checkpoint may pass without.
+    fn cover_or_be_passable(&mut self, redo: Lsn) {
+        // Without a slot that surely keeps it nothing else keeps the WAL that a failed checkpoint
+        // leaves needed, and a backup does not bring it along: the gate stays shut until a try
+        // succeeds, also when the server shuts down.
+        while !self.cover(redo) && !self.may_pass_uncovered() && !may_leave_uncovered() {
+            interrupts::sleep_ms(TURN_MS);
+            crate::pg::worker::reload_if_asked();
+            self.stalls.look();
+        }
+    }
+
     /// One turn at the gate.
     fn turn(&mut self) {
         let restartpoint_waits = restartpoint::is_waiting();
@@ -137,14 +149,7 @@ impl Worker {
         keep_commit_log();
         self.load_without_redo();
         self.hold_slot();
-        // Without a slot that surely keeps it nothing else keeps the WAL that a failed checkpoint
-        // leaves needed, and a backup does not bring it along: the gate stays shut until a try
-        // succeeds, also when the server shuts down.
-        while !self.cover(redo) && !self.may_pass_uncovered() && !may_leave_uncovered() {
-            interrupts::sleep_ms(TURN_MS);
-            crate::pg::worker::reload_if_asked();
-            self.stalls.look();
-        }
+        self.cover_or_be_passable(redo);
         let is_covered = redo.0 <= shared_memory::control().covered.load(Ordering::SeqCst);
         // On a standby nobody is let in who would begin one meanwhile: whoever did it has slipped
         // through, and has copied files of before this turn.

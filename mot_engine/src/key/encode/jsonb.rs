@@ -3,7 +3,10 @@
 //! ```text
 //! array     04, u32 elements, 00 a lone scalar or 01, the elements
 //! object    05, u32 pairs, then per pair: the key's encoding as a text, the value
-//! null 00, string 01 and its encoding as a text, numeric 02 and its encoding, false 03 00, true 03 01
+//! null      00
+//! string    01 and its encoding as a text
+//! numeric   02 and its encoding
+//! boolean   03, 00 false or 01
 //! ```
 //! compareJsonbContainers compares types, then numbers of elements, then the elements in turn. A
 //! lone scalar is an array of one element, and less than a true one of that length.

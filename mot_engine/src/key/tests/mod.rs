@@ -1,5 +1,6 @@
 //! Byte order against value order for every kind, keys of rows, and damage.
 
+mod byte_form;
 mod collated;
 mod computed;
 mod containers;

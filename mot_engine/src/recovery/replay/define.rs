@@ -21,13 +21,14 @@ use super::Replayer;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, TableId, Xid};
 use crate::index::Build;
+use crate::key::IndexDefinition;
 use crate::limits::INDEXES_PER_TABLE_MAX;
 use crate::log::DefinitionChange;
 use crate::memory::Urgency;
 use crate::reclaim::Quiet;
 use crate::recovery::load::raise_ids;
 use crate::session::Session;
-use crate::table::IndexRef;
+use crate::table::{IndexRef, TableRef};
 use crate::transaction::{NewTable, allocate_table, publish_index};
 
 impl Replayer {
@@ -44,24 +45,12 @@ impl Replayer {
                 key,
                 persistence,
             } => {
-                if session.catalog().hold_of(key, id).is_none() && !was_gone(session, lsn) {
-                    let table = allocate_table(
-                        session,
-                        NewTable {
-                            id,
-                            key,
-                            persistence,
-                        },
-                        xid,
-                        Urgency::Ordinary,
-                    )?;
-                    let storage = table.storage();
-                    storage.created_lsn.store(lsn.0, Ordering::Relaxed);
-                    storage.lists_free.store(0, Ordering::Relaxed);
-                    session.catalog().link(table);
-                    self.tables.insert(id, Some(table));
-                }
-                raise_ids(session, TableId(id.0 + 1), IndexId(0));
+                let new = NewTable {
+                    id,
+                    key,
+                    persistence,
+                };
+                self.create_table(session, new, (lsn, xid))?;
             }
             DefinitionChange::HoldsCopies { table } => {
                 if let Some(table) = self.table(session, table, lsn)? {
@@ -80,53 +69,13 @@ impl Replayer {
                 table,
                 definition,
             } => {
-                let Some(table) = self.table(session, table, lsn)? else {
-                    return Ok(());
-                };
-                raise_ids(session, TableId(0), IndexId(id.0 + 1));
-                let pin = session.local.pin();
-                let is_known = table.all_indexes().any(|index| index.id() == id);
-                drop(pin);
-                if is_known || was_gone(session, lsn) {
-                    return Ok(());
+                if let Some(table) = self.table(session, table, lsn)? {
+                    self.create_index(session, table, (id, &definition), (lsn, xid))?;
                 }
-                if !table.has_place_for_index() {
-                    return Err(EngineError::TooManyIndexes {
-                        max: INDEXES_PER_TABLE_MAX,
-                    });
-                }
-                let index = IndexRef::allocate(
-                    &session.local,
-                    id,
-                    table.0,
-                    &definition,
-                    xid.0,
-                    Urgency::Ordinary,
-                )?;
-                index.storage().created_lsn.store(lsn.0, Ordering::Relaxed);
-                let _quiet = Quiet::begin(table);
-                let built = crate::index::build_unjudged(session, table, index, self.threads)
-                    .and_then(|built| {
-                        if matches!(built, Build::DoneBesideOlder(_)) {
-                            index.keep_from_older(xid);
-                        }
-                        publish_index(table, index)
-                    });
-                if built.is_err() {
-                    // SAFETY: never published.
-                    unsafe { crate::transaction::free_index(session, index) };
-                }
-                built?;
             }
             DefinitionChange::DropIndex { index: id, table } => {
-                let Some(table) = self.table(session, table, lsn)? else {
-                    return Ok(());
-                };
-                let _pin = session.local.pin();
-                if let Some(index) = table.all_indexes().find(|index| index.id() == id) {
-                    let storage = index.storage();
-                    storage.dropped.store(xid.0, Ordering::Release);
-                    storage.dropped_lsn.store(lsn.0, Ordering::Release);
+                if let Some(table) = self.table(session, table, lsn)? {
+                    drop_index(session, table, id, (lsn, xid));
                 }
             }
             // Without readers there is no reclaimer that could have freed it. The log has no more
@@ -150,6 +99,82 @@ impl Replayer {
             DefinitionChange::FreeTable { .. } | DefinitionChange::FreeIndex { .. } => {}
         }
         Ok(())
+    }
+}
+
+impl Replayer {
+    /// Makes a table that the log has made, unless it is there, or was gone.
+    fn create_table(
+        &mut self,
+        session: &Session,
+        new: NewTable,
+        (lsn, xid): (Lsn, Xid),
+    ) -> Result<(), EngineError> {
+        let id = new.id;
+        if session.catalog().hold_of(new.key, id).is_none() && !was_gone(session, lsn) {
+            let table = allocate_table(session, new, xid, Urgency::Ordinary)?;
+            let storage = table.storage();
+            storage.created_lsn.store(lsn.0, Ordering::Relaxed);
+            storage.lists_free.store(0, Ordering::Relaxed);
+            session.catalog().link(table);
+            self.tables.insert(id, Some(table));
+        }
+        raise_ids(session, TableId(id.0 + 1), IndexId(0));
+        Ok(())
+    }
+
+    /// Builds an index that the log has made, unless it is there, or was gone.
+    fn create_index(
+        &self,
+        session: &Session,
+        table: TableRef,
+        (id, definition): (IndexId, &IndexDefinition),
+        (lsn, xid): (Lsn, Xid),
+    ) -> Result<(), EngineError> {
+        raise_ids(session, TableId(0), IndexId(id.0 + 1));
+        let pin = session.local.pin();
+        let is_known = table.all_indexes().any(|index| index.id() == id);
+        drop(pin);
+        if is_known || was_gone(session, lsn) {
+            return Ok(());
+        }
+        if !table.has_place_for_index() {
+            return Err(EngineError::TooManyIndexes {
+                max: INDEXES_PER_TABLE_MAX,
+            });
+        }
+        let index = IndexRef::allocate(
+            &session.local,
+            id,
+            table.0,
+            definition,
+            xid.0,
+            Urgency::Ordinary,
+        )?;
+        index.storage().created_lsn.store(lsn.0, Ordering::Relaxed);
+        let _quiet = Quiet::begin(table);
+        let built =
+            crate::index::build_unjudged(session, table, index, self.threads).and_then(|built| {
+                if matches!(built, Build::DoneBesideOlder(_)) {
+                    index.keep_from_older(xid);
+                }
+                publish_index(table, index)
+            });
+        if built.is_err() {
+            // SAFETY: never published.
+            unsafe { crate::transaction::free_index(session, index) };
+        }
+        built
+    }
+}
+
+/// Notes that an index is dropped, if it is there.
+fn drop_index(session: &Session, table: TableRef, id: IndexId, (lsn, xid): (Lsn, Xid)) {
+    let _pin = session.local.pin();
+    if let Some(index) = table.all_indexes().find(|index| index.id() == id) {
+        let storage = index.storage();
+        storage.dropped.store(xid.0, Ordering::Release);
+        storage.dropped_lsn.store(lsn.0, Ordering::Release);
     }
 }
 

@@ -13,6 +13,7 @@ use super::After;
 use crate::ddl::identity;
 use crate::index_am::access_method::indexes_of;
 use crate::index_am::flips;
+use crate::pg::version::index_am::ASKS_FOR_BTREE;
 use crate::pg::{nodes, version};
 use crate::storage;
 use mot_engine::FileKey;
@@ -81,7 +82,7 @@ pub unsafe fn refresh(
 ) -> Option<*mut pg_sys::Node> {
     // SAFETY: the caller's node; core takes the same lock, after the same question for rights.
     unsafe {
-        if !(*node).concurrent || cfg!(feature = "pg18") {
+        if !(*node).concurrent || !ASKS_FOR_BTREE {
             return None;
         }
         if !storage::is_mot_table(identity::lookup((*node).relation)) {

@@ -6,7 +6,7 @@
 //!   reads as catalogs.
 use crate::errors::refuse::unsupported;
 use crate::index_am::access_method;
-use crate::pg::nodes;
+use crate::pg::{nodes, version};
 use crate::storage;
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_char, c_int};
@@ -93,7 +93,7 @@ unsafe fn check_options(method: *const c_char, options: *mut pg_sys::List) {
 
 /// Whether a partition has its access method from its parent, which says USING (17 and later).
 unsafe fn has_method_from_parent(stmt: &pg_sys::CreateStmt) -> bool {
-    if cfg!(any(feature = "pg15", feature = "pg16")) || stmt.partbound.is_null() {
+    if !version::PARTITIONS_HAVE_METHODS || stmt.partbound.is_null() {
         return false;
     }
     // SAFETY: the names of a live statement's parents; a catalog look-up.

@@ -206,6 +206,9 @@ pub fn is_enforced(_check: &pg_sys::ConstrCheck) -> bool {
     return _check.ccenforced;
 }
 
+/// Whether a partitioned table has an access method, which its new partitions get (since 17).
+pub const PARTITIONS_HAVE_METHODS: bool = cfg!(any(feature = "pg17", feature = "pg18"));
+
 /// Whether a subcommand of ALTER TABLE gives a generated column another expression (since 17).
 pub fn changes_generated_column(_subtype: pg_sys::AlterTableType::Type) -> bool {
     #[cfg(any(feature = "pg15", feature = "pg16"))]

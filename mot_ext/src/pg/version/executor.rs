@@ -1,6 +1,81 @@
 //! Statements that run.
 use pgrx::pg_sys;
 
+/// How far a run of an execution goes, as core says it.
+#[derive(Clone, Copy)]
+pub struct Extent {
+    pub direction: pg_sys::ScanDirection::Type,
+    /// Rows at most; 0: all.
+    pub count: u64,
+    /// The execution is run no second time.
+    #[cfg(not(feature = "pg18"))]
+    pub is_once: bool,
+}
+
+/// Makes a function of `ExecutorRun_hook`: `run_hook!(name, function)`, where the function takes a
+/// query and an [`Extent`]. Its frame has nothing to drop.
+macro_rules! run_hook {
+    ($name:ident, $function:ident) => {
+        unsafe extern "C-unwind" fn $name(
+            query: *mut pgrx::pg_sys::QueryDesc,
+            direction: pgrx::pg_sys::ScanDirection::Type,
+            count: u64,
+            #[cfg(not(feature = "pg18"))] is_once: bool,
+        ) {
+            let extent = $crate::pg::version::Extent {
+                direction,
+                count,
+                #[cfg(not(feature = "pg18"))]
+                is_once,
+            };
+            // SAFETY: as core calls it.
+            unsafe { $function(query, extent) }
+        }
+    };
+}
+pub(crate) use run_hook;
+
+/// Runs a query by the next hook, or by core's executor.
+///
+/// # Safety
+/// As core calls a hook. The caller is a plain frame: no guard stands between it and core.
+#[inline]
+#[allow(ffi_unwind_calls)]
+pub unsafe fn run_query(
+    next: pg_sys::ExecutorRun_hook_type,
+    query: *mut pg_sys::QueryDesc,
+    extent: Extent,
+) {
+    unsafe extern "C-unwind" {
+        #[link_name = "standard_ExecutorRun"]
+        fn standard_run(
+            query: *mut pg_sys::QueryDesc,
+            direction: pg_sys::ScanDirection::Type,
+            count: u64,
+            #[cfg(not(feature = "pg18"))] is_once: bool,
+        );
+    }
+    // SAFETY: the caller's.
+    unsafe {
+        match next {
+            Some(next) => next(
+                query,
+                extent.direction,
+                extent.count,
+                #[cfg(not(feature = "pg18"))]
+                extent.is_once,
+            ),
+            None => standard_run(
+                query,
+                extent.direction,
+                extent.count,
+                #[cfg(not(feature = "pg18"))]
+                extent.is_once,
+            ),
+        }
+    }
+}
+
 /// An execution begins: no row was processed.
 pub unsafe fn count_from_zero(estate: *mut pg_sys::EState) {
     // SAFETY: a live executor state (caller).
@@ -21,6 +96,17 @@ pub unsafe fn sum_up(estate: *mut pg_sys::EState) {
     #[cfg(not(feature = "pg15"))]
     unsafe {
         (*estate).es_total_processed += (*estate).es_processed;
+    }
+}
+
+/// Raises 42501 if the current user may not do what the plan does.
+pub unsafe fn check_permissions(plan: *mut pg_sys::PlannedStmt) {
+    // SAFETY: a finished plan; may raise.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        pg_sys::ExecCheckRTPerms((*plan).rtable, true);
+        #[cfg(not(feature = "pg15"))]
+        pg_sys::ExecCheckPermissions((*plan).rtable, (*plan).permInfos, true);
     }
 }
 

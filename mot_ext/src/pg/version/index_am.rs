@@ -37,6 +37,11 @@ pub unsafe fn begin_scan_of_all(
 /// index's first column.
 pub const LISTS_KEEP_ORDER: bool = cfg!(any(feature = "pg17", feature = "pg18"));
 
+/// Whether core asks which access method an index has, where it could ask what the method can: for
+/// ON CONFLICT, for comparisons of rows, for REFRESH MATERIALIZED VIEW CONCURRENTLY, and for the
+/// height of a tree (up to 17).
+pub const ASKS_FOR_BTREE: bool = cfg!(not(feature = "pg18"));
+
 /// Counts searches of an index scan for EXPLAIN ANALYZE (since 18).
 #[inline]
 pub unsafe fn count_searches(_scan: pg_sys::IndexScanDesc, _searches: u64) {
@@ -50,6 +55,13 @@ pub unsafe fn count_searches(_scan: pg_sys::IndexScanDesc, _searches: u64) {
     }
 }
 
+#[cfg(feature = "pg18")]
+#[allow(ffi_unwind_calls)]
+unsafe extern "C-unwind" {
+    fn bttranslatestrategy(strategy: u16, family: pg_sys::Oid) -> pg_sys::CompareType::Type;
+    fn bttranslatecmptype(comparison: pg_sys::CompareType::Type, family: pg_sys::Oid) -> u16;
+}
+
 /// Says what 18 does not take for granted of an index with btree's classes.
 #[cfg_attr(not(feature = "pg18"), allow(unused_variables))]
 pub fn describe(routine: &mut pg_sys::IndexAmRoutine) {
@@ -57,6 +69,7 @@ pub fn describe(routine: &mut pg_sys::IndexAmRoutine) {
     {
         routine.amconsistentequality = true;
         routine.amconsistentordering = true;
-        crate::pg::btree::set_translations(routine);
+        routine.amtranslatestrategy = Some(bttranslatestrategy);
+        routine.amtranslatecmptype = Some(bttranslatecmptype);
     }
 }

@@ -1,7 +1,22 @@
 //! Calls whose arguments, and fields whose places, differ between major versions of PostgreSQL: one
 //! function for each, so that nobody else asks which version this is.
 //!
-//! What an executor's hook looks like is said where the hook is (`compiled/hooks.rs`).
+//! | file | what differs |
+//! |---|---|
+//! | `bitmap` | the pages of a bitmap, and the callbacks that read them |
+//! | `catalog` | definitions: rights, columns, indexes |
+//! | `collation` | what the catalog says of a locale |
+//! | `executor` | statements that run, and the hook that runs them |
+//! | `index_am` | index access methods, and what core asks of them |
+//! | `planner` | queries and paths |
+//! | `process` | processes, their transactions and locks, replication slots |
+//! | `table_am` | table access methods, files, statistics |
+//! | `tree` | walks over queries and expressions |
+//!
+//! Where a version lacks something as a whole, a constant says so. The code for it is built for all
+//! versions, and the compiler leaves out what none of its calls reaches. A callback whose arguments
+//! differ is a function of a trait here (`Pages`, `Blocks`) or is made by a macro (`run_hook`). So
+//! what is called for each row or statement is called directly.
 pub mod bitmap;
 mod catalog;
 mod collation;

@@ -1,6 +1,7 @@
 //! Processes: signals, transactions, locks, replication slots.
 use pgrx::pg_sys;
 use std::ffi::c_int;
+use std::ptr::NonNull;
 
 /// Sets the handler of a signal.
 pub unsafe fn set_signal_handler(signal: c_int, handler: pg_sys::pqsigfunc) {
@@ -33,6 +34,17 @@ pub unsafe fn is_slot_invalidated(slot: *const pg_sys::ReplicationSlot) -> bool 
         return (*data).restart_lsn == 0 && (*data).invalidated_at != 0;
         #[cfg(not(feature = "pg15"))]
         return (*data).invalidated != pg_sys::ReplicationSlotInvalidationCause::RS_INVAL_NONE;
+    }
+}
+
+/// Whether the server may take away a slot that was idle for long (since 18).
+pub fn are_idle_slots_taken() -> bool {
+    #[cfg(not(feature = "pg18"))]
+    return false;
+    #[cfg(feature = "pg18")]
+    // SAFETY: a plain setting.
+    unsafe {
+        pg_sys::idle_replication_slot_timeout_secs > 0
     }
 }
 
@@ -89,6 +101,21 @@ pub fn local_transaction() -> *mut u32 {
     }
 }
 
+/// The next 64-bit transaction id, read without a lock: one aligned 64-bit load, and a stale answer
+/// is good enough for every use here (relating a 32-bit id to its epoch).
+#[inline]
+pub fn next_full_xid() -> u64 {
+    // SAFETY: the variable cache lives in shared memory from before any backend starts; the field
+    // is 8-byte aligned.
+    unsafe {
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        let next = &raw const (*pg_sys::ShmemVariableCache).nextXid.value;
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        let next = &raw const (*pg_sys::TransamVariables).nextXid.value;
+        next.read_volatile()
+    }
+}
+
 /// The oldest transaction that the commit log still knows.
 pub fn oldest_clog_xid() -> pg_sys::TransactionId {
     // SAFETY: an aligned word in shared memory that is there from before any process starts.
@@ -111,6 +138,51 @@ pub fn is_own_virtual(transaction: &pg_sys::VirtualTransactionId) -> bool {
         return transaction.procNumber == (*pg_sys::MyProc).vxid.procNumber;
     }
 }
+
+/// The checkpointer's place among the processes; none while there is none.
+pub fn checkpointer(all: &pg_sys::PROC_HDR) -> Option<NonNull<pg_sys::PGPROC>> {
+    #[cfg(not(feature = "pg18"))]
+    {
+        let latch = NonNull::new(all.checkpointerLatch)?;
+        let offset = std::mem::offset_of!(pg_sys::PGPROC, procLatch);
+        // SAFETY: it is the latch of a place, at that offset.
+        Some(unsafe { latch.byte_sub(offset).cast() })
+    }
+    #[cfg(feature = "pg18")]
+    {
+        let number = usize::try_from(all.checkpointerProc).ok()?;
+        // SAFETY: a number that is not negative is of a place in the list.
+        NonNull::new(unsafe { all.allProcs.add(number) })
+    }
+}
+
+/// In the startup process: does what it does between records. May raise, or end the process.
+///
+/// # Safety
+/// This is the startup process.
+pub unsafe fn process_startup_interrupts() {
+    #[allow(ffi_unwind_calls)]
+    unsafe extern "C-unwind" {
+        #[cfg_attr(not(feature = "pg18"), link_name = "HandleStartupProcInterrupts")]
+        #[cfg_attr(feature = "pg18", link_name = "ProcessStartupProcInterrupts")]
+        fn process_interrupts();
+    }
+    // SAFETY: the caller's process; errors pass the guard.
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        pg_sys::ffi::pg_guard_ffi_boundary(|| process_interrupts())
+    }
+}
+
+/// PMSIGNAL_BACKGROUND_WORKER_CHANGE of `storage/pmsignal.h`.
+pub const PMSIGNAL_BACKGROUND_WORKER_CHANGE: c_int = if cfg!(feature = "pg18") { 6 } else { 5 };
+
+/// Rings by which the record of a serializable transaction is in the list of all: on 15 that list
+/// is of another kind.
+pub const RINGS_OF_ALL_SXACTS: usize = if cfg!(feature = "pg15") { 0 } else { 1 };
+
+/// Where the headers of 15, and of 16 to 18, put `topXid` in such a record.
+pub const SXACT_TOP_XID_AT: usize = if cfg!(feature = "pg15") { 128 } else { 144 };
 
 /// The timeline on which this server inserts WAL; 0 while its recovery has not chosen it.
 pub fn insertion_timeline() -> u32 {

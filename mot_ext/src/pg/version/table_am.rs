@@ -1,4 +1,5 @@
 //! Table access methods: what differs in their callbacks and around them.
+use crate::pg::guard::guarded;
 use pgrx::pg_sys;
 
 /// The counters of a table's statistics.
@@ -250,6 +251,18 @@ pub type FileName = pg_sys::RelFileNode;
 #[cfg(not(feature = "pg15"))]
 pub type FileName = pg_sys::RelFileLocator;
 
+/// Says in which database the file of a relation is that a structure stands for.
+pub fn set_database(relation: &mut pg_sys::RelationData, database: pg_sys::Oid) {
+    #[cfg(feature = "pg15")]
+    {
+        relation.rd_node.dbNode = database;
+    }
+    #[cfg(not(feature = "pg15"))]
+    {
+        relation.rd_locator.dbOid = database;
+    }
+}
+
 /// A file's number in its tablespace.
 pub fn file_number(file: &FileName) -> u32 {
     #[cfg(feature = "pg15")]
@@ -338,46 +351,68 @@ pub fn set_files(
     }
 }
 
-/// `scan_analyze_next_block` of 15 and 16, which are given a block number.
-#[cfg(any(feature = "pg15", feature = "pg16"))]
-pub unsafe fn next_block_to_analyze(
-    scan: pg_sys::TableScanDesc,
-    block: pg_sys::BlockNumber,
-    _strategy: pg_sys::BufferAccessStrategy,
-    begin: unsafe fn(pg_sys::TableScanDesc, pg_sys::BlockNumber),
-) -> bool {
-    // SAFETY: the caller's.
-    unsafe { begin(scan, block) };
-    true
+/// A table's blocks for ANALYZE, and the callback by which core goes from one to the next.
+pub trait Blocks {
+    /// Begins a block.
+    ///
+    /// # Safety
+    /// A scan that core has begun for ANALYZE.
+    unsafe fn begin_block(scan: pg_sys::TableScanDesc, block: pg_sys::BlockNumber);
+
+    /// `scan_analyze_next_block` of 15 and 16, which is given a block number.
+    ///
+    /// # Safety
+    /// As core calls it.
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    unsafe fn next_block(
+        scan: pg_sys::TableScanDesc,
+        block: pg_sys::BlockNumber,
+        _strategy: pg_sys::BufferAccessStrategy,
+    ) -> bool {
+        // SAFETY: the caller's.
+        unsafe { Self::begin_block(scan, block) };
+        true
+    }
+
+    /// `scan_analyze_next_block` since 17: core's stream chooses the blocks, and reads none if it
+    /// is only asked for their numbers.
+    ///
+    /// # Safety
+    /// As core calls it.
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    unsafe fn next_block(scan: pg_sys::TableScanDesc, stream: *mut pg_sys::ReadStream) -> bool {
+        #[allow(ffi_unwind_calls)]
+        unsafe extern "C-unwind" {
+            fn read_stream_next_block(
+                stream: *mut pg_sys::ReadStream,
+                strategy: *mut pg_sys::BufferAccessStrategy,
+            ) -> pg_sys::BlockNumber;
+        }
+        // SAFETY: the caller's stream; errors pass the guard.
+        unsafe {
+            let mut strategy = std::ptr::null_mut();
+            let block = pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                #[allow(ffi_unwind_calls)]
+                read_stream_next_block(stream, &raw mut strategy)
+            });
+            if block == pg_sys::InvalidBlockNumber {
+                return false;
+            }
+            Self::begin_block(scan, block);
+            true
+        }
+    }
 }
 
-/// `scan_analyze_next_block` since 17: core's stream chooses the blocks, and reads none if it is
-/// only asked for their numbers.
-#[cfg(any(feature = "pg17", feature = "pg18"))]
-pub unsafe fn next_block_to_analyze(
-    scan: pg_sys::TableScanDesc,
-    stream: *mut pg_sys::ReadStream,
-    begin: unsafe fn(pg_sys::TableScanDesc, pg_sys::BlockNumber),
-) -> bool {
-    #[allow(ffi_unwind_calls)]
-    unsafe extern "C-unwind" {
-        fn read_stream_next_block(
-            stream: *mut pg_sys::ReadStream,
-            strategy: *mut pg_sys::BufferAccessStrategy,
-        ) -> pg_sys::BlockNumber;
+/// Sets the callback by which core goes over blocks.
+pub fn set_blocks<T: Blocks>(routine: &mut pg_sys::TableAmRoutine) {
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    {
+        routine.scan_analyze_next_block = Some(guarded!(T::next_block(scan, block, strategy)));
     }
-    // SAFETY: the caller's stream; errors pass the guard.
-    unsafe {
-        let mut strategy = std::ptr::null_mut();
-        let block = pg_sys::ffi::pg_guard_ffi_boundary(|| {
-            #[allow(ffi_unwind_calls)]
-            read_stream_next_block(stream, &raw mut strategy)
-        });
-        if block == pg_sys::InvalidBlockNumber {
-            return false;
-        }
-        begin(scan, block);
-        true
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    {
+        routine.scan_analyze_next_block = Some(guarded!(T::next_block(scan, stream)));
     }
 }
 
