@@ -72,21 +72,5 @@ ROLLBACK;
 PREPARE size_of AS SELECT pg_table_size($1) > 0 AS has_size FROM sized WHERE id = 1;
 EXECUTE size_of('sized');
 EXECUTE size_of('sized_heap');
--- keys of a primary key have no mark for NULL, so eight bytes are one step of the index
-CREATE TABLE sized_keys (id bigint PRIMARY KEY, other bigint NOT NULL UNIQUE) USING mot;
-INSERT INTO sized_keys SELECT g, g FROM generate_series(1, 20000) g;
-SELECT pg_relation_size('sized_keys_pkey') < 0.95 * pg_relation_size('sized_keys_other_key') AS is_smaller;
-SELECT rows FROM mot.check('sized_keys');
--- rebuilt beside writers, then without its promise
-REINDEX INDEX CONCURRENTLY sized_keys_pkey;
-INSERT INTO sized_keys VALUES (1, 20001);
-ALTER TABLE sized_keys ALTER id DROP NOT NULL;
-ALTER TABLE sized_keys DROP CONSTRAINT sized_keys_pkey, ALTER id DROP NOT NULL;
-INSERT INTO sized_keys VALUES (NULL, 20001), (NULL, 20002);
-ALTER TABLE sized_keys ADD PRIMARY KEY (id);
-DELETE FROM sized_keys WHERE id IS NULL;
-ALTER TABLE sized_keys ADD PRIMARY KEY (id);
-SELECT rows FROM mot.check('sized_keys');
-DROP TABLE sized_keys;
 DROP TABLE sized, sized_heap, sized_parent, sized_temporary CASCADE;
 DROP FUNCTION sizes;

@@ -17,6 +17,9 @@ pub enum EngineError {
     /// A row was formed without its key in an index that cannot compute it.
     #[error("a row has no computed key")]
     KeyNotComputed,
+    /// A state of a row has NULL where an index's keys have no mark for it.
+    #[error("a row has NULL in a column of which an index's keys have no mark for it")]
+    NullWithoutMark,
     /// A library orders texts otherwise than when the index's keys were entered.
     #[error("index {index} has keys in an order of texts that this process does not have")]
     CollationChanged { index: u32 },

@@ -307,7 +307,7 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
         .unwrap();
     assert_eq!(
         t3.enter(s, &third, table, slot3, version3).unwrap(),
-        Entered::Busy(Xid(11), index)
+        Entered::Busy(Xid(11), index.relation_oid())
     );
     world.commit(s, t, 11);
     assert_eq!(

@@ -269,6 +269,17 @@ pub fn no_storage(name: &str) -> ! {
     )
 }
 
+/// Raises 55000: a standby has no rows of temporary tables.
+pub fn temporary_on_standby(name: &str) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("temporary table \"{name}\" has no rows on a standby"),
+        "Rows of temporary tables are not logged.",
+        "Ask the primary."
+    )
+}
+
 /// Raises 55000: the server has lost the session of a temporary table, and its rows with it.
 pub fn left_by_session(name: &str) -> ! {
     raise_report!(

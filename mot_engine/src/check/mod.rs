@@ -433,10 +433,11 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
             let verdict = judge_maker(version, self.clock);
             let has_key = !version.is_tombstone() && {
                 let has_null = encode_row_if_any(definition, version.body(), &mut self.scratch)?.0;
-                if index.form(has_null) == EntryForm::Suffixed {
+                let has_one = !self.scratch.is_empty();
+                if has_one && index.form(has_null) == EntryForm::Suffixed {
                     append_slot(&mut self.scratch, slot)?;
                 }
-                self.scratch.as_slice() == key
+                has_one && self.scratch.as_slice() == key
             };
             seen.any |= has_key;
             if verdict == Judged::Aborted {

@@ -182,7 +182,12 @@ impl<'a> Collector<'a> {
             encode_row_if_any(self.definition, body, &mut self.key)?.0
         };
         if self.key.is_empty() {
-            return Ok(None);
+            // Whoever makes the index can give its keys the mark. A standby's older states, and a
+            // failed build's, have no entry.
+            return match has_null && self.definition.computed.is_none() && !self.is_recovery {
+                true => Err(EngineError::NullWithoutMark),
+                false => Ok(None),
+            };
         }
         let pointed = self.index.form(has_null) == EntryForm::Pointed;
         if !pointed {

@@ -52,11 +52,16 @@ impl Session {
         for part in &mut parts {
             self.measure_more(index, part);
         }
-        let bytes: u64 = parts.iter().map(Measure::bytes).sum();
-        let counted = parts.iter().map(Measure::entries).sum::<u64>().max(1);
+        let mut bytes: u64 = parts.iter().map(Measure::bytes).sum();
+        let mut counted: u64 = parts.iter().map(Measure::entries).sum();
+        if counted == 0 {
+            // Those leaves have been emptied.
+            bytes = whole.bytes();
+            counted = whole.entries().max(1);
+        }
         let all = index.entry_count_estimate().max(counted);
         let nodes = u128::from(bytes) * u128::from(all) / u128::from(counted);
-        nodes as u64 + IndexRef::STORAGE_BYTES
+        (nodes as u64).max(whole.bytes()) + IndexRef::STORAGE_BYTES
     }
 
     /// `false`: that was all.

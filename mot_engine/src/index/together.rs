@@ -27,8 +27,9 @@ pub(crate) const KEYS_TOGETHER: usize = 8;
 /// What stands in the way of a row's entries.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub(crate) enum Obstacle {
-    /// Wait for this transaction, which may have the key of this index, then enter the row again.
-    Busy(Xid, IndexRef),
+    /// Wait for this transaction, then enter the row again. It may have the key of the index with
+    /// this oid, which may be gone by then.
+    Busy(Xid, u32),
     /// Another live row has the key of this index.
     Duplicate(IndexRef),
 }
@@ -202,7 +203,7 @@ fn enter_together<C: Clock>(
         };
         outcome.map(|outcome| match outcome {
             EntryOutcome::Done => None,
-            EntryOutcome::Busy(xid) => Some(Obstacle::Busy(xid, index)),
+            EntryOutcome::Busy(xid) => Some(Obstacle::Busy(xid, index.relation_oid())),
             EntryOutcome::Duplicate => Some(Obstacle::Duplicate(index)),
         })
     };

@@ -465,6 +465,9 @@ fn visible_with_key<'k, S: Snapshot>(
         return Ok(Some(version));
     }
     let has_null = session.encode_key(index, version.body(), scratch)?.0;
+    if scratch.is_empty() {
+        return Ok(None);
+    }
     if index.form(has_null) == EntryForm::Suffixed {
         crate::index::append_slot(scratch, coming.slot)?;
     }

@@ -16,8 +16,9 @@ use crate::table::{IndexRef, TableRef};
 pub enum Entered {
     /// All there.
     Done,
-    /// Wait for this transaction, which may have the key of this index, then call again.
-    Busy(Xid, IndexRef),
+    /// Wait for this transaction, then call again. It may have the key of the index with this oid,
+    /// which may be gone by then.
+    Busy(Xid, u32),
     /// Another live row has the key of this index.
     Duplicate(IndexRef),
 }
@@ -104,7 +105,7 @@ impl Transaction {
             })?;
             match outcome {
                 EntryOutcome::Done => {}
-                EntryOutcome::Busy(xid) => return Ok(Entered::Busy(xid, index)),
+                EntryOutcome::Busy(xid) => return Ok(Entered::Busy(xid, index.relation_oid())),
                 EntryOutcome::Duplicate => return Ok(Entered::Duplicate(index)),
             }
         }

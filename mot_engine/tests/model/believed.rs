@@ -177,7 +177,7 @@ impl Test {
                     }
                 }
                 match waits_for {
-                    Some(xid) if any => answers.push(Entered::Busy(Xid(xid), *index)),
+                    Some(xid) if any => answers.push(Entered::Busy(Xid(xid), index.relation_oid())),
                     None if any => answers.push(Entered::Duplicate(*index)),
                     _ => {}
                 }

@@ -22,7 +22,8 @@ pub fn must_leave() -> bool {
 }
 
 /// Whether rows would be lost if the server were shut down before the next worker is there: no WAL
-/// has those of unlogged tables, and the last checkpoint alone keeps them.
+/// has those of unlogged tables, and the last checkpoint alone keeps them. A table that has had a
+/// row counts until TRUNCATE or DROP.
 fn has_unlogged_rows() -> bool {
     let is_filled = |table: TableRef| {
         table.persistence() == Persistence::Unlogged && table.slots_end() > Slot(0)

@@ -60,9 +60,11 @@ impl Arbiters {
         self.list.iter()
     }
 
-    /// Whether a duplicate in this index is what the statement is prepared for.
-    pub fn contains(&self, index: IndexRef) -> bool {
-        self.list.iter().any(|arbiter| arbiter.index == index)
+    /// Whether a duplicate in the index with this oid is what the statement is prepared for.
+    pub fn contains(&self, index: u32) -> bool {
+        self.list
+            .iter()
+            .any(|arbiter| arbiter.oid.to_u32() == index)
     }
 
     /// Locks all for an execution. May wait, and raise.

@@ -128,7 +128,7 @@ impl Upsert {
                     count(RowChange::Insert);
                     // SAFETY: as above.
                     let body = unsafe { within(frame.per_row(), || frame.add_keys(row, inserted)) };
-                    let is_arbiter = |index: IndexRef| self.arbiters.contains(index);
+                    let is_arbiter = |index: u32| self.arbiters.contains(index);
                     match target.insert(body, command, Some(&is_arbiter)) {
                         Inserted::Done(row, version) => {
                             return Outcome::Inserted(row, version);

@@ -49,6 +49,7 @@ fn code(error: &EngineError) -> PgSqlErrorCode {
         EngineError::TooManyParticipants(_) => PgSqlErrorCode::ERRCODE_TOO_MANY_CONNECTIONS,
         EngineError::Io { .. } => PgSqlErrorCode::ERRCODE_IO_ERROR,
         EngineError::KeyNotComputed
+        | EngineError::NullWithoutMark
         | EngineError::Corrupt { .. }
         | EngineError::LogMismatch { .. }
         | EngineError::BaseMismatch { .. }

@@ -111,7 +111,7 @@ unsafe fn build(
         }
         let storage = storage::table(heap);
         let added = xact::current().rows_added(storage);
-        let rows = storage.row_count_estimate() as i64 + added;
+        let rows = (storage.row_count_estimate() as i64 + added).max(0);
         // As core's own build, which scans the table.
         scan_begins(heap);
         rows_read(heap, rows);

@@ -271,7 +271,8 @@ fn invalid_indexes(opened: &Opened) -> Vec<IndexId> {
 }
 
 /// What of a definition matters for keys must be what the catalog says. A column that became NOT
-/// NULL later keeps its NULL mark.
+/// NULL later keeps its NULL mark. A primary key that a failed REINDEX CONCURRENTLY has left invalid
+/// has none, though its column may have lost NOT NULL with the table's new key.
 unsafe fn definition_difference(
     table: pg_sys::Relation,
     oid: pg_sys::Oid,
@@ -281,11 +282,12 @@ unsafe fn definition_difference(
         .definition(index)
         .unwrap_or_else(|error| errors::raise(error));
     // SAFETY: the table is open and locked.
-    let stated = unsafe {
+    let (stated, is_valid) = unsafe {
         let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
         let stated = definition::index_definition(table, index);
+        let is_valid = (*(*index).rd_index).indisvalid;
         pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
-        stated
+        (stated, is_valid)
     };
     // An index that is not unique to the engine has its keys checked by core.
     let same = (stated.unique || !built.unique)
@@ -302,7 +304,7 @@ unsafe fn definition_difference(
                     && built.kind == stated.kind
                     && built.descending == stated.descending
                     && built.nulls_first == stated.nulls_first
-                    && (built.nullable || !stated.nullable)
+                    && (built.nullable || !stated.nullable || !is_valid)
             });
     (!same).then(|| {
         format!(

@@ -3,8 +3,8 @@
 //!
 //! Core inlines an SQL function while it plans the calling query, behind our look at that query
 //! (`shown_method`). As a call the function plans its own query, at which we look. Core leaves
-//! functions alone that a library wants to see the begin of (`needs_fmgr_hook`). Nothing else comes
-//! of that answer: there is nobody who looks.
+//! functions alone that a library wants to see the begin of (`needs_fmgr_hook`). Each call of such
+//! a function then goes through core's wrapper for that, and another library's `fmgr_hook` sees it.
 //!
 //! What a function asks for is told by the names in its text, or by the oids in its parse tree. One
 //! that asks by a view of a user's own is inlined, and finds what the catalog has.
@@ -19,7 +19,7 @@ use std::ffi::CStr;
 
 /// What the text or the parse tree of a function that asks has in it: parts of names, and in a tree
 /// the oids of `pg_class` and of the functions.
-const PARTS: [&CStr; 16] = [
+const PARTS: [&CStr; 17] = [
     c"pg_class",
     c"pg_indexes",
     c"pg_get_indexdef",
@@ -35,7 +35,8 @@ const PARTS: [&CStr; 16] = [
     c":funcid 2325 ",
     c":funcid 2332 ",
     c":funcid 2286 ",
-    c":funcid 299",
+    c":funcid 2997 ",
+    c":funcid 2998 ",
 ];
 
 static PREVIOUS: ProcessLocal<Cell<pg_sys::needs_fmgr_hook_type>> = ProcessLocal(Cell::new(None));

@@ -66,13 +66,13 @@ impl Target {
         self.relation.oid()
     }
 
-    /// Inserts a row. With `passes_over`, a duplicate in one of those indexes takes the row back
+    /// Inserts a row. With `passes_over`, a duplicate in an index with one of those oids takes the row back
     /// and is reported; any other duplicate is an error.
     pub fn insert(
         &self,
         body: &[u8],
         command: CommandId,
-        passes_over: Option<&dyn Fn(IndexRef) -> bool>,
+        passes_over: Option<&dyn Fn(u32) -> bool>,
     ) -> Inserted {
         let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Insert);
         loop {
@@ -92,10 +92,10 @@ impl Target {
                     if is_arbiter(index) {
                         queue.wait_for_transaction(slot, xid);
                     } else {
-                        queue.wait_to_enter(slot, xid, index.relation_oid());
+                        queue.wait_to_enter(slot, xid, index);
                     }
                 }
-                Entered::Duplicate(index) if is_arbiter(index) => {
+                Entered::Duplicate(index) if is_arbiter(index.relation_oid()) => {
                     xact::current().retract(self.session);
                     return Inserted::Duplicate;
                 }
@@ -118,7 +118,7 @@ impl Target {
             match self.enter_once(slot, version) {
                 Entered::Done => return,
                 Entered::Busy(xid, index) => {
-                    queue.wait_to_enter(slot, xid, index.relation_oid());
+                    queue.wait_to_enter(slot, xid, index);
                 }
                 Entered::Duplicate(index) => self.duplicate(index, slot, None, version),
             }
@@ -183,10 +183,9 @@ impl Target {
         &self,
         slot: Slot,
         seen: VersionRef,
-        (by, index): (Xid, IndexRef),
+        (by, index): (Xid, u32),
         queue: &mut RowLockQueue,
     ) {
-        let index = index.relation_oid();
         xact::current().retract(self.session);
         let _: Locked = self.lock(slot, seen, LockStrength::Update);
         queue.wait_to_enter(slot, by, index);

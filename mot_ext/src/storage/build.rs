@@ -11,7 +11,7 @@ use crate::transaction::clock::{PgClock, narrow};
 use crate::transaction::{session, xact};
 use mot_engine::key::IndexDefinition;
 use mot_engine::pause::{Point, reach};
-use mot_engine::{Build, IndexRef, Newest, Slot, TableRef, Xid};
+use mot_engine::{Build, EngineError, IndexRef, Newest, Slot, TableRef, Xid};
 use pgrx::pg_sys;
 
 /// Whether every snapshot may use an index that was built.
@@ -46,7 +46,7 @@ pub unsafe fn build_index(
 ) -> Built {
     let storage = table(heap);
     // SAFETY: the caller's open relations.
-    let (definition, oid) = unsafe { (definition(heap, index), (*index).rd_id) };
+    let (mut definition, oid) = unsafe { (definition(heap, index), (*index).rd_id) };
     let session = session::session();
     if is_there(storage, index) {
         return Built::ForAll;
@@ -70,7 +70,12 @@ pub unsafe fn build_index(
         }
     }
     let xid = xact::write_xid();
-    let made = xact::current().create_index(session, &PgClock, storage, &definition, xid);
+    let mut made = xact::current().create_index(session, &PgClock, storage, &definition, xid);
+    if let Err(EngineError::NullWithoutMark) = made {
+        // A row had NULL before it got its key, or has it still, which core finds next.
+        mark_nulls(&mut definition);
+        made = xact::current().create_index(session, &PgClock, storage, &definition, xid);
+    }
     if let Ok(Build::Done(made) | Build::DoneBesideOlder(made)) = made {
         // SAFETY: the caller's open relations; writers are locked out, so nobody is waited for.
         unsafe {
@@ -172,18 +177,24 @@ unsafe fn definition(heap: pg_sys::Relation, index: pg_sys::Relation) -> IndexDe
         ..unsafe { index_definition(heap, index) }
     };
     // Core takes a NOT NULL away without telling an access method. A key without a mark for NULL
-    // would then have no place for one. It takes none away from a primary key's column, and a
-    // primary key never becomes another index.
+    // would then have no place for one. It takes none away from the columns of a table's primary
+    // key. What REINDEX CONCURRENTLY leaves of one is invalid, and has no entries for NULL.
     // SAFETY: the caller's open index.
-    let is_primary = unsafe { (*(*index).rd_index).indisprimary };
-    for column in &mut definition.columns {
-        column.nullable |= !is_primary;
+    if unsafe { !(*(*index).rd_index).indisprimary } {
+        mark_nulls(&mut definition);
     }
     if definition.computed.is_none() {
         // SAFETY: the caller's open table, whose columns the definition names.
         definition.missing = unsafe { missing_values(heap, &definition.columns) };
     }
     definition
+}
+
+/// Gives the keys of an index a mark for NULL in each column.
+fn mark_nulls(definition: &mut IndexDefinition) {
+    for column in &mut definition.columns {
+        column.nullable = true;
+    }
 }
 
 /// As [`build_index`], beside writers, who enter their rows from now on and are asked for

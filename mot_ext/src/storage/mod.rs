@@ -169,6 +169,10 @@ pub fn table(relation: pg_sys::Relation) -> TableRef {
 /// The same for who asks for nothing but sizes: of other sessions' temporary tables, too.
 pub fn described(relation: pg_sys::Relation) -> TableRef {
     find(relation).unwrap_or_else(|| match temporary::is_of_other_session(relation) {
+        // SAFETY: a plain question of this process.
+        true if unsafe { pg_sys::RecoveryInProgress() } => {
+            errors::temporary_on_standby(&name_of(relation))
+        }
         true => errors::left_by_session(&name_of(relation)),
         false => errors::no_storage(&name_of(relation)),
     })

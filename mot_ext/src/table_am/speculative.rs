@@ -141,7 +141,7 @@ pub unsafe fn enter(
             }
             (_, Duplicates::Reported) => return false,
             (Entered::Busy(xid, index), Duplicates::Refused) => {
-                queue.wait_to_enter(pending.row, xid, index.relation_oid());
+                queue.wait_to_enter(pending.row, xid, index);
             }
             (Entered::Duplicate(index), Duplicates::Refused) => {
                 target.duplicate(index, pending.row, None, pending.version)
