@@ -330,8 +330,26 @@ impl<'a> Client<'a> {
                 Client::Receiver(receiver) => {
                     crate::executor::expressions::project_to(frame.projection, *receiver)
                 }
-                Client::Wire(wire, formats) => {
+                Client::Wire(..) => {
                     let slot = crate::executor::expressions::project(frame.projection);
+                    self.send_projected(frame, slot)
+                }
+            }
+        }
+    }
+
+    /// Hands a row over that was projected before; false: no more is wanted.
+    pub unsafe fn send_projected(
+        &mut self,
+        frame: &Frame,
+        slot: *mut pg_sys::TupleTableSlot,
+    ) -> bool {
+        // SAFETY: as for `send`; the projection's filled slot.
+        unsafe {
+            match self {
+                Client::Nobody => true,
+                Client::Receiver(receiver) => receive(*receiver, slot),
+                Client::Wire(wire, formats) => {
                     wire.send(slot, *formats, frame.per_row());
                     true
                 }
@@ -347,13 +365,7 @@ impl<'a> Client<'a> {
         unsafe {
             match self {
                 Client::Nobody => true,
-                Client::Receiver(receiver) => {
-                    let receive = (**receiver).receiveSlot.expect("a receiver's function");
-                    pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                        #[allow(ffi_unwind_calls)]
-                        receive(slot, *receiver)
-                    })
-                }
+                Client::Receiver(receiver) => receive(*receiver, slot),
                 Client::Wire(wire, formats) => {
                     pg::take_row_apart(slot, (*frame.row_type).natts);
                     wire.send(slot, *formats, frame.per_row());
@@ -377,5 +389,17 @@ impl<'a> Client<'a> {
                 });
             },
         }
+    }
+}
+
+/// Hands a row to core's receiver; false: no more is wanted.
+unsafe fn receive(receiver: *mut pg_sys::DestReceiver, slot: *mut pg_sys::TupleTableSlot) -> bool {
+    // SAFETY: a receiver between startup and shutdown, and a filled slot of its row type; may raise.
+    unsafe {
+        let receive = (*receiver).receiveSlot.expect("a receiver's function");
+        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            #[allow(ffi_unwind_calls)]
+            receive(slot, receiver)
+        })
     }
 }

@@ -3,7 +3,7 @@ use super::access::Access;
 use super::client::Client;
 use super::frame::{Frame, compile_conditions, compile_values, empty};
 use crate::access::scan::Scan;
-use crate::executor::expressions::passes;
+use crate::executor::expressions::{passes, project};
 use crate::executor::filter::{Filter, Verdict};
 use crate::pg::interrupts;
 use crate::pg::list::list;
@@ -32,6 +32,17 @@ pub struct Select {
     is_done: bool,
     /// The row last sent, for WHERE CURRENT OF.
     pub current: Option<pg_sys::ItemPointerData>,
+}
+
+/// What became of a row that the statement wants.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Locked {
+    /// Locked, where locks are asked for, in the state that was seen.
+    AsSeen,
+    /// Locked in a newer state, which the slot shows.
+    Newer,
+    /// Not to be returned.
+    Lost,
 }
 
 impl Select {
@@ -127,7 +138,11 @@ impl Select {
                 if !is_sure && !passes(self.conditions, frame.values) {
                     continue;
                 }
-                if !self.locks(frame, row, version) {
+                // Core's scan computes its columns before the node above locks the row.
+                let computes = self.lock.is_some() && !frame.sends_row_itself;
+                let computed = computes.then(|| project(frame.projection));
+                let locked = self.locks(frame, row, version);
+                if locked == Locked::Lost {
                     continue;
                 }
                 rows += 1;
@@ -135,9 +150,10 @@ impl Select {
                 (*frame.estate).es_processed += 1;
                 self.rows_left -= 1;
                 self.is_done = self.rows_left == 0;
-                let goes_on = match frame.sends_row_itself {
-                    true => client.send_row(frame, self.slot),
-                    false => client.send(frame),
+                let goes_on = match computed {
+                    _ if frame.sends_row_itself => client.send_row(frame, self.slot),
+                    Some(slot) if locked == Locked::AsSeen => client.send_projected(frame, slot),
+                    _ => client.send(frame),
                 };
                 if !goes_on {
                     break;
@@ -149,25 +165,29 @@ impl Select {
 
     /// Locks the row in the slot, as nodeLockRows does: if it changed meanwhile, its newest state
     /// has to pass, and is shown.
-    unsafe fn locks(&mut self, frame: &Frame, row: Slot, version: VersionRef) -> bool {
+    unsafe fn locks(&mut self, frame: &Frame, row: Slot, version: VersionRef) -> Locked {
         let Some((target, strength, policy)) = self.lock else {
-            return true;
+            return Locked::AsSeen;
         };
         match lock_row(&target, row, version, strength, policy) {
             LockOutcome::Locked(newest) if newest == version => {
                 note_locked(target.table, row);
-                true
+                Locked::AsSeen
             }
             LockOutcome::Locked(newest) => {
                 note_locked(target.table, row);
                 // SAFETY: as in `run`.
-                unsafe {
+                let is_wanted = unsafe {
                     self.scan.show(self.slot, row, newest);
                     passes(self.rechecks, frame.values) && passes(self.conditions, frame.values)
+                };
+                match is_wanted {
+                    true => Locked::Newer,
+                    false => Locked::Lost,
                 }
             }
             // Changed by this command, or gone: not returned.
-            LockOutcome::SelfModified | LockOutcome::Lost => false,
+            LockOutcome::SelfModified | LockOutcome::Lost => Locked::Lost,
         }
     }
 }

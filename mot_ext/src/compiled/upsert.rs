@@ -285,9 +285,10 @@ impl Update {
         unsafe {
             (*values).ecxt_innertuple = inserted;
             let command = frame.command();
-            let form = |new| {
+            // The row is locked, so nobody is in the way.
+            let form = |new, _seen| {
                 frame.check(new);
-                frame.form(new)
+                Ok(frame.form(new))
             };
             within(frame.per_row(), || {
                 change.apply(&mut self.scan, values, command, row, version, form)
