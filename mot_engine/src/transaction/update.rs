@@ -79,8 +79,8 @@ impl Transaction {
         self.put(session, clock, table, slot, seen, change, xid, cid)
     }
 
-    /// What stands in the way of an update of a row in the state seen; `None`: nothing, now. For who
-    /// has yet to compute what the update puts there.
+    /// What stands in the way of an update of a row in the state seen; `None`: nothing, now. For
+    /// who has yet to compute what the update puts there.
     pub fn in_the_way(
         &self,
         session: &Session,

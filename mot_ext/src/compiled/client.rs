@@ -394,7 +394,8 @@ impl<'a> Client<'a> {
 
 /// Hands a row to core's receiver; false: no more is wanted.
 unsafe fn receive(receiver: *mut pg_sys::DestReceiver, slot: *mut pg_sys::TupleTableSlot) -> bool {
-    // SAFETY: a receiver between startup and shutdown, and a filled slot of its row type; may raise.
+    // SAFETY: a receiver between startup and shutdown, and a filled slot of its row type; may
+    // raise.
     unsafe {
         let receive = (*receiver).receiveSlot.expect("a receiver's function");
         pg_sys::ffi::pg_guard_ffi_boundary(|| {

@@ -271,8 +271,8 @@ fn invalid_indexes(opened: &Opened) -> Vec<IndexId> {
 }
 
 /// What of a definition matters for keys must be what the catalog says. A column that became NOT
-/// NULL later keeps its NULL mark. A primary key that a failed REINDEX CONCURRENTLY has left invalid
-/// has none, though its column may have lost NOT NULL with the table's new key.
+/// NULL later keeps its NULL mark. A primary key that a failed REINDEX CONCURRENTLY has left
+/// invalid has none, though its column may have lost NOT NULL with the table's new key.
 unsafe fn definition_difference(
     table: pg_sys::Relation,
     oid: pg_sys::Oid,

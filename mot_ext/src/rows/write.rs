@@ -66,8 +66,8 @@ impl Target {
         self.relation.oid()
     }
 
-    /// Inserts a row. With `passes_over`, a duplicate in an index with one of those oids takes the row back
-    /// and is reported; any other duplicate is an error.
+    /// Inserts a row. With `passes_over`, a duplicate in an index with one of those oids takes the
+    /// row back and is reported; any other duplicate is an error.
     pub fn insert(
         &self,
         body: &[u8],
