@@ -79,31 +79,6 @@ impl Transaction {
         self.put(session, clock, table, slot, seen, change, xid, cid)
     }
 
-    /// What stands in the way of an update of a row in the state seen; `None`: nothing, now. For
-    /// who has yet to compute what the update puts there.
-    pub fn in_the_way(
-        &self,
-        session: &Session,
-        clock: &impl Clock,
-        table: TableRef,
-        slot: Slot,
-        seen: VersionRef,
-        strength: LockStrength,
-    ) -> Option<Written> {
-        let _pin = session.local.pin();
-        let Some(anchor) = table.anchor(slot) else {
-            return Some(Written::Gone);
-        };
-        let known = self.known.of(table, slot);
-        match examine(anchor.head(), seen, strength, known, clock) {
-            Found::Clear { .. } => None,
-            Found::Busy(xid) => Some(Written::Busy(xid)),
-            Found::Changed => Some(Written::Changed),
-            Found::Gone => Some(Written::Gone),
-            Found::SelfModified(cid) => Some(Written::SelfModified(cid)),
-        }
-    }
-
     /// The row lock that an update to a state takes: whoever waits for the row, or locks a newer
     /// state of it first, is to take the same.
     pub fn strength_of_update(

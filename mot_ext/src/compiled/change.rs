@@ -135,16 +135,12 @@ impl Change {
                     self.is_done = true;
                     break;
                 };
-                let target = self.change.target;
-                let form = |new, seen| {
-                    frame.check(new);
-                    let waits = frame.computes_keys();
-                    let other = waits.then(|| target.wait_ahead(row, seen, command));
-                    other.flatten().map_or_else(|| Ok(frame.form(new)), Err)
-                };
                 let changed = within(frame.per_row(), || {
                     self.change
-                        .apply(&mut self.scan, values, command, row, version, form)
+                        .apply(&mut self.scan, values, command, row, version, |new| {
+                            frame.check(new);
+                            frame.form(new)
+                        })
                 });
                 let Some(result) = changed else {
                     continue;

@@ -241,11 +241,6 @@ impl Frame {
         !self.has_checks() && !self.has_missing_values && self.keys.is_none()
     }
 
-    /// Whether indexes have computed keys of the rows that it forms.
-    pub fn computes_keys(&self) -> bool {
-        self.keys.is_some()
-    }
-
     /// Forms the row of a slot with its computed keys, in the current memory context.
     pub unsafe fn form<'a>(&self, slot: *mut pg_sys::TupleTableSlot) -> &'a [u8] {
         // SAFETY: a filled slot of the table's row type.

@@ -73,8 +73,7 @@ pub unsafe fn patch(row_type: pg_sys::TupleDesc, assigned: &[i16]) -> Option<Pat
 
 impl Change {
     /// Changes one row if it passes. Returns what RETURNING speaks of: the new state, or the
-    /// deleted one. `form` raises what a new row violates, and forms it of the state that was seen,
-    /// unless another one has to be looked at.
+    /// deleted one. `form` raises what a new row violates, and forms it.
     pub unsafe fn apply(
         &mut self,
         scan: &mut Scan,
@@ -82,7 +81,7 @@ impl Change {
         command: CommandId,
         row: Slot,
         version: VersionRef,
-        form: impl Fn(*mut pg_sys::TupleTableSlot, VersionRef) -> Result<&'static [u8], Fate>,
+        form: impl Fn(*mut pg_sys::TupleTableSlot) -> &'static [u8],
     ) -> Option<VersionRef> {
         // SAFETY: see the caller; the slots hold the row's state only during this call.
         unsafe {
@@ -120,17 +119,14 @@ impl Change {
                         self.compare_with_formed();
                     }
                     let body = match &self.patch {
-                        Some(patch) if is_patched => Ok(patch.body()),
+                        Some(patch) if is_patched => patch.body(),
                         _ => {
                             self.assign();
-                            form(self.new, seen)
+                            form(self.new)
                         }
                     };
-                    let (target, beside_keys) = (&self.target, self.beside_keys);
-                    match body {
-                        Ok(body) => target.update(row, seen, body, command, beside_keys),
-                        Err(fate) => fate,
-                    }
+                    self.target
+                        .update(row, seen, body, command, self.beside_keys)
                 };
                 match fate {
                     Fate::Done(_) if self.is_delete => return Some(seen),

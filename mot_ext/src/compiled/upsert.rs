@@ -285,10 +285,9 @@ impl Update {
         unsafe {
             (*values).ecxt_innertuple = inserted;
             let command = frame.command();
-            // The row is locked, so nobody is in the way.
-            let form = |new, _seen| {
+            let form = |new| {
                 frame.check(new);
-                Ok(frame.form(new))
+                frame.form(new)
             };
             within(frame.per_row(), || {
                 change.apply(&mut self.scan, values, command, row, version, form)

@@ -274,32 +274,6 @@ impl Target {
         }
     }
 
-    /// Waits for who changes a row, or has locked it against changes, before the keys of its new
-    /// state are computed: an error of theirs must not be one of a state that is about to go.
-    /// `None`: nobody is in the way. Who comes between is met by the update.
-    pub fn wait_ahead(&self, slot: Slot, seen: VersionRef, command: CommandId) -> Option<Fate> {
-        let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Update);
-        loop {
-            let Some(written) = self.in_the_way(slot, seen) else {
-                queue.release();
-                return None;
-            };
-            let strength = LockStrength::NoKeyUpdate;
-            let fate =
-                self.wait_or_give_up(slot, written, strength, command, "updated", &mut queue);
-            if fate.is_some() {
-                return fate;
-            }
-        }
-    }
-
-    /// What stands in the way of an update that leaves the keys alone.
-    pub fn in_the_way(&self, slot: Slot, seen: VersionRef) -> Option<Written> {
-        let (session, table) = (self.session, self.table);
-        let strength = LockStrength::NoKeyUpdate;
-        xact::current().in_the_way(session, &PgClock, table, slot, seen, strength)
-    }
-
     /// Whether an update need not wait for who holds the row: the unique index for whose sake it
     /// takes the strong lock is found dead. It is tried again.
     pub fn is_held_by_dead(&self, written: Written, strength: LockStrength) -> bool {

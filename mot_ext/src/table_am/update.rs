@@ -10,7 +10,6 @@ use crate::rows::write::{Skipped, Target};
 use crate::serializable;
 use crate::shared_memory::test_switch::{self, Step};
 use crate::storage;
-use crate::storage::computed_keys;
 use crate::transaction::clock::{PgClock, PgSnapshot};
 use crate::transaction::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::transaction::xact;
@@ -65,13 +64,6 @@ pub unsafe fn update(
         // Ahead of the row lock, whose strength it may concern.
         let has_keys_of_core = storage::has_keys_of_core(relation);
         let asked = Asked::new(command, crosscheck, wait);
-        if computed_keys::are_on(relation)
-            && let Some((row, Some(seen))) = resolve::named_by(relation, old, snapshot)
-            && let Err(refusal) = wait_ahead(&target, row, seen, asked)
-        {
-            *mode = mode_of(LockStrength::NoKeyUpdate);
-            return refuse(refusal, &target, row, *old, failure);
-        }
         // The version is looked up behind the code of users that computes keys.
         let (row, updated) = target::with_body(relation, slot, |body| {
             let named = resolve::named_by(relation, old, snapshot);
@@ -109,47 +101,9 @@ pub unsafe fn update(
                 }
                 TM_Ok
             }
-            Err(refusal) => refuse(refusal, &target, row, *old, failure),
+            Err(Refusal::Invisible) => errors::invisible_version("update"),
+            Err(refusal) => failure::tell(refusal, &target, row, *old, failure),
         }
-    }
-}
-
-/// Why a row is not updated.
-unsafe fn refuse(
-    refusal: Refusal,
-    target: &Target,
-    row: Slot,
-    old: pg_sys::ItemPointerData,
-    failure: *mut pg_sys::TM_FailureData,
-) -> pg_sys::TM_Result::Type {
-    match refusal {
-        Refusal::Invisible => errors::invisible_version("update"),
-        // SAFETY: core's structure (caller).
-        refusal => unsafe { failure::tell(refusal, target, row, old, failure) },
-    }
-}
-
-/// Waits for who is in the way before code of users computes keys of the row's new state
-/// ([`Target::wait_ahead`]).
-///
-/// # Safety
-/// As for [`check`].
-unsafe fn wait_ahead(
-    target: &Target,
-    row: Slot,
-    seen: VersionRef,
-    asked: Asked,
-) -> Result<(), Refusal> {
-    let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Update);
-    loop {
-        // SAFETY: the caller's crosscheck snapshot.
-        unsafe { check(target, row, seen, asked)? };
-        let Some(written) = target.in_the_way(row, seen) else {
-            queue.release();
-            return Ok(());
-        };
-        let strength = LockStrength::NoKeyUpdate;
-        wait_or_refuse(target, row, written, strength, asked, &mut queue)?;
     }
 }
 
