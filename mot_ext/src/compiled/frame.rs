@@ -61,6 +61,9 @@ pub struct Frame {
     /// A SELECT asks for all columns in their order: as in core, the client gets the row, whose
     /// system columns PL/pgSQL's records have, too.
     pub sends_row_itself: bool,
+    /// A column for the client is more than a column of the table or a constant: to compute it may
+    /// raise, or have effects.
+    pub computes_columns: bool,
 
     /// An expression calls functions.
     pub(super) calls_functions: bool,
@@ -194,6 +197,7 @@ impl Frame {
                         .targets
                         .as_ref()
                         .is_some_and(|targets| are_all_columns(targets, row_type)),
+                computes_columns: shape.targets.as_ref().is_some_and(|all| do_compute(all)),
                 has_missing_values: has_missing_values(row_type),
             })
         }
@@ -437,6 +441,14 @@ unsafe fn are_all_columns(
                     && [attribute.atttypmod, -1].contains(&(*column).vartypmod)
             })
     }
+}
+
+/// Whether a target is more than a column or a constant.
+unsafe fn do_compute(targets: &[*mut pg_sys::TargetEntry]) -> bool {
+    use pg_sys::NodeTag::{T_Const, T_Param, T_Var};
+    // SAFETY: entries of a target list.
+    let kind = |target: &*mut pg_sys::TargetEntry| unsafe { (*(**target).expr).type_ };
+    (targets.iter()).any(|target| ![T_Var, T_Const, T_Param].contains(&kind(target)))
 }
 
 /// A copy of expressions, in the current context.

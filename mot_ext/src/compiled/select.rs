@@ -139,7 +139,7 @@ impl Select {
                     continue;
                 }
                 // Core's scan computes its columns before the node above locks the row.
-                let computes = self.lock.is_some() && !frame.sends_row_itself;
+                let computes = self.lock.is_some() && frame.computes_columns;
                 let computed = computes.then(|| project(frame.projection));
                 let locked = self.locks(frame, row, version);
                 if locked == Locked::Lost {

@@ -69,13 +69,7 @@ pub unsafe fn build_index(
             }
         }
     }
-    let xid = xact::write_xid();
-    let mut made = xact::current().create_index(session, &PgClock, storage, &definition, xid);
-    if let Err(EngineError::NullWithoutMark) = made {
-        // A row had NULL before it got its key, or has it still, which core finds next.
-        mark_nulls(&mut definition);
-        made = xact::current().create_index(session, &PgClock, storage, &definition, xid);
-    }
+    let made = create_index(storage, &mut definition);
     if let Ok(Build::Done(made) | Build::DoneBesideOlder(made)) = made {
         // SAFETY: the caller's open relations; writers are locked out, so nobody is waited for.
         unsafe {
@@ -152,9 +146,8 @@ pub unsafe fn build_same_indexes(from: TableRef, to: TableRef) {
 pub(super) fn build_each_index(from: TableRef, to: TableRef, beside_older: impl Fn(pg_sys::Oid)) {
     let session = session::session();
     for index in session.indexes(from, &PgClock) {
-        let definition = or_raise(IndexDefinition::from_bytes(index.definition_bytes()));
-        let xid = xact::write_xid();
-        match or_raise(xact::current().create_index(session, &PgClock, to, &definition, xid)) {
+        let mut definition = or_raise(IndexDefinition::from_bytes(index.definition_bytes()));
+        match or_raise(create_index(to, &mut definition)) {
             Build::Done(_) => {}
             Build::DoneBesideOlder(_) => beside_older(definition.relation.into()),
             // Of an invalid index, which a failed build left.
@@ -188,6 +181,19 @@ unsafe fn definition(heap: pg_sys::Relation, index: pg_sys::Relation) -> IndexDe
         definition.missing = unsafe { missing_values(heap, &definition.columns) };
     }
     definition
+}
+
+/// Makes an index of all rows. Its keys get marks for NULL if a row has, or had, NULL where there is
+/// none: before the row got its primary key, in an invalid index that was one, or still, which core
+/// finds next.
+fn create_index(storage: TableRef, definition: &mut IndexDefinition) -> Result<Build, EngineError> {
+    let (session, xid) = (session::session(), xact::write_xid());
+    let made = xact::current().create_index(session, &PgClock, storage, definition, xid);
+    let Err(EngineError::NullWithoutMark) = made else {
+        return made;
+    };
+    mark_nulls(definition);
+    xact::current().create_index(session, &PgClock, storage, definition, xid)
 }
 
 /// Gives the keys of an index a mark for NULL in each column.
