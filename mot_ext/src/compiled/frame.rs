@@ -10,6 +10,7 @@ use super::foreign_keys::{self, ForeignKeys, Queue};
 use super::index_lock::IndexLock;
 use super::opened::Opened;
 use super::shape::Shape;
+use super::targets::{are_all_columns, do_compute};
 use crate::executor::expressions::Value;
 use crate::pg::list::{items, list};
 use crate::pg::{self, version};
@@ -417,38 +418,6 @@ unsafe fn has_missing_values(row_type: pg_sys::TupleDesc) -> bool {
         let attributes = version::attributes(row_type);
         (0..(*row_type).natts as usize).any(|at| (*attributes.add(at)).atthasmissing)
     }
-}
-
-/// Whether targets, which are plain, are the columns of the row type and no others:
-/// `tlist_matches_tupdesc`.
-unsafe fn are_all_columns(
-    targets: &[*mut pg_sys::TargetEntry],
-    row_type: pg_sys::TupleDesc,
-) -> bool {
-    // SAFETY: entries of a target list; the table's row type.
-    unsafe {
-        let attributes = version::attributes(row_type);
-        targets.len() == (*row_type).natts as usize
-            && targets.iter().enumerate().all(|(position, target)| {
-                let attribute = &*attributes.add(position);
-                let column = (**target).expr.cast::<pg_sys::Var>();
-                (*column.cast::<pg_sys::Node>()).type_ == pg_sys::NodeTag::T_Var
-                    && (*column).varattno == position as i16 + 1
-                    && version::is_of_the_row(&*column)
-                    && !attribute.attisdropped
-                    && !attribute.atthasmissing
-                    && (*column).vartype == attribute.atttypid
-                    && [attribute.atttypmod, -1].contains(&(*column).vartypmod)
-            })
-    }
-}
-
-/// Whether a target is more than a column or a constant.
-unsafe fn do_compute(targets: &[*mut pg_sys::TargetEntry]) -> bool {
-    use pg_sys::NodeTag::{T_Const, T_Param, T_Var};
-    // SAFETY: entries of a target list.
-    let kind = |target: &*mut pg_sys::TargetEntry| unsafe { (*(**target).expr).type_ };
-    (targets.iter()).any(|target| ![T_Var, T_Const, T_Param].contains(&kind(target)))
 }
 
 /// A copy of expressions, in the current context.

@@ -27,6 +27,7 @@ mod shape;
 mod statement;
 mod survey;
 mod table_scans;
+mod targets;
 mod tree;
 mod upsert;
 mod watch;

@@ -183,9 +183,9 @@ unsafe fn definition(heap: pg_sys::Relation, index: pg_sys::Relation) -> IndexDe
     definition
 }
 
-/// Makes an index of all rows. Its keys get marks for NULL if a row has, or had, NULL where there is
-/// none: before the row got its primary key, in an invalid index that was one, or still, which core
-/// finds next.
+/// Makes an index of all rows. Its keys get marks for NULL if a row has, or had, NULL where there
+/// is none: before the row got its primary key, in an invalid index that was one, or still, which
+/// core finds next.
 fn create_index(storage: TableRef, definition: &mut IndexDefinition) -> Result<Build, EngineError> {
     let (session, xid) = (session::session(), xact::write_xid());
     let made = xact::current().create_index(session, &PgClock, storage, definition, xid);
