@@ -147,7 +147,8 @@ SELECT m.line, m.said AS mot, h.said AS heap FROM told m JOIN told h USING (line
     WHERE m.method = 'mot' AND h.method = 'heap' AND m.said IS DISTINCT FROM h.said;
 DROP FUNCTION changes, deferred, counted, current_of, missing, try;
 
--- Arguments of index conditions are computed before a row is looked for, also those that another condition makes needless.
+-- Arguments of index conditions are computed before a row is looked for.
+-- So are those that another condition makes needless.
 SET jit = off;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;

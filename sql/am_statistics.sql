@@ -71,7 +71,7 @@ INSERT INTO frozen_heap VALUES (2);
 VACUUM (FREEZE) frozen_heap, frozen;
 SELECT m.relfrozenxid::text::bigint >= h.relfrozenxid::text::bigint AS is_frozen FROM pg_class m, pg_class h WHERE m.relname = 'frozen' AND h.relname = 'frozen_heap';
 DROP TABLE frozen, frozen_heap;
--- What fails was counted before: rows of a statement up to the one that has a key of another, with it.
+-- What fails was counted before: the rows of a statement up to the one that has another's key.
 CREATE TABLE am_failed (id int PRIMARY KEY, u int, v int CHECK (v > 0)) USING mot;
 CREATE TABLE am_failed_heap (id int PRIMARY KEY, u int, v int CHECK (v > 0)) USING heap WITH (autovacuum_enabled = off);
 CREATE UNIQUE INDEX ON am_failed ((u + 1));

@@ -136,6 +136,8 @@ impl Bounds {
             match added {
                 Ok(true) => {}
                 Ok(false) => {
+                    // SAFETY: as above.
+                    unsafe { self.evaluate_behind(position, context) };
                     self.prefixes.clear();
                     return;
                 }
@@ -177,28 +179,48 @@ impl Bounds {
     ) -> Result<Option<&[u8]>, EngineError> {
         debug_assert!(self.is_one_point);
         self.scratch.clear();
-        for (condition, column) in self.conditions.iter().zip(&self.definition.columns) {
+        let pairs = self.conditions.iter().zip(&self.definition.columns);
+        for (position, (condition, column)) in pairs.enumerate() {
             let Some(value) = &condition.argument else {
                 unreachable!("equality has an argument");
             };
             // SAFETY: the compiled argument belongs to the node whose context this is.
             let (datum, is_null) = unsafe { value.get(context) };
-            if is_null {
-                return Ok(None);
-            }
             let kind = condition.argument_kind.unwrap_or(column.kind);
             // SAFETY: a value of the operator's argument type, not NULL.
-            let Argument::Value(value) = (unsafe { argument(column, kind, datum, false) }) else {
-                return Ok(None);
+            let given = (!is_null).then(|| unsafe { argument(column, kind, datum, false) });
+            let encoded = match given {
+                Some(Argument::Value(value)) => encode_value(column, value, &mut self.scratch),
+                _ => {
+                    // SAFETY: as for the argument.
+                    unsafe { self.evaluate_behind(position, context) };
+                    return Ok(None);
+                }
             };
-            match encode_value(column, value, &mut self.scratch) {
+            match encoded {
                 Ok(()) => {}
                 // Longer than any key.
-                Err(EngineError::KeyTooLong { .. }) => return Ok(None),
+                Err(EngineError::KeyTooLong { .. }) => {
+                    // SAFETY: as for the argument.
+                    unsafe { self.evaluate_behind(position, context) };
+                    return Ok(None);
+                }
                 Err(error) => return Err(error),
             }
         }
         Ok(Some(self.scratch.as_slice()))
+    }
+
+    /// Evaluates the arguments behind a condition that no row passes, for the errors they may
+    /// raise: core evaluates all before it looks for a row.
+    #[cold]
+    unsafe fn evaluate_behind(&self, position: usize, context: *mut pg_sys::ExprContext) {
+        for condition in &self.conditions[position + 1..] {
+            if let Some(argument) = condition.argument {
+                // SAFETY: the compiled argument belongs to the node whose context this is.
+                unsafe { argument.get(context) };
+            }
+        }
     }
 
     /// The next range in the direction; false at the end.

@@ -99,8 +99,8 @@ impl Scan {
         self.filter = filter.map(Box::new);
     }
 
-    /// Has these evaluated before the first row is looked for, as core evaluates all arguments of
-    /// index conditions.
+    /// Has these evaluated before the first row is looked for: some are arguments of index
+    /// conditions that the scan does without, and core evaluates all.
     pub fn evaluate_ahead(&mut self, values: Vec<Value>) {
         self.ahead = values;
     }

@@ -20,8 +20,8 @@ pub struct Access {
     pub search: Search,
     /// Arguments of the conditions that have one.
     pub arguments: Vec<*mut pg_sys::Expr>,
-    /// Computed arguments of index conditions, where there are several. Core evaluates all before
-    /// it looks for a row. The scan may do without one: a NULL ends it, or the rest has it.
+    /// Computed arguments of index conditions, where the scan does without one of them. Core
+    /// evaluates all before it looks for a row.
     pub computed: Vec<*mut pg_sys::Expr>,
     /// What the scan does not answer.
     pub conditions: Vec<*mut pg_sys::Expr>,
@@ -98,7 +98,7 @@ impl Access {
                     keys: chosen.iter().map(|at| found[*at].key).collect(),
                 },
                 arguments: chosen.iter().filter_map(|at| found[*at].argument).collect(),
-                computed: computed(&found),
+                computed: computed(&found, &chosen),
                 conditions,
                 rechecks: originals,
                 index: node.indexid,
@@ -158,12 +158,8 @@ fn choose(found: &[Condition], columns: usize) -> Vec<usize> {
     chosen
 }
 
-/// Arguments that core computes for one condition although another one may decide alone.
-unsafe fn computed(found: &[Condition]) -> Vec<*mut pg_sys::Expr> {
-    if found.len() < 2 {
-        return Vec::new();
-    }
-    let arguments = found.iter().filter_map(|one| one.argument);
+/// The computed arguments, unless all are those of chosen conditions, which the scan evaluates.
+unsafe fn computed(found: &[Condition], chosen: &[usize]) -> Vec<*mut pg_sys::Expr> {
     // SAFETY: expressions of a finished plan; casts by tag.
     let is_computed = |argument: &*mut pg_sys::Expr| unsafe {
         match (*argument.cast::<pg_sys::Node>()).type_ {
@@ -175,7 +171,11 @@ unsafe fn computed(found: &[Condition]) -> Vec<*mut pg_sys::Expr> {
             _ => true,
         }
     };
-    arguments.filter(is_computed).collect()
+    let of = |at: usize| found[at].argument.filter(is_computed);
+    match (0..found.len()).any(|at| !chosen.contains(&at) && of(at).is_some()) {
+        true => (0..found.len()).filter_map(of).collect(),
+        false => Vec::new(),
+    }
 }
 
 /// An index condition as a test of a key column.

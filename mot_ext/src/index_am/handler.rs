@@ -122,8 +122,8 @@ unsafe fn build(
         };
         let result = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>())
             .cast::<pg_sys::IndexBuildResult>();
-        (*result).heap_tuples = rows.max(0) as f64;
-        (*result).index_tuples = entries.max(0) as f64;
+        (*result).heap_tuples = rows as f64;
+        (*result).index_tuples = entries as f64;
         result
     }
 }

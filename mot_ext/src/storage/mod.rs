@@ -39,6 +39,7 @@ pub use database_copy::copy_table;
 
 use crate::errors::{self, or_raise};
 use crate::pg::version::table_am as version;
+use crate::shared_memory::server_phase::recovery_in_progress;
 use crate::transaction::clock::PgClock;
 use crate::transaction::{relation, session, xact};
 use mot_engine::key::IndexDefinition;
@@ -169,10 +170,7 @@ pub fn table(relation: pg_sys::Relation) -> TableRef {
 /// The same for who asks for nothing but sizes: of other sessions' temporary tables, too.
 pub fn described(relation: pg_sys::Relation) -> TableRef {
     find(relation).unwrap_or_else(|| match temporary::is_of_other_session(relation) {
-        // SAFETY: a plain question of this process.
-        true if unsafe { pg_sys::RecoveryInProgress() } => {
-            errors::temporary_on_standby(&name_of(relation))
-        }
+        true if recovery_in_progress() => errors::temporary_on_standby(&name_of(relation)),
         true => errors::left_by_session(&name_of(relation)),
         false => errors::no_storage(&name_of(relation)),
     })
