@@ -19,7 +19,7 @@ our @EXPORT = qw(
   new_primary new_standby unpack_backup
   is_full pick start_load stop_load start_readers stop_readers start_checkpoints stop_checkpoints
   use_up_ids cut_commit_log
-  promote crash wait_gone process redo_of agrees sound holds_all digest same_rows wait_replayed wait_archived caught_up no_crash
+  promote crash kill_backend wait_gone process redo_of agrees sound holds_all digest same_rows wait_replayed wait_archived caught_up no_crash
 );
 
 my $here = abs_path(dirname(__FILE__) . '/..');
@@ -311,6 +311,20 @@ sub crash
 	wait_gone($node);
 	$node->start;
 	return;
+}
+
+# Kills a session's process, and waits until the postmaster knows: from then on nobody is let in
+# before the server has recovered.
+sub kill_backend
+{
+	my ($pid) = @_;
+	kill 'KILL', $pid;
+	for (1 .. 1500)
+	{
+		return unless -d "/proc/$pid";
+		usleep(20_000);
+	}
+	die "process $pid is left";
 }
 
 # Waits until no process of a killed server is left: they notice by themselves that their postmaster

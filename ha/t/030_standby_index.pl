@@ -8,8 +8,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# Removal of dead catalog rows would hold up replay: no vacuum, and all definitions behind the
-# snapshots in one transaction.
+# Removal of dead catalog rows would hold up replay: no vacuum, all definitions behind the snapshots
+# in one transaction, and a snapshot on the primary that keeps what they replace.
 my $primary = new_primary('primary', conf => "autovacuum = off\n");
 $primary->backup('base');
 my $standby = new_standby('standby', $primary, 'base');
@@ -69,6 +69,9 @@ $primary->safe_psql('postgres', q(UPDATE keyless SET a = 0 WHERE a IS NULL; UPDA
 # Nobody on the primary needs the old states: they are gone.
 $primary->poll_query_until('postgres', q(SELECT sum(versions_stale) = 0 FROM mot.stat_tables WHERE relname IN ('keyless', 'longs', 'renamed')))
   or die 'nothing was removed';
+my $keeper = $primary->background_psql('postgres');
+$keeper->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+$keeper->query_safe('SELECT 1');
 $primary->safe_psql('postgres', q(BEGIN; ALTER TABLE keyless ADD PRIMARY KEY (id, a); CREATE INDEX longs_v ON longs (v);
 	DROP INDEX renamed_ab; ALTER TABLE renamed ALTER b SET NOT NULL; CREATE INDEX renamed_ab ON renamed (a, b); COMMIT));
 is($primary->safe_psql('postgres', q(SELECT count(*) FROM pg_index WHERE indcheckxmin AND indrelid IN ('keyless'::regclass, 'longs'::regclass, 'renamed'::regclass))),
@@ -102,7 +105,7 @@ for my $which (sort keys %question)
 {
 	like($old[0]->query_safe("EXPLAIN EXECUTE $which"), qr/Index(: | Scan using )"?(keyless_pkey|longs_v|renamed_ab)/, "and it uses the index: $which");
 }
-$_->quit for @old, $new;
+$_->quit for @old, $new, $keeper;
 sound($standby, 'at the end', 'keyless', 'longs', 'renamed');
 $standby->restart;
 is($standby->safe_psql('postgres', $question{$_}), $after{$_}, "after a restart: $_") for sort keys %question;

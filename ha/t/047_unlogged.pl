@@ -111,10 +111,9 @@ $primary->safe_psql('postgres', 'DROP TABLE flushes_the_log');
 change($primary, 1);
 my ($victim) = $primary->background_psql('postgres', on_error_stop => 0);
 my $pid = $victim->query_safe('SELECT pg_backend_pid()');
-kill 'KILL', $pid;
+kill_backend($pid);
 eval { $victim->quit };
 $primary->poll_query_until('postgres', 'SELECT true') or die 'the server is not back';
-$primary->poll_query_until('postgres', "SELECT count(*) = 0 FROM h") or die 'the server has not restarted';
 alike($primary, 'a crash of a backend', 1);
 
 # Prepared transactions: kept over a clean restart with their rows, and over a crash without.

@@ -85,7 +85,7 @@ is($other->query_safe('SELECT count(*) FROM tt_keep'), '51000', 'another one has
 
 # A backend that is killed: all others go, and the catalog has tables that nothing stands behind.
 my $pid = $session->query_safe('SELECT pg_backend_pid()');
-kill 'KILL', $pid;
+kill_backend($pid);
 eval { $_->quit } for $session, $other;
 $primary->poll_query_until('postgres', q(SELECT state = 'ready' FROM mot.stat_recovery)) or die 'not loaded';
 is($primary->safe_psql('postgres', $of_tables), $storages, 'no temporary table has a storage after a crash');

@@ -262,9 +262,8 @@ for my $round (1 .. $rounds)
 	elsif ($event eq 'backend')
 	{
 		my $victim = $primary->background_psql('postgres', on_error_stop => 0);
-		kill 'KILL', $victim->query_safe('SELECT pg_backend_pid()');
+		kill_backend($victim->query_safe('SELECT pg_backend_pid()'));
 		eval { $victim->quit };
-		usleep(500_000);
 		$primary->poll_query_until('postgres', 'SELECT true') or die 'the server is not back';
 	}
 	elsif ($event eq 'standby' && defined $standby)
