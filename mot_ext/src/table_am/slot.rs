@@ -63,8 +63,23 @@ pub unsafe fn is_free(slot: *mut pg_sys::TupleTableSlot) -> bool {
     }
 }
 
+/// Gives a slot its own copy of its values.
+///
+/// # Safety
+/// A filled slot.
+pub unsafe fn own_values(slot: *mut pg_sys::TupleTableSlot) {
+    // SAFETY: one guarded call of the slot's own function; the slot is live (caller).
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            (*(*slot).tts_ops).materialize.expect("every kind has it")(slot)
+        });
+    }
+}
+
 /// Shows a version that the slot's values have become, with its system columns. A slot of another
-/// kind, which has none, keeps its values and learns the tuple id.
+/// kind, which has none, learns the tuple id. It owns its values afterwards, as heapam's do: a row
+/// trigger's result lies in memory that a part of WITH may reset before RETURNING is through.
 ///
 /// # Safety
 /// A filled slot of the relation's row type; the version is the transaction's own.
@@ -75,6 +90,7 @@ pub unsafe fn show_written(slot: *mut pg_sys::TupleTableSlot, shown: Shown) {
         if std::ptr::eq((*slot).tts_ops, row_slot::kind()) {
             show(slot, shown);
         } else {
+            own_values(slot);
             (*slot).tts_tid = shown.tid();
             (*slot).tts_tableOid = shown.relation;
         }

@@ -88,10 +88,7 @@ pub unsafe fn complete(
             return;
         }
         // What the slot shows lies in the version that goes.
-        pg_sys::ffi::pg_guard_ffi_boundary(|| {
-            #[allow(ffi_unwind_calls)]
-            (*(*slot).tts_ops).materialize.expect("every kind has it")(slot)
-        });
+        slot::own_values(slot);
         let taken_back = xact::current().retract_insert(
             target.session,
             target.table,
