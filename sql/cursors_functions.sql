@@ -182,6 +182,23 @@ PREPARE by_ctid AS UPDATE cu SET v = 'by ctid' WHERE ctid = $1 RETURNING *;
 EXECUTE by_ctid (:'place');
 EXECUTE by_ctid ('(0,1)');
 SELECT same('UPDATE cu SET v = v || ''!'' WHERE ctid = ANY (ARRAY(SELECT ctid FROM cu)) RETURNING id');
+-- A cursor over a range of tuple ids turns round behind its last row, and before its first.
+CREATE TABLE cu_range (id int, v text) USING mot;
+INSERT INTO cu_range SELECT i, 'row' FROM generate_series(1, 4) i;
+BEGIN;
+SET LOCAL enable_seqscan = off;
+SET LOCAL jit = off;
+EXPLAIN (COSTS OFF) SELECT id FROM cu_range WHERE ctid >= '(0,1)' AND id < 4;
+DECLARE c SCROLL CURSOR FOR SELECT id FROM cu_range WHERE ctid >= '(0,1)' AND id < 4;
+FETCH ALL FROM c;
+FETCH BACKWARD 2 FROM c;
+FETCH LAST FROM c;
+UPDATE cu_range SET v = 'last' WHERE CURRENT OF c RETURNING id, v;
+FETCH BACKWARD ALL FROM c;
+FETCH NEXT FROM c;
+FETCH ABSOLUTE -2 FROM c;
+ROLLBACK;
+DROP TABLE cu_range;
 -- a cursor over partitions, of both kinds
 CREATE TABLE cp (id int, v text) PARTITION BY LIST (id);
 CREATE FOREIGN TABLE cp1 PARTITION OF cp FOR VALUES IN (1) SERVER mot;

@@ -409,13 +409,14 @@ impl Scan {
     }
 
     /// The row before the position. Cursors go backward seldom, so rows are looked up one by one.
+    /// As heapam's, a scan that has not begun goes backward from its end: core begins a scan of a
+    /// range of tuple ids again where a cursor turns round behind the last row.
     pub fn back(&mut self) -> Option<(Slot, VersionRef)> {
         self.ahead = None;
         let (first, end) = self.rows();
         let mut row = match self.position {
-            Position::Before => return None,
             Position::At(row) => row,
-            Position::Behind => end,
+            Position::Before | Position::Behind => end,
         };
         while row > first {
             row = Slot(row.0 - 1);
