@@ -64,8 +64,8 @@ pub mod flags {
     pub const LOGGED: u32 = 1 << 4;
     /// A key of some index differs from the version below.
     pub const KEYS_CHANGED: u32 = 1 << 5;
-    /// A key of some unique index differs from the version below, or from that below the
-    /// transaction's own earlier ones.
+    /// A value of some unique index differs from the version below, or from that below the
+    /// transaction's own earlier ones. Its key may be the same, as of 1.0 and 1.00.
     pub const UNIQUE_KEYS_CHANGED: u32 = 1 << 6;
     /// The table's counters count it as committed, though its transaction is only prepared: taken
     /// back by who takes it out.

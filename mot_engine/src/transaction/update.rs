@@ -313,6 +313,10 @@ fn strength_of(changed: u32) -> LockStrength {
 }
 
 /// Which keys differ between two rows, as version flags.
+///
+/// As on heap tables, who locks a row's key keeps its values as they are. So a value of a unique
+/// index that is written otherwise (1.0 and 1.00) is another one to lockers, though its key is the
+/// same: ON UPDATE CASCADE passes it on to the rows whose inserters hold those locks.
 fn changed_keys(
     session: &Session,
     table: TableRef,
@@ -324,6 +328,9 @@ fn changed_keys(
         let definition = session.definition(index)?;
         if key_attributes_unchanged(definition, old, new)? {
             continue;
+        }
+        if index.is_key() {
+            changed |= flags::UNIQUE_KEYS_CHANGED;
         }
         let differs = session.with_keys(|keys| {
             let [old_key, new_key, ..] = keys;
@@ -338,9 +345,6 @@ fn changed_keys(
         })?;
         if differs {
             changed |= flags::KEYS_CHANGED;
-            if index.is_key() {
-                changed |= flags::UNIQUE_KEYS_CHANGED;
-            }
         }
     }
     Ok(changed)
