@@ -75,6 +75,31 @@ for my $rewrite (@rewrites)
 $primary->restart;
 $alike->($primary, 'restarted');
 
+# REFRESH MATERIALIZED VIEW: rows that every snapshot of the primary sees.
+$primary->safe_psql('postgres', q(
+CREATE MATERIALIZED VIEW m USING mot AS SELECT id, v, w FROM r;
+CREATE UNIQUE INDEX m_id ON m (id);
+CREATE INDEX m_longer ON m ((w || 'y'));
+));
+my $refreshed = sub {
+	my ($node, $what) = @_;
+	is($node->safe_psql('postgres', q(SELECT (SELECT count(*) FROM (TABLE m EXCEPT TABLE h) d), (SELECT count(*) FROM (TABLE h EXCEPT TABLE m) d))), '0|0', "$what: the view has the rows");
+	is($node->safe_psql('postgres', q(SET enable_seqscan = off; SELECT count(*) FROM h WHERE NOT EXISTS (SELECT FROM m WHERE m.w || 'y' = h.w || 'y'))), '0', "$what: by its index");
+	sound($node, $what, 'm');
+};
+for my $then ('', 'CHECKPOINT')
+{
+	$round++;
+	my $old = $primary->background_psql('postgres');
+	$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+	$primary->safe_psql('postgres', $_) for $change->($round % 10), 'REFRESH MATERIALIZED VIEW m', $then;
+	is($old->query_safe('SELECT count(*) FROM m'), $primary->safe_psql('postgres', 'SELECT count(*) FROM h'), "refreshed, $then: an older snapshot sees the new rows");
+	eval { $old->quit };
+	$primary->safe_psql('postgres', 'BEGIN; REFRESH MATERIALIZED VIEW m; ROLLBACK; VACUUM FULL m');
+	crash($primary);
+	$refreshed->($primary, "refreshed, lost behind it, $then");
+}
+
 # A standby.
 $primary->backup('base');
 my $standby = new_standby('standby', $primary, 'base', conf => "max_standby_streaming_delay = -1\nhot_standby_feedback = on\n");
@@ -114,6 +139,15 @@ for my $rewrite (@rewrites)
 	$standby->restart;
 	$alike->($standby, "$what, on the standby, restarted");
 }
+# A refreshed view.
+my $before = $standby->background_psql('postgres', on_error_stop => 0);
+$before->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+$primary->safe_psql('postgres', 'REFRESH MATERIALIZED VIEW m');
+wait_replayed($primary, $standby);
+is($before->query('SELECT count(*) FROM m') // '', '', 'refreshed: an older snapshot gets no wrong answer');
+like($before->{stderr}, qr/conflict with recovery/, 'refreshed: and is told of the conflict');
+eval { $before->quit };
+$refreshed->($standby, 'refreshed, on the standby');
 # Snapshots go on over a promotion.
 my $late = $standby->background_psql('postgres', on_error_stop => 0);
 $late->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');

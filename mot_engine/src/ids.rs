@@ -11,6 +11,8 @@ pub struct Xid(pub u64);
 impl Xid {
     /// No transaction.
     pub const NONE: Xid = Xid(0);
+    /// One before all others: PostgreSQL's FrozenTransactionId.
+    pub const FROZEN: Xid = Xid(2);
 
     /// Whether this names a transaction.
     pub fn is_some(self) -> bool {

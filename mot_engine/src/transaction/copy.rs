@@ -1,6 +1,6 @@
 //! A table's rows in another storage, with all that snapshots may still see of them: what CLUSTER,
 //! VACUUM FULL and a change of the tablespace ask for. The caller's lock keeps everybody else out
-//! of both tables.
+//! of both tables. REFRESH MATERIALIZED VIEW fills the view's other storage by the same rules.
 //!
 //! Protocol:
 //!
@@ -43,7 +43,7 @@ use super::insert::check_length;
 use super::{Kind, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{Slot, Xid};
+use crate::ids::{CommandId, Ordinal, Slot, Xid};
 use crate::memory::{Purpose, Urgency};
 use crate::row::{Head, Judged, VersionRef, block_bytes, flags, judge_maker};
 use crate::session::Session;
@@ -179,28 +179,11 @@ impl<'a, C: Clock> TableCopy<'a, C> {
         copy: Chain<'_>,
         own: Option<VersionRef>,
     ) -> Result<Slot, EngineError> {
-        let (session, to) = (self.session, self.to);
-        let slot = session
-            .batches
-            .borrow_mut()
-            .take(&session.local, session.catalog(), to)?;
-        let anchor = to.anchor(slot);
-        let anchor = anchor.expect("a slot that was handed out has an anchor");
-        let newest = copy.keep();
-        let head = Head::empty().with_address(newest.address());
-        while !anchor.publish(Head::empty(), head) {
-            anchor.wait_unlatched();
-        }
-        let committed = chain(newest)
-            .find(VersionRef::is_known_committed)
-            .filter(|version| !version.is_tombstone());
+        let to = self.to;
+        let (slot, newest) = copy.publish(to)?;
         let counters = to.counters();
-        if let Some(committed) = committed {
-            let bytes = committed.image_bytes() as i64;
-            counters.rows.fetch_add(1, Ordering::Relaxed);
-            counters.row_bytes.fetch_add(bytes, Ordering::Relaxed);
-        }
         if own.is_some() {
+            let committed = newest_committed(newest);
             let kind = match (newest.is_tombstone(), committed) {
                 (true, _) => Kind::Delete,
                 (false, Some(_)) => Kind::Update,
@@ -216,6 +199,37 @@ impl<'a, C: Clock> TableCopy<'a, C> {
         }
         Ok(slot)
     }
+}
+
+impl Transaction {
+    /// Puts a row that every snapshot sees, older ones too, into a table that the current
+    /// (sub)transaction has made and that holds nothing else. Core wants REFRESH MATERIALIZED VIEW
+    /// to fill the view so: who reads it behind the refresh finds the new rows, not none.
+    ///
+    /// Such a row is one that was copied of a transaction older than all others. Nobody reaches it
+    /// before the maker of the table commits, and a rollback takes it back with the table.
+    pub fn insert_frozen(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        body: &[u8],
+    ) -> Result<(Slot, VersionRef), EngineError> {
+        debug_assert!(!self.own_tables.counts_rows_of(table));
+        let _charge = session.charge(table);
+        let _pin = session.local.pin();
+        table.storage().holds_copies.store(1, Ordering::Release);
+        let mut row = Chain::new(session);
+        let known = flags::KEYS_CHANGED | flags::COMMITTED;
+        row.put_state_below(body, Xid::FROZEN, CommandId(0), known, Ordinal(0))?;
+        row.publish(table)
+    }
+}
+
+/// The newest committed state of a chain, if that is a row.
+fn newest_committed(newest: VersionRef) -> Option<VersionRef> {
+    chain(newest)
+        .find(VersionRef::is_known_committed)
+        .filter(|version| !version.is_tombstone())
 }
 
 /// Has the clock say of each state whose it is. What is copied goes by the hints.
@@ -309,14 +323,26 @@ impl<'a> Chain<'a> {
 
     /// Puts a copy of a state below all others.
     fn put_below(&mut self, state: VersionRef, xid: Xid, body: &[u8]) -> Result<(), EngineError> {
+        let kept = state.flags() & (KEPT | flags::COMMITTED);
+        self.put_state_below(body, xid, state.cid(), kept, state.ordinal())
+    }
+
+    /// Puts a state below all others.
+    fn put_state_below(
+        &mut self,
+        body: &[u8],
+        xid: Xid,
+        cid: CommandId,
+        flags: u32,
+        ordinal: Ordinal,
+    ) -> Result<(), EngineError> {
         check_length(body)?;
         let local = &self.session.local;
         let bytes = block_bytes(body.len());
         let block = local.allocate(bytes, Purpose::Rows, Urgency::Ordinary)?;
-        let kept = state.flags() & (KEPT | flags::COMMITTED);
         // SAFETY: the block is fresh and large enough; the body's length was checked.
-        let version = unsafe { VersionRef::write(block, body, xid, state.cid(), kept) };
-        version.put_ordinal(state.ordinal());
+        let version = unsafe { VersionRef::write(block, body, xid, cid, flags) };
+        version.put_ordinal(ordinal);
         match self.oldest {
             Some(above) => above.set_next(Head::empty().with_address(version.address())),
             None => self.newest = Some(version),
@@ -325,9 +351,27 @@ impl<'a> Chain<'a> {
         Ok(())
     }
 
-    /// The newest state, whose chain is the caller's from now on.
-    fn keep(mut self) -> VersionRef {
-        self.newest.take().expect("a row has a state")
+    /// Gives the chain a row, and has the table count it. Its newest state.
+    fn publish(mut self, table: TableRef) -> Result<(Slot, VersionRef), EngineError> {
+        let session = self.session;
+        let slot = session
+            .batches
+            .borrow_mut()
+            .take(&session.local, session.catalog(), table)?;
+        let anchor = table.anchor(slot);
+        let anchor = anchor.expect("a slot that was handed out has an anchor");
+        let newest = self.newest.take().expect("a row has a state");
+        let head = Head::empty().with_address(newest.address());
+        while !anchor.publish(Head::empty(), head) {
+            anchor.wait_unlatched();
+        }
+        if let Some(committed) = newest_committed(newest) {
+            let counters = table.counters();
+            let bytes = committed.image_bytes() as i64;
+            counters.rows.fetch_add(1, Ordering::Relaxed);
+            counters.row_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        Ok((slot, newest))
     }
 }
 

@@ -1,26 +1,34 @@
 //! New rows. All keys are entered before the callback returns, and a duplicate is its error.
 use super::slot::{self, Shown};
 use super::statistics::RowChange;
-use super::{statistics, target};
+use super::{statistics, target, transient};
+use crate::errors::or_raise;
 use crate::pg::interrupts;
 use crate::rows::write::Inserted;
+use crate::transaction::xact;
 use pgrx::pg_sys;
 use std::ffi::c_int;
 
-/// `tuple_insert`. The options mean nothing here. There is no free space map, a row of COPY FREEZE
-/// is the transaction's own as any, and decoding is not there yet.
+/// `tuple_insert`. Of the options one means something, and of REFRESH MATERIALIZED VIEW alone: its
+/// rows are there for older snapshots, too. There is no free space map, a row of COPY FREEZE is the
+/// transaction's own as any, and decoding is not there yet.
 pub unsafe fn one(
     relation: pg_sys::Relation,
     slot: *mut pg_sys::TupleTableSlot,
     command: pg_sys::CommandId,
-    _options: c_int,
+    options: c_int,
     _bulk: *mut pg_sys::BulkInsertStateData,
 ) {
     // SAFETY: as core calls it: an open, locked table and a filled slot of its row type.
     unsafe {
         // As heapam counts them: a row whose keys then fail has been inserted.
         statistics::row_changed(relation, RowChange::Insert);
-        insert(relation, slot, command);
+        let is_frozen = options as u32 & pg_sys::TABLE_INSERT_FROZEN != 0;
+        if is_frozen && transient::is_of_refresh(relation) {
+            insert_frozen(relation, slot);
+        } else {
+            insert(relation, slot, command);
+        }
     }
 }
 
@@ -42,6 +50,19 @@ pub unsafe fn many(
                 interrupts::check_for_interrupts();
             }
         }
+    }
+}
+
+/// Inserts a row into the table that REFRESH MATERIALIZED VIEW fills, which has no indexes yet.
+unsafe fn insert_frozen(relation: pg_sys::Relation, slot: *mut pg_sys::TupleTableSlot) {
+    // SAFETY: the caller's.
+    unsafe {
+        let target = target::of(relation);
+        let made = target::with_body(relation, slot, |body| {
+            xact::current().insert_frozen(target.session, target.table, body)
+        });
+        let (row, _) = or_raise(made);
+        target::check_row_id(row);
     }
 }
 

@@ -1,7 +1,8 @@
-//! The table that REFRESH MATERIALIZED VIEW CONCURRENTLY fills and compares with its view.
+//! The table that REFRESH MATERIALIZED VIEW fills: with CONCURRENTLY, it compares it with the view;
+//! otherwise the view gets its storage.
 //!
-//! Core gives it the view's access method and makes it temporary. It becomes a heap table: nobody
-//! but the statement sees it.
+//! Core gives it the view's access method. With CONCURRENTLY it makes it temporary, and it becomes
+//! a heap table: nobody but the statement sees it.
 use crate::pg::version;
 use crate::storage;
 use pgrx::pg_sys;
@@ -15,7 +16,7 @@ unsafe impl Sync for Table {}
 static TRANSIENT: Table = Table(Cell::new(pg_sys::InvalidOid));
 
 /// Makes a relation that core is making a heap table, if it is the one that REFRESH MATERIALIZED
-/// VIEW CONCURRENTLY fills; core calls it `pg_temp_` and the view's oid.
+/// VIEW CONCURRENTLY fills.
 ///
 /// # Safety
 /// A relation for which core is making the first file: it is not in the catalog yet.
@@ -24,18 +25,7 @@ pub unsafe fn make_transient(relation: pg_sys::Relation) -> bool {
     // routine lives as long as the process.
     unsafe {
         let form = &mut *(*relation).rd_rel;
-        let name = CStr::from_ptr(form.relname.data.as_ptr());
-        let view = name
-            .to_str()
-            .ok()
-            .and_then(|name| name.strip_prefix("pg_temp_"))
-            .and_then(|number| number.parse::<u32>().ok());
-        let is_view = view.is_some_and(|view| {
-            let view = pg_sys::Oid::from(view);
-            storage::is_mot_table(view)
-                && pg_sys::get_rel_relkind(view) as u8 == pg_sys::RELKIND_MATVIEW
-        });
-        if form.relpersistence as u8 != pg_sys::RELPERSISTENCE_TEMP || !is_view {
+        if form.relpersistence as u8 != pg_sys::RELPERSISTENCE_TEMP || !is_of_refresh(relation) {
             return false;
         }
         form.relam = pg_sys::HEAP_TABLE_AM_OID;
@@ -43,6 +33,28 @@ pub unsafe fn make_transient(relation: pg_sys::Relation) -> bool {
         (*relation).rd_tableam = pg_sys::GetHeapamTableAmRoutine();
         TRANSIENT.0.set((*relation).rd_id);
         true
+    }
+}
+
+/// Whether a relation is one that REFRESH fills for a memory-optimized view; core calls it
+/// `pg_temp_` and the view's oid.
+///
+/// # Safety
+/// An open relation, or one that core is making.
+pub unsafe fn is_of_refresh(relation: pg_sys::Relation) -> bool {
+    // SAFETY: the caller's relation.
+    unsafe {
+        let name = CStr::from_ptr((*(*relation).rd_rel).relname.data.as_ptr());
+        let view = name
+            .to_str()
+            .ok()
+            .and_then(|name| name.strip_prefix("pg_temp_"))
+            .and_then(|number| number.parse::<u32>().ok());
+        view.is_some_and(|view| {
+            let view = pg_sys::Oid::from(view);
+            storage::is_mot_table(view)
+                && pg_sys::get_rel_relkind(view) as u8 == pg_sys::RELKIND_MATVIEW
+        })
     }
 }
 
