@@ -89,15 +89,15 @@ my $refreshed = sub {
 };
 for my $then ('', 'CHECKPOINT')
 {
-	$round++;
 	my $old = $primary->background_psql('postgres');
 	$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
-	$primary->safe_psql('postgres', $_) for $change->($round % 10), 'REFRESH MATERIALIZED VIEW m', $then;
-	is($old->query_safe('SELECT count(*) FROM m'), $primary->safe_psql('postgres', 'SELECT count(*) FROM h'), "refreshed, $then: an older snapshot sees the new rows");
+	my $more = join '', map { "UPDATE $_ SET w = w || 'r' WHERE id % 7 = 1; DELETE FROM $_ WHERE id IN (SELECT min(id) FROM $_ WHERE id > 2000);" } 'r', 'h';
+	$primary->safe_psql('postgres', $_) for $more, 'REFRESH MATERIALIZED VIEW m', $then;
+	is($old->query_safe('SELECT count(*) FROM m'), $primary->safe_psql('postgres', 'SELECT count(*) FROM h'), "refreshed $then: an older snapshot sees the new rows");
 	eval { $old->quit };
 	$primary->safe_psql('postgres', 'BEGIN; REFRESH MATERIALIZED VIEW m; ROLLBACK; VACUUM FULL m');
 	crash($primary);
-	$refreshed->($primary, "refreshed, lost behind it, $then");
+	$refreshed->($primary, "refreshed $then, lost behind it");
 }
 
 # A standby.
