@@ -8,27 +8,29 @@
 //! crash at a drawn operation of the recovery, a whole recovery, more of the story on what was
 //! recovered, and one more crash.
 //!
-//! Some machines are shut down instead, and the crash comes in the last checkpoint, at the start or
-//! behind it.
+//! Some machines are shut down instead, perhaps with prepared transactions, and the crash comes in
+//! the last checkpoint, at the start or behind it. Some starts find the memory as it was left.
 //!
-//! Checked after each recovery: nothing acknowledged is lost, rows and indexes are those of the
-//! commits that are in the log. A relation whose rows are not logged is empty, but behind a
-//! shutdown that came to its end. `MOT_TEST_SEED=n` tells one story alone; `MOT_TEST_STORIES=n` so
+//! Checked after each start: nothing acknowledged is lost, rows and indexes are those of the
+//! commits that are in the log, and prepared transactions hold what they changed or locked. Tables
+//! whose rows are not logged are empty, but behind a shutdown that came to its end. Temporary ones
+//! are gone. `MOT_TEST_SEED=n` tells one story alone; `MOT_TEST_STORIES=n` so
 //! many.
 
+mod disk_log;
+mod standby;
+
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use super::tests::{Entry, Outcomes, Random, Replayed, SYSTEM, TestClock, Wal, World};
-use super::{Settled, settle};
-use crate::checkpoint::{
-    self, CheckpointContext, CheckpointProgress, Pace, generations, next_generation, remove_old,
-};
-use crate::disk::Disk;
+use super::Settled;
+use super::tests::{Held, Random, Replayed, World};
+use crate::checkpoint::remove_old;
 use crate::disk::simulated::SimulatedDisk;
 use crate::errors::EngineError;
-use crate::ids::{Lsn, Xid};
+use crate::ids::Lsn;
+use disk_log::{DiskLog, end_of_log};
+use standby::Standby;
 
 /// Steps of a story before its crash at the latest, and after the recovery.
 const STEPS: u64 = 260;
@@ -36,109 +38,6 @@ const STEPS_AFTER: u64 = 40;
 
 /// Stories told without `MOT_TEST_SEED`.
 const STORIES: u64 = 24;
-
-/// The log on the disk: segments, one for each start, of records with checksums.
-struct DiskLog {
-    disk: SimulatedDisk,
-    writer: Option<Box<dyn crate::disk::DiskWriter>>,
-    segment: u64,
-    /// Entries of the log in memory that are on the disk, and up to where that is durable.
-    written: usize,
-    flushed: u64,
-}
-
-const RECORD_HEADER_BYTES: usize = 16;
-
-fn io(source: std::io::Error) -> EngineError {
-    EngineError::Io {
-        action: "could not use",
-        file: "the log".into(),
-        source,
-    }
-}
-
-fn segment_name(segment: u64) -> String {
-    format!("wal-{segment:08}")
-}
-
-impl DiskLog {
-    /// Goes on behind `entries` entries, which end at `end`.
-    fn new(disk: &SimulatedDisk, segment: u64, entries: usize, end: u64) -> DiskLog {
-        DiskLog {
-            disk: disk.clone(),
-            writer: None,
-            segment,
-            written: entries,
-            flushed: end,
-        }
-    }
-
-    /// Makes everything that is in the log durable.
-    fn flush(&mut self, wal: &Wal) -> Result<u64, EngineError> {
-        let writer = match &mut self.writer {
-            Some(writer) => writer,
-            none => {
-                let mut writer = self.disk.create(&segment_name(self.segment)).map_err(io)?;
-                // Which segments are older, and where this one goes on.
-                writer.append(&self.flushed.to_le_bytes()).map_err(io)?;
-                writer.sync().map_err(io)?;
-                self.disk.sync_directory().map_err(io)?;
-                none.insert(writer)
-            }
-        };
-        for (lsn, entry) in &wal.entries[self.written..] {
-            writer.append(&stored(*lsn, entry)).map_err(io)?;
-        }
-        self.written = wal.entries.len();
-        writer.sync().map_err(io)?;
-        self.flushed = wal.entries.last().map_or(self.flushed, |(lsn, _)| *lsn);
-        Ok(self.flushed)
-    }
-}
-
-/// u32 length, u32 CRC32C of what follows, u64 LSN, the record or the xid.
-fn stored(lsn: u64, entry: &Entry) -> Vec<u8> {
-    let mut content = lsn.to_le_bytes().to_vec();
-    match entry {
-        Entry::Record { bytes, .. } => content.extend_from_slice(bytes),
-        Entry::Commit { xid } | Entry::Prepare { xid } | Entry::Abort { xid } => {
-            content.extend_from_slice(&xid.to_le_bytes());
-        }
-    }
-    let mut out = (content.len() as u32).to_le_bytes().to_vec();
-    out.extend_from_slice(&crc32c::crc32c(&content).to_le_bytes());
-    out.extend_from_slice(&content);
-    out
-}
-
-/// Where the log that can be read ends. The machine may have gone down before a segment had
-/// anything.
-fn end_of_log(disk: &SimulatedDisk, segments: u64) -> u64 {
-    let mut end = 0;
-    for segment in 0..=segments {
-        let bytes = disk.contents(&segment_name(segment)).unwrap_or_default();
-        let Some((first, mut rest)) = bytes.split_at_checked(8) else {
-            continue;
-        };
-        if u64::from_le_bytes(first.try_into().expect("8 bytes")) != end {
-            continue;
-        }
-        while let Some((lsn, next)) = read(rest) {
-            end = lsn;
-            rest = next;
-        }
-    }
-    end
-}
-
-fn read(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let (header, rest) = bytes.split_at_checked(RECORD_HEADER_BYTES - 8)?;
-    let length = u32::from_le_bytes(header[..4].try_into().ok()?) as usize;
-    let crc = u32::from_le_bytes(header[4..].try_into().ok()?);
-    let (content, rest) = rest.split_at_checked(length)?;
-    let lsn = content.get(..8)?.try_into().ok()?;
-    (crc32c::crc32c(content) == crc).then_some((u64::from_le_bytes(lsn), rest))
-}
 
 /// A machine that runs, or ran.
 struct Machine {
@@ -160,6 +59,12 @@ struct Tally {
     lost: u64,
     shutdowns: u64,
     starts: u64,
+    starts_warm: u64,
+    /// What there was when a machine went down, what its recovery has brought back, and what the
+    /// start behind a shutdown has.
+    crashed: Held,
+    recovered: Held,
+    started: Held,
 }
 
 impl Machine {
@@ -215,14 +120,19 @@ impl Machine {
     /// Starts after a shutdown; the machine may go down at operation `at`.
     fn start(&mut self, at: u64) -> Result<(), EngineError> {
         self.disk = self.disk.restart();
-        let wal = std::mem::take(&mut *self.world.wal.borrow_mut());
+        let kept = self.world.wal.borrow().clone();
         let end = end_of_log(&self.disk, self.log.segment);
-        assert_eq!(end, wal.end, "nothing is lost in a shutdown");
+        assert_eq!(end, kept.end, "nothing is lost in a shutdown");
         self.disk.fail_at(at);
-        let random = Random(self.world.random.below(u64::MAX));
-        let entries = wal.entries.len();
-        let kept = wal.clone();
-        match World::start(random, wal, &self.disk) {
+        let (entries, is_warm) = (kept.entries.len(), self.world.random.below(3) == 0);
+        // In place of a server that is gone.
+        let mut left = std::mem::replace(&mut self.world, World::new(0));
+        let random = Random(left.random.below(u64::MAX));
+        let started = match is_warm {
+            true => left.start_warm(&self.disk),
+            false => World::start(random, left.wal.take(), &self.disk),
+        };
+        match started {
             Ok(world) => self.world = world,
             Err(error) => {
                 *self.world.wal.borrow_mut() = kept;
@@ -231,7 +141,10 @@ impl Machine {
         }
         self.log = DiskLog::new(&self.disk, self.log.segment + 1, entries, end);
         self.world.check();
-        self.tally.borrow_mut().starts += 1;
+        let mut tally = self.tally.borrow_mut();
+        tally.starts += 1;
+        tally.starts_warm += u64::from(is_warm);
+        tally.started.add(&self.world);
         Ok(())
     }
 
@@ -244,6 +157,7 @@ impl Machine {
             log,
             tally,
         } = self;
+        tally.borrow_mut().crashed.add(&world);
         let mut wal = std::mem::take(&mut *world.wal.borrow_mut());
         let mut random = Random(world.random.below(u64::MAX));
         drop(world);
@@ -271,6 +185,7 @@ impl Machine {
             match up {
                 Ok(world) => {
                     world.check();
+                    tally.borrow_mut().recovered.add(&world);
                     let entries = world.wal.borrow().entries.len();
                     let log = DiskLog::new(&disk, log.segment + 1, entries, end);
                     return Machine {
@@ -290,104 +205,6 @@ impl Machine {
     }
 }
 
-/// Writes checkpoints and sweeps while replay goes on.
-struct Standby<'a> {
-    disk: &'a SimulatedDisk,
-    tally: &'a RefCell<Tally>,
-    random: Random,
-    /// In a hundred records.
-    odds: u64,
-    settled: Settled,
-}
-
-impl Standby<'_> {
-    fn replayed(&mut self, at: &Replayed<'_>) -> Result<(), EngineError> {
-        if self.random.below(100) >= self.odds {
-            return Ok(());
-        }
-        let outcomes = outcomes_at(at.wal, at.lsn);
-        let settled = outcomes.running.borrow().first().copied();
-        let settled = Xid(settled.unwrap_or(u64::MAX));
-        let engine = at.session.engine();
-        engine.raise_horizon(settled);
-        let clock = TestClock {
-            outcomes: &outcomes,
-            me: 0,
-        };
-        for walk in at.session.tables() {
-            at.session.sweep(&clock, walk.table(), true, || {});
-        }
-        self.settled.raise(engine, settled);
-        settle(at.session, &clock, self.settled);
-        let below = self.settled.below();
-        at.session.drop_ended_locks(|xid| xid < below)?;
-        crate::transaction::free_doomed(at.session, || ());
-        let newest = generations(self.disk)?.first().copied();
-        // What was loaded may be ahead of what was replayed; a server waits until it is not.
-        if let Some(newest) = newest
-            && checkpoint::read_manifest(self.disk, newest)?.flushed.0 >= at.lsn
-        {
-            return Ok(());
-        }
-        let progress = CheckpointProgress::default();
-        let mut context = CheckpointContext {
-            system_id: SYSTEM,
-            timeline: 1,
-            redo: Lsn(at.lsn),
-            generation: next_generation(self.disk)?,
-            settled,
-            is_final: false,
-            threads: 1,
-            pace: Pace::unlimited(),
-            progress: &progress,
-            outcomes: &mut |open| {
-                let committed = outcomes.committed.borrow();
-                let has_committed = |xid: &Xid| committed.contains(&xid.0);
-                Ok(open.iter().copied().filter(has_committed).collect())
-            },
-            // The log up to here was read from the disk.
-            flush: &mut |_| Ok(Lsn(at.lsn)),
-        };
-        let written = checkpoint::write(at.session, self.disk, &mut context)?;
-        let mut tally = self.tally.borrow_mut();
-        tally.checkpoints_in_replay += 1;
-        tally.ranges_reused += written.ranges_reused;
-        tally.ranges_in_part += written.ranges_in_part;
-        remove_old(self.disk, 1, |_| false).map(drop)
-    }
-}
-
-/// What a standby knows that has replayed up to `lsn`: whose commit it has not seen may be running.
-fn outcomes_at(wal: &Wal, lsn: u64) -> Outcomes {
-    let outcomes = Outcomes::default();
-    let mut aborted = BTreeSet::new();
-    for (at, entry) in &wal.entries {
-        match entry {
-            Entry::Commit { xid } if *at <= lsn => {
-                outcomes.committed.borrow_mut().insert(*xid);
-            }
-            // Of no transaction: what was freed.
-            Entry::Record { xid: 0, .. } => {}
-            Entry::Abort { xid } if *at <= lsn => {
-                aborted.insert(*xid);
-            }
-            Entry::Commit { xid }
-            | Entry::Record { xid, .. }
-            | Entry::Prepare { xid }
-            | Entry::Abort { xid } => {
-                outcomes.running.borrow_mut().insert(*xid);
-            }
-        }
-    }
-    let committed = outcomes.committed.borrow();
-    outcomes
-        .running
-        .borrow_mut()
-        .retain(|xid| !committed.contains(xid) && !aborted.contains(xid));
-    drop(committed);
-    outcomes
-}
-
 /// A story with its crash at operation `at` of the disk. False if the story had fewer operations.
 fn tell(seed: u64, at: u64, tally: &Rc<RefCell<Tally>>) -> bool {
     let mut machine = Machine::new(seed, tally);
@@ -399,7 +216,11 @@ fn tell(seed: u64, at: u64, tally: &Rc<RefCell<Tally>>) -> bool {
     tally.borrow_mut().cases += 1;
     machine.disk.fail_at(random.below(60));
     if machine.run(STEPS_AFTER).is_ok() {
-        machine.world.end_all();
+        // Prepared ones stay over a shutdown.
+        match random.below(2) {
+            0 => machine.world.end_all(),
+            _ => machine.world.leave_prepared(),
+        }
         machine.world.check();
         if random.below(2) == 0
             && machine.shut_down().is_ok()
@@ -410,7 +231,9 @@ fn tell(seed: u64, at: u64, tally: &Rc<RefCell<Tally>>) -> bool {
             machine.world.check();
         }
     }
-    machine.restart(None);
+    let mut machine = machine.restart(None);
+    machine.world.end_all();
+    machine.world.check();
     went_down
 }
 
@@ -450,5 +273,14 @@ fn nothing_is_lost_wherever_the_machine_goes_down() {
         assert!(tally.lost > 1000, "{tally:?}");
         assert!(tally.shutdowns > tally.starts, "{tally:?}");
         assert!(tally.starts > tally.cases / 20, "{tally:?}");
+        let (crashed, started) = (&tally.crashed, &tally.started);
+        let lost = crashed.rows_unlogged.min(crashed.rows_temporary);
+        assert!(lost > tally.cases / 4, "{tally:?}");
+        assert!(crashed.locks_unlogged > tally.cases / 100, "{tally:?}");
+        assert!(tally.recovered.least() > tally.cases / 100, "{tally:?}");
+        assert!(started.least() > stories / 4, "{tally:?}");
+        assert!(started.locks_unlogged > stories / 4, "{tally:?}");
+        assert!(started.rows_unlogged > tally.starts / 8, "{tally:?}");
+        assert!(tally.starts_warm > tally.starts / 5, "{tally:?}");
     }
 }

@@ -199,7 +199,7 @@ fn what_was_gone_when_the_checkpoint_looked_is_not_made_again() {
     const GONE: u32 = 5000;
     let mut world = World::new(1);
     let disk = SimulatedDisk::new(1);
-    let [key, other, _] = RELATIONS;
+    let [key, other, ..] = RELATIONS;
     let relations: Vec<u32> = (1001..1000 + INDEXES_PER_TABLE_MAX as u32).collect();
     world.run(|session, clock, open| {
         let made = open.transaction.create_table(session, key, Xid(open.xid));

@@ -2,14 +2,20 @@
 //! another arena, and on from there. Here: the model, and what the tests beside it share.
 //!
 //! The model: what each committed transaction left of each row, by the LSN of its commit. After a
-//! crash at LSN p the rows are what the commits up to p left, reachable through every index. Of the
-//! relation whose rows are not logged there are none then, but behind a clean shutdown all.
+//! crash at LSN p the rows are what the commits up to p left, reachable through every index. Of
+//! storages whose rows are not logged there are none then, but behind a clean shutdown all. Of the
+//! temporary relation there is nothing behind any start.
 
 mod checkpoints;
+mod clean_starts;
 mod definitions;
+mod every_record;
+mod held;
+mod prepared;
 mod recover;
 mod transactions;
 
+pub(super) use held::Held;
 pub(super) use recover::Replayed;
 
 use std::cell::{Cell, RefCell};
@@ -35,7 +41,7 @@ use crate::memory::{ArenaOptions, HugePages, Memory, Region};
 use crate::row::{LockStrength, VersionRef};
 use crate::scan::{Direction, IndexScan, KeyRange, RowScan};
 use crate::session::Session;
-use crate::table::Persistence;
+use crate::table::{Persistence, TableRef};
 use crate::transaction::{Entered, Locked, Log, Transaction, Written};
 use crate::{Build, Clock, Engine, Newest, Snapshot, State};
 
@@ -137,6 +143,8 @@ pub(super) struct Wal {
     effects: Vec<(u64, Vec<Effect>)>,
     /// Relations by the tables that store them, by commit LSN.
     storages: Vec<(u64, RelationKey, Option<TableId>)>,
+    /// Tables whose rows are not logged, by commit LSN.
+    unlogged: Vec<(u64, TableId)>,
     /// What prepared transactions will have done, by the LSN of their Prepare.
     prepared: Vec<(u64, Prepared)>,
     pub(super) end: u64,
@@ -148,6 +156,7 @@ struct Prepared {
     xid: u64,
     effects: Vec<Effect>,
     storages: Vec<(RelationKey, Option<TableId>)>,
+    unlogged: Vec<TableId>,
     /// Relations that it changed or locked rows of.
     used: BTreeSet<RelationKey>,
     locked: Option<RelationKey>,
@@ -170,16 +179,32 @@ impl Wal {
         self.entries.retain(|(lsn, _)| *lsn <= at);
         self.effects.retain(|(lsn, _)| *lsn <= at);
         self.storages.retain(|(lsn, ..)| *lsn <= at);
+        self.unlogged.retain(|(lsn, _)| *lsn <= at);
         self.prepared.retain(|(lsn, _)| *lsn <= at);
     }
 
-    /// A crash empties the relation whose rows are not logged.
+    /// A crash empties tables whose rows are not logged.
     fn forget_unlogged_rows(&mut self) {
+        let unlogged = self.unlogged.iter().map(|(_, table)| *table);
+        let prepared = self.prepared.iter();
+        let prepared = prepared.flat_map(|(_, prepared)| prepared.unlogged.iter().copied());
+        let unlogged: BTreeSet<TableId> = unlogged.chain(prepared).collect();
+        for (_, prepared) in &mut self.prepared {
+            prepared.rows.retain(|lock| !unlogged.contains(&lock.table));
+        }
         let prepared = self.prepared.iter_mut();
         let prepared = prepared.map(|(_, prepared)| &mut prepared.effects);
         let ended = self.effects.iter_mut().map(|(_, effects)| effects);
         for effects in ended.chain(prepared) {
-            effects.retain(|((key, ..), _)| *key != UNLOGGED);
+            effects.retain(|((_, table, _), _)| !unlogged.contains(table));
+        }
+    }
+
+    /// No start knows of temporary tables.
+    fn forget_temporary(&mut self) {
+        self.storages.retain(|(_, key, _)| *key != TEMPORARY);
+        for (_, effects) in &mut self.effects {
+            effects.retain(|((key, ..), _)| *key != TEMPORARY);
         }
     }
 
@@ -250,6 +275,8 @@ struct Open {
     transaction: Transaction,
     touched: BTreeSet<(RelationKey, TableId, u64)>,
     storages: Vec<(RelationKey, Option<TableId>)>,
+    /// Tables that it made whose rows are not logged.
+    unlogged: Vec<TableId>,
     /// Relations locked exclusively.
     locked: Option<RelationKey>,
     logged: bool,
@@ -273,7 +300,7 @@ pub(super) struct World {
     shuts_down: bool,
     session: Session,
     engine: Engine,
-    _region: Region,
+    region: Region,
 }
 
 fn arena() -> (Region, Engine) {
@@ -323,17 +350,21 @@ pub(super) fn index(relation: u32, attnum: u16, unique: bool) -> IndexDefinition
     }
 }
 
-const RELATIONS: [RelationKey; 3] = [
+const RELATIONS: [RelationKey; 4] = [
     RelationKey::of_foreign_table(1, 100),
     RelationKey::of_file(1, 0, 200),
     UNLOGGED,
+    TEMPORARY,
 ];
 
 const UNLOGGED: RelationKey = RelationKey::of_file(1, 0, 300);
+const TEMPORARY: RelationKey = RelationKey::of_file(1, 0, 400).of_temporary(1);
 
+/// What of a relation is logged when it is made.
 fn persistence_of(key: RelationKey) -> Persistence {
     match key {
         UNLOGGED => Persistence::Unlogged,
+        TEMPORARY => Persistence::Temporary,
         _ => Persistence::Logged,
     }
 }
@@ -352,7 +383,7 @@ impl World {
             shuts_down: false,
             session: engine.join().expect("joins"),
             engine,
-            _region: region,
+            region,
         }
     }
 }

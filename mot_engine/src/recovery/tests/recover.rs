@@ -20,6 +20,7 @@ impl World {
     ) -> Result<World, EngineError> {
         wal.cut(at);
         wal.forget_unlogged_rows();
+        wal.forget_temporary();
         let outcomes = Outcomes::default();
         *outcomes.committed.borrow_mut() = wal.committed();
         let prepared = wal.still_prepared();
@@ -96,7 +97,7 @@ impl World {
     }
 
     /// A machine that is up, with the prepared transactions that the log has.
-    fn up(
+    pub(super) fn up(
         random: Random,
         wal: Wal,
         outcomes: Outcomes,
@@ -116,45 +117,10 @@ impl World {
             shuts_down: false,
             session,
             engine,
-            _region: region,
+            region,
         };
-        world.check_locks();
+        world.check_prepared();
         world
-    }
-
-    /// The start that follows a shutdown: nothing is replayed, and the checkpoint is final no
-    /// longer.
-    pub(in crate::recovery) fn start(
-        mut random: Random,
-        wal: Wal,
-        disk: &SimulatedDisk,
-    ) -> Result<World, EngineError> {
-        let mut manifest = newest(disk, SYSTEM, |_, _| true)?.expect("there is one");
-        assert!(manifest.is_final && manifest.redo.0 == wal.end);
-        let outcomes = Outcomes::default();
-        *outcomes.committed.borrow_mut() = wal.committed();
-        let (region, engine) = arena();
-        let session = engine.join().expect("joins");
-        engine.set_state(State::Loading);
-        let threads = 1 + random.below(2) as usize;
-        load_after_shutdown(engine, disk, &manifest, threads)?;
-        manifest.is_final = false;
-        seal(disk, &manifest)?;
-        let clock = TestClock {
-            outcomes: &outcomes,
-            me: 0,
-        };
-        let xids = wal.entries.iter().map(|(_, entry)| entry.xid());
-        // Ids of transactions that changed only what is not logged are in the log, too: they have
-        // commits.
-        let next_xid = xids.max().unwrap_or(0).max(9) + 1;
-        let prepared = wal.still_prepared();
-        let oldest_prepared = prepared.iter().map(|prepared| prepared.xid).min();
-        let open = Xid(oldest_prepared.unwrap_or(next_xid))..Xid(next_xid);
-        finish_beside_prepared(&session, &clock, open, threads)?;
-        engine.set_state(State::Ready);
-        let server = (session, engine, region);
-        Ok(World::up(random, wal, outcomes, server, next_xid))
     }
 
     /// Compares with the model. No transaction may be open.

@@ -1,6 +1,7 @@
 //! Steps at random: a transaction begins, writes, defines, logs, commits or aborts; the sweeper
 //! comes by.
 
+use super::prepared::locks;
 use super::*;
 
 impl World {
@@ -14,6 +15,7 @@ impl World {
             transaction: Transaction::new(),
             touched: BTreeSet::new(),
             storages: Vec::new(),
+            unlogged: Vec::new(),
             locked: None,
             logged: false,
             rows: None,
@@ -30,107 +32,39 @@ impl World {
     }
 
     pub(super) fn log(&mut self, at: usize) {
+        if self.random.below(2) == 0 {
+            self.lock_some(at);
+            return self.log_with_locks(at);
+        }
         let open = &mut self.open[at];
         let mut log = Appender {
             wal: &self.wal,
             xid: open.xid,
         };
-        if self.random.below(2) == 0 {
-            let before = self.wal.borrow().entries.len();
-            open.transaction
-                .log_locks(&self.session, Xid(open.xid), &mut log)
-                .expect("logs");
-            let wal = self.wal.borrow();
-            open.rows = Some(wal.entries[before..].iter().flat_map(locks).collect());
-        }
         open.transaction.log(&self.session, &mut log).expect("logs");
         open.logged = true;
     }
 
-    /// It is prepared, and no session's any more.
-    fn prepare(&mut self, at: usize) {
-        let mut open = self.open.remove(at);
-        let effects = self.effects(&open);
-        let touched = open.touched.iter().map(|(key, ..)| *key);
-        let prepared = Prepared {
+    /// As what is going to be prepared.
+    pub(super) fn log_with_locks(&mut self, at: usize) {
+        let open = &mut self.open[at];
+        let mut log = Appender {
+            wal: &self.wal,
             xid: open.xid,
-            effects,
-            storages: open.storages,
-            used: touched.chain(open.used).collect(),
-            locked: open.locked,
-            rows: open.rows.expect("its row locks are logged"),
         };
-        let mut wal = self.wal.borrow_mut();
-        let lsn = wal.append(Entry::Prepare { xid: open.xid });
-        wal.prepared.push((lsn, prepared.clone()));
+        let before = self.wal.borrow().entries.len();
+        open.transaction
+            .log_locks(&self.session, Xid(open.xid), &mut log)
+            .expect("logs");
+        let wal = self.wal.borrow();
+        open.rows = Some(wal.entries[before..].iter().flat_map(locks).collect());
         drop(wal);
-        open.transaction.give_up(&self.session);
-        self.prepared.push(prepared);
-    }
-
-    /// Somebody ends a prepared transaction, and nobody is told.
-    fn end_prepared(&mut self, at: usize, commits: bool) {
-        let Prepared {
-            xid,
-            effects,
-            storages,
-            ..
-        } = self.prepared.remove(at);
-        let mut wal = self.wal.borrow_mut();
-        if commits {
-            let lsn = wal.append(Entry::Commit { xid });
-            wal.effects.push((lsn, effects));
-            for (key, table) in storages {
-                wal.storages.push((lsn, key, table));
-            }
-            self.outcomes.committed.borrow_mut().insert(xid);
-        } else {
-            wal.append(Entry::Abort { xid });
-        }
-        self.outcomes.running.borrow_mut().remove(&xid);
-    }
-
-    /// The rows that prepared transactions locked are in the way of whoever wants them.
-    pub(super) fn check_locks(&self) {
-        for prepared in &self.prepared {
-            for lock in &prepared.rows {
-                let xid = self.next_xid.get();
-                self.next_xid.set(xid + 1);
-                let clock = TestClock {
-                    outcomes: &self.outcomes,
-                    me: xid,
-                };
-                let walks = self.session.tables();
-                let walk = walks.iter().find(|walk| walk.table().id() == lock.table);
-                let table = walk.expect("its table is there").table();
-                let Newest::Live(seen) = self.session.newest(&clock, table, lock.slot) else {
-                    // A crash has emptied its table.
-                    assert!(!table.is_logged(), "a locked row is gone");
-                    continue;
-                };
-                let mut work = Transaction::new();
-                let strength = match lock.strength {
-                    LockStrength::KeyShare => LockStrength::Update,
-                    _ => LockStrength::NoKeyUpdate,
-                };
-                let locked = work.lock(
-                    &self.session,
-                    &clock,
-                    table,
-                    lock.slot,
-                    seen,
-                    strength,
-                    Xid(xid),
-                );
-                let locked = locked.expect("memory");
-                assert!(matches!(locked, Locked::Busy(_)), "{lock:?}: {locked:?}");
-                work.abort(&self.session);
-            }
-        }
+        open.transaction.log(&self.session, &mut log).expect("logs");
+        open.logged = true;
     }
 
     /// What a transaction has made of its rows.
-    fn effects(&self, open: &Open) -> Vec<Effect> {
+    pub(super) fn effects(&self, open: &Open) -> Vec<Effect> {
         let clock = TestClock {
             outcomes: &self.outcomes,
             me: open.xid,
@@ -173,6 +107,9 @@ impl World {
         for (key, table) in open.storages.drain(..) {
             wal.storages.push((lsn, key, table));
         }
+        for table in open.unlogged.drain(..) {
+            wal.unlogged.push((lsn, table));
+        }
         drop(wal);
         self.outcomes.committed.borrow_mut().insert(open.xid);
     }
@@ -186,7 +123,7 @@ impl World {
         }
         let at = self.random.below(self.open.len() as u64) as usize;
         if self.open[at].logged {
-            let may_prepare = self.open[at].rows.is_some() && !self.open[at].ended;
+            let may_prepare = self.may_prepare(at);
             match dice {
                 0..25 if may_prepare && self.prepared.len() < 3 => self.prepare(at),
                 0..55 => self.commit(at),
@@ -201,8 +138,11 @@ impl World {
             14..18 => self.abort(at),
             18..22 => self.define(at),
             22..25 => self.sweep(),
-            25..30 => self.lock(at),
-            30..34 if !self.prepared.is_empty() => {
+            25..34 => {
+                let key = self.relation();
+                self.lock(at, key);
+            }
+            34..38 if !self.prepared.is_empty() => {
                 let at = self.random.below(self.prepared.len() as u64) as usize;
                 let commits = self.random.below(2) == 0;
                 self.end_prepared(at, commits);
@@ -211,34 +151,53 @@ impl World {
         }
     }
 
-    /// Locks a row.
-    fn lock(&mut self, at: usize) {
-        let key = RELATIONS[self.random.below(2) as usize];
+    /// A row that the transaction sees, if the table has any.
+    fn live_row(&mut self, table: TableRef, me: u64) -> Option<(Slot, VersionRef)> {
+        let end = table.slots_end().0;
+        let from = self.random.below(end.max(1));
         let clock = TestClock {
             outcomes: &self.outcomes,
-            me: self.open[at].xid,
+            me,
         };
-        let table = self.session.find_table(key, &clock);
-        let (Some(table), false) = (table, self.is_locked_by_others(at, key)) else {
-            return;
-        };
-        let slot = Slot(self.random.below(table.slots_end().0.max(1)));
-        let Newest::Live(seen) = self.session.newest(&clock, table, slot) else {
-            return;
-        };
+        let mut slots = (from..end).chain(0..from).map(Slot);
+        slots.find_map(|slot| match self.session.newest(&clock, table, slot) {
+            Newest::Live(version) => Some((slot, version)),
+            _ => None,
+        })
+    }
+
+    /// Locks some rows of a relation.
+    pub(super) fn lock(&mut self, at: usize, key: RelationKey) {
+        let me = self.open[at].xid;
         let strengths = [
             LockStrength::KeyShare,
             LockStrength::Share,
             LockStrength::NoKeyUpdate,
             LockStrength::Update,
         ];
-        let strength = strengths[self.random.below(4) as usize];
-        let (session, open) = (&self.session, &mut self.open[at]);
-        open.used.insert(key);
-        let xid = Xid(open.xid);
-        open.transaction
-            .lock(session, &clock, table, slot, seen, strength, xid)
-            .expect("memory");
+        for _ in 0..1 + self.random.below(3) {
+            let clock = TestClock {
+                outcomes: &self.outcomes,
+                me,
+            };
+            let table = self.session.find_table(key, &clock);
+            let (Some(table), false) = (table, self.is_locked_by_others(at, key)) else {
+                return;
+            };
+            let Some((slot, seen)) = self.live_row(table, me) else {
+                return;
+            };
+            let strength = strengths[self.random.below(4) as usize];
+            let clock = TestClock {
+                outcomes: &self.outcomes,
+                me,
+            };
+            let (session, open) = (&self.session, &mut self.open[at]);
+            open.used.insert(key);
+            open.transaction
+                .lock(session, &clock, table, slot, seen, strength, Xid(me))
+                .expect("memory");
+        }
     }
 
     /// Whether another transaction has the relation for itself.
@@ -289,7 +248,7 @@ impl World {
         if others || mine.is_some_and(|locked| locked != key) {
             return;
         }
-        let what = self.random.below(10);
+        let what = self.random.below(11);
         let open = &mut self.open[at];
         let (session, xid) = (&self.session, Xid(open.xid));
         let clock = TestClock {
@@ -302,6 +261,9 @@ impl World {
                 .transaction
                 .create_table_as(session, key, persistence_of(key), xid)
                 .expect("memory");
+            if key == UNLOGGED {
+                open.unlogged.push(table.id());
+            }
             for definition in [index(1000, 1, true), index(1001, 2, false)] {
                 let built = open
                     .transaction
@@ -323,8 +285,12 @@ impl World {
                     .transaction
                     .truncate_table(session, &clock, table, xid)
                     .expect("memory");
+                if fresh.persistence() == Persistence::Unlogged {
+                    open.unlogged.push(fresh.id());
+                }
                 open.storages.push((key, Some(fresh.id())));
             }
+            10 if RELATIONS[1..3].contains(&key) => switch(session, &clock, open, table),
             2..5 => {
                 open.transaction
                     .drop_index(session, &clock, table, 1001, xid)
@@ -367,8 +333,8 @@ impl World {
             self.random.below(4),
             [0, 3, 40][self.random.below(3) as usize],
         );
-        let slot = Slot(self.random.below(table.slots_end().0.max(1)));
         let dice = self.random.below(10);
+        let row = self.live_row(table, me);
         let open = &mut self.open[at];
         open.cid += 1;
         let (xid, cid) = (Xid(open.xid), CommandId(open.cid));
@@ -384,7 +350,7 @@ impl World {
                 .expect("memory");
             (slot, Some(version))
         } else {
-            let Newest::Live(seen) = session.newest(&clock, table, slot) else {
+            let Some((slot, seen)) = row else {
                 return;
             };
             let mut changed = seen.body().to_vec();
@@ -417,34 +383,70 @@ impl World {
         }
     }
 
+    pub(super) fn end(&mut self, at: usize) {
+        if self.open[at].logged {
+            self.commit(at);
+        } else {
+            self.abort(at);
+        }
+    }
+
     pub(in crate::recovery) fn end_all(&mut self) {
         while !self.open.is_empty() {
-            if self.open[0].logged {
-                self.commit(0);
-            } else {
-                self.abort(0);
-            }
+            self.end(0);
         }
-        let mut entries = self.wal.borrow().entries.clone().into_iter();
-        let has_prepared = entries.any(|(_, entry)| matches!(entry, Entry::Prepare { .. }));
         while !self.prepared.is_empty() {
             let commits = self.random.below(2) == 0;
             self.end_prepared(0, commits);
+            self.check_prepared();
         }
+        self.sweep_ended();
+    }
+
+    /// What was prepared and rolled back counts until the sweeper comes by.
+    pub(super) fn sweep_ended(&mut self) {
+        let is_prepare = |(_, entry): &(u64, Entry)| matches!(entry, Entry::Prepare { .. });
+        let has_prepared = self.wal.borrow().entries.iter().any(is_prepare);
         if has_prepared {
-            // What was rolled back counts until then.
             self.sweep();
         }
     }
 }
 
-/// The row locks that a record tells of.
-fn locks((_, entry): &(u64, Entry)) -> Vec<RowLock> {
-    let Entry::Record { bytes, .. } = entry else {
-        return Vec::new();
+/// Gives a relation another storage with the same rows, which are logged from then on, or are not
+/// any more.
+fn switch(session: &Session, clock: &TestClock<'_>, open: &mut Open, table: TableRef) {
+    let (key, xid) = (table.key(), Xid(open.xid));
+    let persistence = match table.persistence() {
+        Persistence::Logged => Persistence::Unlogged,
+        _ => Persistence::Logged,
     };
-    match Record::parse(bytes) {
-        Ok(Record::Locks(locks)) => locks.collect::<Result<_, _>>().expect("is whole"),
-        _ => Vec::new(),
+    let made = open
+        .transaction
+        .create_table_as(session, key, persistence, xid)
+        .expect("memory");
+    for slot in (0..table.slots_end().0).map(Slot) {
+        if let Newest::Live(version) = session.newest(clock, table, slot) {
+            let body = version.body().to_vec();
+            let inserted = open
+                .transaction
+                .insert(session, made, &body, xid, CommandId(open.cid));
+            let (slot, _) = inserted.expect("memory");
+            open.touched.insert((key, made.id(), slot.0));
+        }
     }
+    for index in session.indexes(table, clock) {
+        let definition = IndexDefinition::from_bytes(index.definition_bytes()).expect("is whole");
+        let built = open
+            .transaction
+            .create_index(session, clock, made, &definition, xid);
+        assert!(matches!(built, Ok(Build::Done(_))));
+    }
+    open.transaction
+        .drop_table(session, table, xid)
+        .expect("memory");
+    if persistence == Persistence::Unlogged {
+        open.unlogged.push(made.id());
+    }
+    open.storages.push((key, Some(made.id())));
 }
