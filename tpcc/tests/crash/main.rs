@@ -12,8 +12,8 @@
 //! tables. `--rounds` and `--seed` (`MOT_CRASH_ROUNDS`, `MOT_CRASH_SEED`) repeat a failure;
 //! `--event` (`MOT_CRASH_EVENT`) has every round end in the same way. `--standby`
 //! (`MOT_CRASH_STANDBY=true`) adds a streaming standby with mishaps of its own, compared with the
-//! primary after every round. `--warm` (`MOT_CRASH_WARM=true`) tries warm restarts after the clean
-//! ends.
+//! primary after every round. `--warm` (`MOT_CRASH_WARM`) says whether warm restarts follow the
+//! clean ends; otherwise the seed does.
 
 mod bank;
 mod companion;
@@ -61,9 +61,9 @@ struct Options {
     /// With a standby.
     #[arg(long, env = "MOT_CRASH_STANDBY")]
     standby: bool,
-    /// The server keeps its memory over clean shutdowns.
-    #[arg(long, env = "MOT_CRASH_WARM")]
-    warm: bool,
+    /// Whether the server keeps its memory over clean shutdowns; the seed says so if this does not.
+    #[arg(long, env = "MOT_CRASH_WARM", num_args = 0..=1, default_missing_value = "true")]
+    warm: Option<bool>,
 }
 
 /// What lives through all rounds.
@@ -113,7 +113,7 @@ impl Suite {
         let mut settings = support::settings(engine);
         settings.extend([("max_wal_size", "64MB"), ("checkpoint_timeout", "30s")]);
         settings.push(("max_prepared_transactions", "20"));
-        if options.warm {
+        if options.warm.unwrap_or(seed % 2 == 1) {
             settings.push(("mot.warm_restart", "on"));
         }
         let with_standby = options.standby;
@@ -229,7 +229,7 @@ impl Suite {
             self.verify(&ledger, round)?;
         }
         // What is prepared was brought back by all recoveries of the round.
-        let (tables, rows) = pairs::verify(&self.target)?;
+        let pairs = pairs::verify(&self.target)?;
         let compared = match &mut self.companion {
             None => String::new(),
             Some(companion) => {
@@ -240,7 +240,7 @@ impl Suite {
         };
         println!(
             "round {round}: {event:?} after {:.1} s of {mode} with {terminals} terminals, \
-             recovered in {:.2} s{}: {told}, {tables} pairs with {rows} rows{compared} ({:.1} s)",
+             recovered in {:.2} s{}: {told}, {pairs}{compared} ({:.1} s)",
             moment.as_secs_f64(),
             recovery.as_secs_f64(),
             if again { ", twice" } else { "" },

@@ -1,11 +1,12 @@
 //! Tables in pairs, a heap table and a memory-optimized one that the same transactions make,
-//! write, alter, rewrite and drop: logged, unlogged and temporary ones, keys of many types and
-//! forms, definitions and rows in prepared transactions.
+//! write, lock, alter, rewrite and drop: logged, unlogged and temporary ones, keys of many types
+//! and forms; definitions, rows and row locks in prepared transactions.
 //!
 //! The heap is the oracle. A transaction does to one table what it does to the other, and
 //! PostgreSQL ends both at once. So whatever the moment at which the server goes away, both schemas
 //! have the same tables with the same indexes and rows.
 
+mod locks;
 mod statements;
 
 use crate::workers::{Round, Worker, Workers};
@@ -148,9 +149,29 @@ impl Session {
     }
 }
 
-/// Ends what is prepared, and compares both sides. Returns how many tables and rows there are.
-pub fn verify(target: &Target) -> Result<(i64, i64)> {
+/// What the pairs are.
+#[derive(Default)]
+pub struct Compared {
+    tables: usize,
+    rows: i64,
+    /// Rows that prepared transactions held.
+    held: i64,
+}
+
+impl std::fmt::Display for Compared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Compared { tables, rows, held } = self;
+        write!(
+            f,
+            "{tables} pairs with {rows} rows, of which {held} were held"
+        )
+    }
+}
+
+/// Compares what prepared transactions hold, ends them, and compares both sides.
+pub fn verify(target: &Target) -> Result<Compared> {
     let mut client = target.client()?;
+    let (held, mut complaints) = locks::compare(&mut client)?;
     for row in query(
         &mut client,
         "SELECT gid, ('x' || substr(md5(gid), 1, 1))::bit(4)::int % 2 = 0 \
@@ -162,14 +183,10 @@ pub fn verify(target: &Target) -> Result<(i64, i64)> {
     }
     let differences = query(&mut client, DIFFERENT_DEFINITIONS)?;
     let named = |row: &postgres::Row| row.get::<_, String>(0);
-    let mut complaints: Vec<String> = differences.iter().map(named).collect();
-    let tables = query(
-        &mut client,
-        "SELECT relname FROM pg_class \
-         WHERE relnamespace = 'pairs_heap'::regnamespace AND relkind = 'r'",
-    )?;
+    complaints.extend(differences.iter().map(named));
+    let tables = tables(&mut client)?;
     let mut rows = 0;
-    for table in tables.iter().map(named) {
+    for table in &tables {
         // Columns may have been dropped and added: the texts of rows leave out what is dropped.
         let all = |side: &str| format!("SELECT t::text FROM pairs_{side}.{table} t");
         let (heap, mot) = (all("heap"), all("mot"));
@@ -194,9 +211,22 @@ pub fn verify(target: &Target) -> Result<(i64, i64)> {
         complaints.extend(leaks(&mut client)?);
     }
     match complaints.is_empty() {
-        true => Ok((tables.len() as i64, rows)),
+        true => Ok(Compared {
+            tables: tables.len(),
+            rows,
+            held,
+        }),
         false => Err(Failure::unexpected(complaints.join("\n"))),
     }
+}
+
+fn tables(client: &mut Client) -> Result<Vec<String>> {
+    let found = query(
+        client,
+        "SELECT relname FROM pg_class \
+         WHERE relnamespace = 'pairs_heap'::regnamespace AND relkind = 'r'",
+    )?;
+    Ok(found.iter().map(|row| row.get(0)).collect())
 }
 
 /// Tables, columns and indexes that only one side has.

@@ -38,7 +38,8 @@ pub fn draw(rng: &mut TpccRng, table: &str, method: &str) -> Work {
     let statement = match rng.uniform(1, 100) {
         1..=14 => create(rng, table),
         15..=35 => insert(table, low, high),
-        36..=50 => format!(
+        36..=38 => lock(rng, table, low, high),
+        39..=50 => format!(
             "UPDATE {table} SET n = n + 1, x = right(x || '.{low}', 30) WHERE id BETWEEN {low} AND {high}"
         ),
         51..=55 => format!(
@@ -90,6 +91,13 @@ fn create(rng: &mut TpccRng, table: &str) -> String {
         "CREATE {unlogged} TABLE IF NOT EXISTS {table} (id int PRIMARY KEY {deferrable}, n int, x text, \
          feeling pairs.mood, list int[], span int4range, data jsonb, pair pairs.named)"
     )
+}
+
+/// Rows that the transaction locks and perhaps does not change.
+fn lock(rng: &mut TpccRng, table: &str, low: i32, high: i32) -> String {
+    let strengths = ["KEY SHARE", "SHARE", "NO KEY UPDATE", "UPDATE"];
+    let strength = strengths[rng.uniform(0, 3) as usize];
+    format!("SELECT FROM {table} WHERE id BETWEEN {low} AND {high} FOR {strength}")
 }
 
 fn insert(table: &str, low: i32, high: i32) -> String {
