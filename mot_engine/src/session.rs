@@ -11,7 +11,7 @@ mod unfinished;
 
 pub use replaced::Upon;
 pub use state_at::StateAt;
-pub(crate) use unfinished::{Unfinished, find_unfinished};
+pub(crate) use unfinished::{Unfinished, find_lasting, find_unfinished};
 
 use crate::clock::{Clock, Snapshot};
 use crate::decoded::{Decoded, Definitions};

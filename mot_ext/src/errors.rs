@@ -42,6 +42,7 @@ macro_rules! raise_report {
 
 // Behind the macro, which they raise by.
 mod engine;
+pub mod labels;
 pub mod refuse;
 mod start;
 mod told;

@@ -12,7 +12,6 @@ mod folding;
 mod foreign_types;
 mod row_types;
 mod text_order;
-mod unknown;
 
 pub use answer::Answer;
 pub use column::{IndexColumn, is_polymorphic};

@@ -26,6 +26,7 @@ use super::KEY_BYTES_MAX;
 use super::buffer::KeyBuffer;
 use super::definition::{INDEX_COLUMNS_MAX, IndexDefinition, KeyColumn, corrupt};
 use super::encode::{HasNull, KeyValue, STRING_END, TAG_VALUE, encode_value};
+use super::label;
 use crate::errors::EngineError;
 
 /// Where in a body the mark is, and the mark. PostgreSQL leaves the bit alone.
@@ -153,6 +154,25 @@ pub(super) fn take(
         }
     }
     Ok(HasNull(has_null))
+}
+
+/// The label that a body's tail has in a column of an index, from 0; `None`: there is no entry, or
+/// the column is NULL.
+pub fn label_in_tail(
+    definition: &IndexDefinition,
+    body: &[u8],
+    column: usize,
+) -> Result<Option<Vec<u8>>, EngineError> {
+    let Some(number) = definition.computed else {
+        return Ok(None);
+    };
+    match entry_of(body, number)? {
+        Some(entry) if !entry.is_none() => {
+            let value = entry.values(definition)?.nth(column).unwrap_or_default();
+            Ok(label::of_key(&definition.columns[column], value))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Appends a column of a key, of which a tail has this.

@@ -118,6 +118,11 @@ pub fn fixed_starts(layout: &[AttributeLayout]) -> impl Iterator<Item = Option<u
 }
 
 impl IndexDefinition {
+    /// Whether values of some column are known by their labels (`label.rs`).
+    pub fn has_labels(&self) -> bool {
+        (self.columns.iter()).any(|column| column.kind == KeyKind::Label)
+    }
+
     /// The records of key columns, in order.
     pub fn records(&self) -> impl Iterator<Item = Record> {
         self.columns

@@ -6,7 +6,7 @@ use super::record::Record;
 use crate::errors::EngineError;
 
 /// How many kinds hold no others.
-const SCALAR_COUNT: usize = 39;
+const SCALAR_COUNT: usize = 40;
 
 /// The number of a record. Its columns are said elsewhere.
 const RECORD: u8 = 63;
@@ -99,6 +99,8 @@ pub enum KeyKind {
     HalfVector,
     /// sparsevec: as a vector.
     SparseVector,
+    /// Any type, by the labels that writers gave its values (`label.rs`).
+    Label,
     /// A range: an empty one first, then by the lower bounds, then by the upper ones.
     Range(ElementKind),
     /// An array: by the elements, then by their number, the dimensions and the lower bounds.
@@ -151,6 +153,7 @@ const SCALARS: [KeyKind; SCALAR_COUNT] = [
     KeyKind::Vector,
     KeyKind::HalfVector,
     KeyKind::SparseVector,
+    KeyKind::Label,
 ];
 
 /// Every kind there is without records.
@@ -364,6 +367,7 @@ impl KeyKind {
             | KeyKind::Vector
             | KeyKind::HalfVector
             | KeyKind::SparseVector
+            | KeyKind::Label
             | KeyKind::Range(_)
             | KeyKind::Array(_)
             | KeyKind::Multirange(_)

@@ -36,7 +36,7 @@ impl KeyColumn {
     }
 
     fn is_plain_text(&self) -> bool {
-        self.kind.is_text() && self.collation.is_none()
+        (self.kind.is_text() || self.kind == KeyKind::Label) && self.collation.is_none()
     }
 
     /// Of kinds whose values have as many bytes in a key as in a row.

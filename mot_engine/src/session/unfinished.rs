@@ -88,7 +88,35 @@ pub(crate) fn find_unfinished(
     }
 }
 
-/// The same of a chain as it was a moment ago; `is_meant` also gets the transaction to wait for.
+/// The row's state that has a key and that is not known to be gone for good: of the asker's own and
+/// of others' unfinished states any, and the newest committed one. Pinned.
+///
+/// Whatever becomes of the transactions that run, two states that one later snapshot sees are both
+/// told of to who asks while he makes the younger of them.
+pub(crate) fn find_lasting(
+    anchor: &Anchor,
+    clock: &impl Clock,
+    mut has_key: impl FnMut(VersionRef) -> Result<bool, EngineError>,
+) -> Result<Option<VersionRef>, EngineError> {
+    let mut at = anchor.head().version();
+    while let Some(version) = at {
+        at = version.next();
+        if version.is_lock() {
+            continue;
+        }
+        let judged = judge_maker(version, clock);
+        let is_state = judged != Judged::Aborted && !version.is_tombstone();
+        if is_state && has_key(version)? {
+            return Ok(Some(version));
+        }
+        if judged == Judged::Committed {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// As [`find_unfinished`], of a chain as it was a moment ago; `is_meant` also gets the transaction to wait for.
 fn in_chain(
     head: Head,
     clock: &impl Clock,

@@ -27,7 +27,8 @@ impl ComputedKeys {
         // SAFETY: the caller's table; lists of expressions that the evaluator holds.
         unsafe {
             let evaluator = Evaluator::of_table(table);
-            let is_plain = evaluator.expressions().all(|list| are_plain(list, ROW));
+            let are_plain = evaluator.expressions().all(|list| are_plain(list, ROW));
+            let is_plain = are_plain && !evaluator.has_labels();
             match is_plain {
                 true => Ok(Some(ComputedKeys(RefCell::new(evaluator)))),
                 false => Err(Unplain),
@@ -68,5 +69,5 @@ impl ComputedKeys {
     }
 }
 
-/// An index of the table has an expression that is not plain.
+/// An index of the table has an expression that is not plain, or values with labels.
 pub struct Unplain;

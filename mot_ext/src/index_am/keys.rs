@@ -4,6 +4,7 @@
 //! those on the next column a range. Core evaluates the rest, and whatever the range does not hold
 //! exactly, over the row (`xs_recheck`). Where there is none on the first column, that may be
 //! passed over (`skip`).
+use super::labels::Labelled;
 use super::rows;
 use super::skip::Skip;
 use crate::access::bounds::Bounds;
@@ -11,7 +12,7 @@ use crate::access::conditions::Test;
 use crate::access::search::Key;
 use crate::executor::expressions::Value;
 use crate::keys::{self, Answer};
-use mot_engine::key::IndexDefinition;
+use mot_engine::key::{IndexDefinition, KeyKind};
 use pgrx::pg_sys;
 
 /// A scan key but for its argument.
@@ -84,7 +85,8 @@ unsafe fn of_column(
     conditions
 }
 
-/// The conditions of a scan of an open index, whose table has so many rows.
+/// The conditions of a scan of an open index, whose table has so many rows. Those on values with
+/// labels are left to core without `labels`.
 ///
 /// # Safety
 /// The keys are core's, for this index, in the order of columns.
@@ -93,28 +95,16 @@ pub unsafe fn sought(
     definition: &'static IndexDefinition,
     scan_keys: &[pg_sys::ScanKeyData],
     rows: u64,
+    mut labels: Option<Labelled<'_>>,
 ) -> Sought {
     let skip = match scan_keys.iter().any(|key| is_of(key, 0)) {
         true => None,
         // SAFETY: the caller's open index.
         false => unsafe { Skip::of(index, definition, scan_keys.len(), rows as f64) },
     };
-    let mut chosen = Vec::new();
-    let mut arguments = Vec::new();
-    let mut used = 0;
-    let mut is_inexact = false;
-    let is_empty = scan_keys.iter().any(compares_with_null);
-    let mut sources = Vec::new();
+    let mut chosen = Chosen::default();
+    let mut is_empty = scan_keys.iter().any(compares_with_null);
     let has_rows = scan_keys.iter().any(|key| has(key, pg_sys::SK_ROW_HEADER));
-    let mut add = |(at, condition): (usize, Condition)| {
-        chosen.push(condition.key);
-        if condition.argument.is_some() {
-            sources.push(at);
-        }
-        arguments.extend(condition.argument);
-        is_inexact |= condition.is_inexact;
-        used += 1;
-    };
     let columns = definition.columns.iter().enumerate();
     for (column, known) in columns.skip(usize::from(skip.is_some())) {
         if known.collation.is_some() {
@@ -122,25 +112,62 @@ pub unsafe fn sought(
             keys::use_locale(unsafe { *(*index).rd_indcollation.add(column) });
         }
         // SAFETY: the caller's index and its keys.
-        let of_column = unsafe { of_column(index, definition, column, scan_keys) };
+        let mut of_column = unsafe { of_column(index, definition, column, scan_keys) };
+        if known.kind == KeyKind::Label
+            && let Some(labels) = labels.as_mut().filter(|_| skip.is_none())
+        {
+            let before = chosen.bounds(definition);
+            // SAFETY: the caller's index and its keys.
+            match unsafe { labels.conditions(index, (before, column), scan_keys) } {
+                Some(found) => of_column.extend(found),
+                None => is_empty = true,
+            }
+        }
         let fixes = |(_, condition): &&(usize, Condition)| {
             matches!(condition.key.test, Test::Equal | Test::AnyOf | Test::IsNull)
         };
         if let Some(fixing) = of_column.iter().find(fixes) {
-            add(*fixing);
+            chosen.add(*fixing);
             continue;
         }
-        of_column.into_iter().for_each(&mut add);
+        of_column.into_iter().for_each(|found| chosen.add(found));
         break;
     }
-    let is_inexact = is_inexact || used < scan_keys.len();
+    let is_inexact = chosen.is_inexact || chosen.keys.len() < scan_keys.len();
+    let can_take_arguments = !has_rows && !definition.has_labels();
     Sought {
         forms: scan_keys.iter().map(form).collect(),
-        sources: (!has_rows).then_some(sources),
-        bounds: Bounds::new(definition, &chosen, &arguments),
+        bounds: chosen.bounds(definition),
+        sources: can_take_arguments.then_some(chosen.sources),
         skip,
         is_inexact,
         is_empty,
+    }
+}
+
+/// The conditions that make a scan's ranges.
+#[derive(Default)]
+struct Chosen {
+    keys: Vec<Key>,
+    /// Of those that have one, in order.
+    arguments: Vec<Value>,
+    /// The places of the scan keys that these come from.
+    sources: Vec<usize>,
+    is_inexact: bool,
+}
+
+impl Chosen {
+    fn add(&mut self, (at, condition): (usize, Condition)) {
+        self.keys.push(condition.key);
+        if condition.argument.is_some() {
+            self.sources.push(at);
+        }
+        self.arguments.extend(condition.argument);
+        self.is_inexact |= condition.is_inexact;
+    }
+
+    fn bounds(&self, definition: &'static IndexDefinition) -> Bounds {
+        Bounds::new(definition, &self.keys, &self.arguments)
     }
 }
 

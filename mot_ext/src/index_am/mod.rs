@@ -8,6 +8,7 @@ mod cost;
 pub mod flips;
 mod handler;
 mod keys;
+mod labels;
 mod rows;
 mod scan;
 mod short_range;

@@ -9,11 +9,15 @@ mod steps;
 pub use bitmap::all;
 
 use super::keys::{self, Sought};
+use super::labels::ScanLabels;
 use crate::errors::or_raise;
 use crate::pg::version::index_am as version;
 use crate::rows::tid;
+use crate::serializable::Reading;
+use crate::storage::labels;
 use crate::table_am::fetch::{Handed, HandedCopy, IndexFetch};
 use crate::table_am::view::View;
+use crate::transaction::clock::PgSnapshot;
 use crate::transaction::{relation, session};
 use crate::{pg, storage, table_am};
 use mot_engine::{
@@ -51,6 +55,12 @@ struct State {
     is_in_range: bool,
     direction: Direction,
     position: Position,
+    /// Values of the index have labels.
+    has_labels: bool,
+    /// What looks for them.
+    labels: Option<ScanLabels>,
+    /// They are to be looked for since the last rescan.
+    wants_labels: bool,
     /// Ranges and keys looked for since core was told.
     searches: u64,
 }
@@ -127,7 +137,10 @@ pub unsafe fn rescan(
                 index,
                 table,
                 view: None,
-                sought: keys::sought(opened, definition, given, table.row_count_estimate()),
+                sought: keys::sought(opened, definition, given, table.row_count_estimate(), None),
+                has_labels: definition.has_labels(),
+                labels: None,
+                wants_labels: false,
                 scan: IndexScan::new(),
                 grouped: None,
                 is_grouped: false,
@@ -147,7 +160,7 @@ pub unsafe fn rescan(
             if !state.sought.take_arguments(given) {
                 let definition = or_raise(state.session.definition(state.index));
                 let rows = state.table.row_count_estimate();
-                state.sought = keys::sought(opened, definition, given, rows);
+                state.sought = keys::sought(opened, definition, given, rows, None);
             }
         }
         if (*scan).xs_want_itup && (*scan).xs_hitup.is_null() {
@@ -155,6 +168,7 @@ pub unsafe fn rescan(
         }
         let state = state(scan);
         state.position = Position::Before;
+        state.wants_labels = state.has_labels;
         state.begin(Direction::Forward);
     }
 }
@@ -196,6 +210,44 @@ pub unsafe fn end(scan: pg_sys::IndexScanDesc) {
     }
 }
 
+/// Looks for the labels of the values that a scan asks for, among the rows that it sees.
+///
+/// # Safety
+/// A scan of `begin`'s with conditions, a view, and a registered snapshot.
+unsafe fn look_for_labels(scan: pg_sys::IndexScanDesc) {
+    // SAFETY: the caller's scan, whose relations are open.
+    unsafe {
+        let state = state(scan);
+        let opened = (*scan).indexRelation;
+        let memory = state.memory;
+        let labels = state.labels.get_or_insert_with(|| {
+            let make = |table| ScanLabels::new(table, opened, memory);
+            match (*scan).heapRelation.is_null() {
+                true => relation::Relation::closed((*(*opened).rd_index).indrelid).with(make),
+                false => make((*scan).heapRelation),
+            }
+        });
+        let snapshot = PgSnapshot::new((*scan).xs_snapshot);
+        let seen = match &state.view {
+            Some(Seen::By(View::Mvcc(_))) => labels::Seen::By(&snapshot),
+            Some(Seen::By(View::Serializable(reader))) => {
+                // Whose values others may have beside them, by whatever label.
+                reader.begin_range(state.oid, 0, &[]);
+                labels::Seen::By(&snapshot)
+            }
+            _ => labels::Seen::Lasting,
+        };
+        let labelled = labels.at((state.table, state.index), seen);
+        let given = match (*scan).numberOfKeys {
+            0 => &[][..],
+            count => std::slice::from_raw_parts((*scan).keyData, count as usize),
+        };
+        let definition = or_raise(state.session.definition(state.index));
+        let rows = state.table.row_count_estimate();
+        state.sought = keys::sought(opened, definition, given, rows, Some(labelled));
+    }
+}
+
 /// `amgettuple`.
 pub unsafe fn next(scan: pg_sys::IndexScanDesc, direction: pg_sys::ScanDirection::Type) -> bool {
     // SAFETY: as core calls it, with a snapshot that stays registered until the scan ends.
@@ -210,6 +262,9 @@ pub unsafe fn next(scan: pg_sys::IndexScanDesc, direction: pg_sys::ScanDirection
                     Seen::By(View::new(oid, state.table, snapshot))
                 }
             });
+        }
+        if std::mem::take(&mut state.wants_labels) {
+            look_for_labels(scan);
         }
         if state.position == Position::Before {
             // Each rescan is a scan of its own.

@@ -1,7 +1,7 @@
 //! How exactly an index answers a comparison of its column with a value.
 use super::column::IndexColumn;
 use super::{converts, lies_near};
-use mot_engine::key::KeyColumn;
+use mot_engine::key::{KeyColumn, KeyKind};
 use pgrx::pg_sys;
 
 /// What the rows are that an index finds.
@@ -15,8 +15,11 @@ pub enum Answer {
 
 impl IndexColumn {
     /// The answer to `=`, or to a list, with values of a type, of an index that has the column so.
-    /// `None`: there is none. May raise.
+    /// `None`: there is none, or the values' labels are to be looked for. May raise.
     pub fn answer_to_equality(self, column: &KeyColumn, argument: pg_sys::Oid) -> Option<Answer> {
+        if column.kind == KeyKind::Label {
+            return None;
+        }
         let is_known = self.is_alike(argument) || converts(self.input, argument);
         (is_known && self.has_row_type_of(column)).then_some(Answer::Exact)
     }
@@ -29,9 +32,9 @@ impl IndexColumn {
     }
 
     /// The answer to `<`, `<=`, `>=` and `>` with a value of a type, of an index that has the
-    /// column so. `None`: there is none. May raise.
+    /// column so. `None`: as above. May raise.
     pub fn answer_to_range(self, column: &KeyColumn, argument: pg_sys::Oid) -> Option<Answer> {
-        if !self.is_ordered_as(column) {
+        if column.kind == KeyKind::Label || !self.is_ordered_as(column) {
             return None;
         }
         let is_alike = self.is_alike(argument);

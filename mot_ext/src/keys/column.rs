@@ -179,8 +179,22 @@ impl IndexColumn {
         })
     }
 
+    /// Whether its values have keys that lie together where its operator class calls them equal. If
+    /// not, they get labels (`storage/labels.rs`). May raise.
+    pub fn has_encoding(self, is_computed: bool) -> bool {
+        let is_own = || {
+            // SAFETY: a catalog look-up; the entry lives as long as the process.
+            let entry = unsafe {
+                let wanted = pg_sys::TYPECACHE_BTREE_OPFAMILY as i32;
+                &*pg_sys::lookup_type_cache(self.input, wanted)
+            };
+            self.family == entry.btree_opf || compares_bytes(self.family, self.input)
+        };
+        self.kind().is_some() && is_own() && !self.lacks_collation(is_computed)
+    }
+
     /// Whether keys of an index would have to have a collation, and cannot. May raise.
-    pub fn lacks_collation(self, is_computed: bool) -> bool {
+    pub(super) fn lacks_collation(self, is_computed: bool) -> bool {
         let Some(order) = self.order() else {
             return false;
         };
@@ -210,6 +224,9 @@ impl IndexColumn {
     ///
     /// An index of an earlier build has texts in the order of their bytes, whatever the collation.
     pub fn is_ordered_as(self, column: &KeyColumn) -> bool {
+        if column.kind == KeyKind::Label {
+            return true;
+        }
         let Some(order) = self.order() else {
             return false;
         };
@@ -227,6 +244,9 @@ impl IndexColumn {
     /// are equal in the one are equal in the other. `None`: there is none, or nothing is known of
     /// its keys. May raise.
     pub fn order_family(self, column: Option<&KeyColumn>) -> Option<pg_sys::Oid> {
+        if column.is_some_and(|column| column.kind == KeyKind::Label) {
+            return Some(self.family);
+        }
         let is_collated = column.is_some_and(|column| column.collation.is_some());
         match self.kind()? {
             _ if self.is_ordered() || column.is_some_and(|column| self.is_ordered_as(column)) => {

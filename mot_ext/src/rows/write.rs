@@ -104,6 +104,31 @@ impl Target {
         }
     }
 
+    /// Inserts a row whose labels nobody else can put others beside; a duplicate is an error.
+    /// `None`: somebody had to be waited for, and the row was taken back before.
+    pub fn insert_without_wait(
+        &self,
+        body: &[u8],
+        command: CommandId,
+    ) -> Option<(Slot, VersionRef)> {
+        let xid = xact::write_xid();
+        let made = xact::current().insert(self.session, self.table, body, xid, command);
+        let (slot, version) = or_raise(made);
+        match self.enter_once(slot, version) {
+            Entered::Done => {
+                self.inserted(slot, version);
+                Some((slot, version))
+            }
+            Entered::Busy(by, index) => {
+                xact::current().retract(self.session);
+                let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Insert);
+                queue.wait_to_enter(slot, by, index);
+                None
+            }
+            Entered::Duplicate(index) => self.duplicate(index, slot, None, version),
+        }
+    }
+
     fn inserted(&self, slot: Slot, version: VersionRef) -> Inserted {
         if self.is_serializable {
             serializable::inserted(self.oid(), self.table, version);

@@ -213,6 +213,13 @@ pub unsafe fn build_index_beside_writers(heap: pg_sys::Relation, index: pg_sys::
     let storage = table(heap);
     // SAFETY: the caller's open relations.
     let definition = unsafe { definition(heap, index) };
+    if definition.has_labels() {
+        // Labels are told apart by the whole index, so all rows get theirs at once. Who writes
+        // waits until the index is ready.
+        let lock = pg_sys::ShareLock as pg_sys::LOCKMODE;
+        // SAFETY: the caller's open table.
+        unsafe { pg_sys::LockRelationOid((*heap).rd_id, lock) };
+    }
     if definition.computed.is_some() {
         // SAFETY: the caller's open relations and snapshot. Core has waited for all who do not know
         // the index.

@@ -15,6 +15,9 @@
 //!   (`ddl/tables/index_locks.rs`), and snapshots from before do not use the index
 //!   (`indcheckxmin`). Where nobody has taken that lock, such a row is an error.
 use super::computed_keys::Evaluator;
+use super::definition::index_definition;
+use super::labels::rank::Ranked;
+use super::labels::{Label, Labelling};
 use crate::errors::or_raise;
 use crate::errors::refuse::unsupported;
 use crate::pg::{self, interrupts, predicate};
@@ -25,6 +28,7 @@ use mot_engine::key::without_tail;
 use mot_engine::row::STAMP_BYTES;
 use mot_engine::{CommandId, Newest, Reforms, Slot, Standing, TableRef, VersionRef, Written, Xid};
 use pgrx::pg_sys;
+use std::collections::HashMap;
 
 /// Gives every row its key in an open index that is new: the table's storage has none of it.
 ///
@@ -32,7 +36,6 @@ use pgrx::pg_sys;
 /// Both relations are open, and locked as `ambuild` finds them; a snapshot is active. All who write
 /// know the index.
 pub unsafe fn put_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relation) {
-    let mut left: Vec<Slot> = Vec::new();
     // For checks that a writer makes before it logs anything.
     xact::write_xid();
     // SAFETY: the caller's relations.
@@ -42,27 +45,60 @@ pub unsafe fn put_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relation)
     };
     // SAFETY: the caller's table.
     rows.kept = unsafe { keeps_builds_out(table).then(|| rows.other_numbers(table)) };
-    let mut reforms = Reforms::new(rows.number, rows.kept.clone());
-    let end = rows.storage.slots_end().0;
-    for row in (0..end).map(Slot) {
-        rows.put_key(row, &mut reforms);
-        if reforms.are_many() {
-            rows.reform(&mut reforms, &mut left);
+    let mut given = Given {
+        reforms: Reforms::new(rows.number, rows.kept.clone()),
+        left: Vec::new(),
+        labels: HashMap::new(),
+    };
+    // SAFETY: the caller's relations.
+    match unsafe { rows.ranked(table, index) } {
+        Turns::Rows => {
+            let end = rows.storage.slots_end().0;
+            (0..end).for_each(|row| rows.put_next(Slot(row), &mut given));
         }
-        pause();
+        Turns::Ranked(mut ranked) => {
+            for row in ranked.outside() {
+                rows.put_next(row, &mut given);
+            }
+            while let Some((row, labels)) = ranked.next_with_labels() {
+                given.labels.insert(row.0, labels);
+                rows.put_next(row, &mut given);
+            }
+            ranked.close();
+        }
+        Turns::None => {}
     }
     loop {
-        rows.reform(&mut reforms, &mut left);
-        if left.is_empty() {
+        rows.reform(&mut given);
+        if given.left.is_empty() {
             break;
         }
         // Others have changed them, so they have their keys. Or that was rolled back.
-        for row in std::mem::take(&mut left) {
-            rows.put_key(row, &mut reforms);
+        for row in std::mem::take(&mut given.left) {
+            rows.put_key(row, &mut given);
             pause();
         }
     }
     rows.close();
+}
+
+/// Rows that are given keys.
+struct Given {
+    reforms: Reforms,
+    /// Rows that others have changed.
+    left: Vec<Slot>,
+    /// The labels of those whose turn it is.
+    labels: HashMap<u64, Vec<Label>>,
+}
+
+/// In which order rows get their keys.
+enum Turns {
+    /// As they lie.
+    Rows,
+    /// As their values do, which get labels so.
+    Ranked(Box<Ranked>),
+    /// They have their labels.
+    None,
 }
 
 /// Whether this session keeps all other index builds from an open table, as CONCURRENTLY does.
@@ -89,23 +125,25 @@ unsafe fn keeps_builds_out(table: pg_sys::Relation) -> bool {
 pub unsafe fn compute_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relation) -> bool {
     let mut has_changed = false;
     let mut has_replaced = false;
+    let mut compute = |rows: &mut Rows, row| match rows.look_at(row) {
+        Looked::Fits => true,
+        Looked::Differs(seen) => {
+            if !has_changed {
+                // SAFETY: the caller's table.
+                unsafe { refuse_without_lock(table) };
+            }
+            has_changed = true;
+            has_replaced |= seen.is_known_committed();
+            rows.change(row, seen)
+        }
+        Looked::Busy(xid) => {
+            wait_for(xid);
+            false
+        }
+    };
     // SAFETY: the caller's relations.
     unsafe {
-        walk(table, index, |rows, row| match rows.look_at(row) {
-            Looked::Fits => true,
-            Looked::Differs(seen) => {
-                if !has_changed {
-                    refuse_without_lock(table);
-                }
-                has_changed = true;
-                has_replaced |= seen.is_known_committed();
-                rows.change(row, seen)
-            }
-            Looked::Busy(xid) => {
-                wait_for(xid);
-                false
-            }
-        });
+        walk(table, index, |rows| rows.ranked(table, index), &mut compute);
         if has_changed {
             // A state that follows another one with the same columns is a row that was read.
             predicate::move_to_table(table);
@@ -138,7 +176,11 @@ pub unsafe fn rows_with_other_keys(table: pg_sys::Relation, index: pg_sys::Relat
     let mut count = 0;
     // SAFETY: the caller's relations.
     unsafe {
-        walk(table, index, |rows, row| {
+        let as_they_lie = |rows: &mut Rows| {
+            rows.evaluator.set_labelling(|| Labelling::Found);
+            Turns::Rows
+        };
+        walk(table, index, as_they_lie, |rows, row| {
             count += u64::from(matches!(rows.look_at(row), Looked::Differs(_)));
             true
         });
@@ -150,15 +192,33 @@ pub unsafe fn rows_with_other_keys(table: pg_sys::Relation, index: pg_sys::Relat
 unsafe fn walk(
     table: pg_sys::Relation,
     index: pg_sys::Relation,
+    turns: impl FnOnce(&mut Rows) -> Turns,
     mut each: impl FnMut(&mut Rows, Slot) -> bool,
 ) {
     // SAFETY: the caller's relations.
     let Some(mut rows) = (unsafe { Rows::open(table, index) }) else {
         return;
     };
-    for row in 0..rows.storage.slots_end().0 {
-        while !each(&mut rows, Slot(row)) {}
+    let mut until_done = |rows: &mut Rows, row| {
+        while !each(rows, row) {}
         pause();
+    };
+    match turns(&mut rows) {
+        Turns::Rows => {
+            let end = rows.storage.slots_end().0;
+            (0..end).for_each(|row| until_done(&mut rows, Slot(row)));
+        }
+        Turns::Ranked(mut ranked) => {
+            for row in ranked.outside() {
+                until_done(&mut rows, row);
+            }
+            while let Some((row, labels)) = ranked.next_with_labels() {
+                rows.set_labels(labels);
+                until_done(&mut rows, row);
+            }
+            ranked.close();
+        }
+        Turns::None => {}
     }
     rows.close();
 }
@@ -245,8 +305,44 @@ impl Rows {
         unsafe { pg_sys::ExecDropSingleTupleTableSlot(self.slot) };
     }
 
+    /// The order in which the rows of an index that is built get their keys.
+    ///
+    /// # Safety
+    /// Both are open; where values have labels, writers are locked out.
+    unsafe fn ranked(&mut self, table: pg_sys::Relation, index: pg_sys::Relation) -> Turns {
+        if !self.evaluator.has_labels() {
+            return Turns::Rows;
+        }
+        // SAFETY: the caller's relations.
+        let mut ranked = unsafe { Ranked::sort(table, index, index_definition(table, index)) };
+        if ranked.have_labels() {
+            ranked.close();
+            return Turns::None;
+        }
+        Turns::Ranked(Box::new(ranked))
+    }
+
+    fn set_labels(&mut self, labels: Vec<Label>) {
+        let labels = &labels;
+        self.evaluator
+            .set_labelling(|| Labelling::Given(labels.clone()));
+    }
+
+    /// Gives a row its key, and makes room for the next.
+    fn put_next(&mut self, row: Slot, given: &mut Given) {
+        self.put_key(row, given);
+        if given.reforms.are_many() {
+            self.reform(given);
+        }
+        pause();
+    }
+
     /// Sees to it that a row has its key: at once, or by adding it to those that get one.
-    fn put_key(&mut self, row: Slot, reforms: &mut Reforms) {
+    fn put_key(&mut self, row: Slot, given: &mut Given) {
+        if let Some(labels) = given.labels.get(&row.0) {
+            self.set_labels(labels.clone());
+        }
+        let reforms = &mut given.reforms;
         loop {
             match self.look_at(row) {
                 Looked::Fits => return,
@@ -264,12 +360,14 @@ impl Rows {
     }
 
     /// Puts keys behind rows in place. `left` gets those that others have changed meanwhile.
-    fn reform(&self, reforms: &mut Reforms, left: &mut Vec<Slot>) {
+    fn reform(&self, given: &mut Given) {
+        let Given { reforms, left, .. } = given;
         let next = || Xid(pg::next_full_xid());
         let mut log = WalLog::default();
         let session = session::session();
         or_raise(session.reform(&PgClock, self.storage, reforms, &mut log, next));
         left.extend(reforms.take_left());
+        given.labels.retain(|row, _| left.contains(&Slot(*row)));
     }
 
     /// Computes the key of a row, and compares it with the one that the row has.

@@ -12,11 +12,12 @@
 //!   (`compiled/computed.rs`).
 //! - Each index is locked as core locks those of a table that it writes to.
 use super::definition::index_definition;
+use super::labels::{Labeller, Labelling};
 use crate::errors::or_raise;
 use crate::executor::expressions::passes;
-use crate::keys;
-use crate::pg::{self, index_row};
-use crate::transaction::relation;
+use crate::keys::{self, IndexColumn};
+use crate::pg;
+use crate::transaction::{label_locks, relation};
 use mot_engine::key::{KeyColumn, Tail};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -34,6 +35,8 @@ struct Computed {
     /// NULL: every row is in the index.
     predicate: *mut pg_sys::ExprState,
     columns: Vec<KeyColumn>,
+    /// Of an index whose values have labels.
+    labeller: Option<Box<Labeller>>,
 }
 
 /// Goes back to a memory context, also where an error unwinds: what is current then may be freed.
@@ -114,13 +117,34 @@ impl Evaluator {
             let old = pg_sys::MemoryContextSwitchTo(self.memory);
             let info = pg_sys::BuildIndexInfo(index);
             let predicate = pg_sys::ExecPrepareQual((*info).ii_Predicate, self.estate);
+            let definition = index_definition(table, index);
+            let columns = definition.columns.clone();
+            let labeller = (definition.has_labels())
+                .then(|| Box::new(Labeller::new(table, index, definition)));
             pg_sys::MemoryContextSwitchTo(old);
             self.indexes.push(Computed {
                 number: (*index).rd_id.to_u32(),
                 info,
                 predicate,
-                columns: index_definition(table, index).columns,
+                columns,
+                labeller,
             });
+        }
+    }
+
+    /// Whether values of some index have labels.
+    pub fn has_labels(&self) -> bool {
+        self.indexes.iter().any(|index| index.labeller.is_some())
+    }
+
+    /// Says how the labels of the next rows come about.
+    pub fn set_labelling(&mut self, labelling: impl Fn() -> Labelling) {
+        for labeller in self
+            .indexes
+            .iter_mut()
+            .filter_map(|index| index.labeller.as_mut())
+        {
+            labeller.labelling = labelling();
         }
     }
 
@@ -167,16 +191,21 @@ impl Evaluator {
             pg_sys::MemoryContextReset(of_row);
             (*self.context).ecxt_scantuple = slot;
             let _back = Back(pg_sys::MemoryContextSwitchTo(of_row));
-            for index in self.indexes.iter().filter(|index| is_wanted(index.number)) {
+            let indexes = self.indexes.iter_mut();
+            for index in indexes.filter(|index| is_wanted(index.number)) {
                 if !index.predicate.is_null() && !passes(index.predicate, self.context) {
                     or_raise(self.tail.leave_out(index.number));
                     continue;
                 }
-                let (values, nulls) = (values.as_mut_ptr(), nulls.as_mut_ptr());
-                pg_sys::FormIndexDatum(index.info, slot, self.estate, values, nulls);
+                let (given, are_null) = (values.as_mut_ptr(), nulls.as_mut_ptr());
+                pg_sys::FormIndexDatum(index.info, slot, self.estate, given, are_null);
+                if let Some(labeller) = &mut index.labeller {
+                    labeller.enter(&mut self.tail, &values, &nulls);
+                    continue;
+                }
                 let columns = index.columns.iter().enumerate();
-                let values = columns
-                    .map(|(at, column)| keys::value(column.kind, *values.add(at), *nulls.add(at)));
+                let values =
+                    columns.map(|(at, column)| keys::value(column.kind, values[at], nulls[at]));
                 or_raise(self.tail.enter(index.number, &index.columns, values));
             }
             (*self.context).ecxt_scantuple = std::ptr::null_mut();
@@ -186,6 +215,7 @@ impl Evaluator {
 
 impl Drop for Evaluator {
     fn drop(&mut self) {
+        self.indexes.clear();
         // SAFETY: its own memory, in which nothing else lies. After an error no callbacks run, as
         // core's clean-up runs none.
         unsafe {
@@ -209,20 +239,19 @@ unsafe fn computed_indexes(table: pg_sys::Relation) -> Vec<pg_sys::Oid> {
         .collect()
 }
 
-/// Whether the keys of an index are computed, by its row of the catalog.
+/// Whether the keys of an index of a locked table are computed; not of one that is gone.
 pub fn has_computed_keys(index: pg_sys::Oid) -> bool {
-    let columns = [
-        pg_sys::Anum_pg_index_indexprs,
-        pg_sys::Anum_pg_index_indpred,
-    ];
-    let is_set = |row, column: &u32| {
-        // SAFETY: a row of pg_index, which has the column.
-        !unsafe { pg_sys::heap_attisnull(row, *column as i32, std::ptr::null_mut()) }
-    };
-    index_row::read(index, |row, _| {
-        columns.iter().any(|column| is_set(row, column))
-    })
-    .unwrap_or(false)
+    let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+    // SAFETY: an index that is there stays open while it is looked at.
+    unsafe {
+        let opened = pg_sys::try_relation_open(index, lock);
+        if opened.is_null() {
+            return false;
+        }
+        let has_keys = !(*opened).rd_index.is_null() && is_computed(opened);
+        pg_sys::relation_close(opened, lock);
+        has_keys
+    }
 }
 
 /// Whether an index of an open table has computed keys, by the catalog.
@@ -231,11 +260,25 @@ pub fn are_on(table: pg_sys::Relation) -> bool {
     unsafe { relation::has_computed_keys((*table).rd_id, || !computed_indexes(table).is_empty()) }
 }
 
-/// Whether the keys of an open index are computed: it is on expressions, or has a predicate.
+/// Whether the keys of an open index are computed: it is on expressions, has a predicate, or types
+/// that have no encoding.
 ///
 /// # Safety
 /// The index is open.
 pub unsafe fn is_computed(index: pg_sys::Relation) -> bool {
+    // SAFETY: the caller's index, which has so many key columns.
+    unsafe {
+        let count = (*(*index).rd_index).indnkeyatts as usize;
+        let has_encoding = |at| IndexColumn::of(index, at).has_encoding(false);
+        is_on_expressions(index) || !(0..count).all(has_encoding)
+    }
+}
+
+/// Whether an open index is on expressions, or has a predicate.
+///
+/// # Safety
+/// The index is open.
+pub unsafe fn is_on_expressions(index: pg_sys::Relation) -> bool {
     // SAFETY: the caller's index.
     unsafe {
         let form = &*(*index).rd_index;
@@ -341,6 +384,15 @@ fn put_back(table: u32, taken: Moment, evaluator: Evaluator) {
     drop(replaced);
 }
 
+/// What becomes of the locks of a row's labels once it is formed and the action is done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Locks {
+    /// The action has entered the row.
+    Released,
+    /// It is entered later.
+    Kept,
+}
+
 /// Calls `action` with the computed keys of the row in a slot; `None`: the table has no such
 /// indexes. The action runs no code of users.
 ///
@@ -349,6 +401,7 @@ fn put_back(table: u32, taken: Moment, evaluator: Evaluator) {
 pub unsafe fn with_tail<R>(
     table: pg_sys::Relation,
     slot: *mut pg_sys::TupleTableSlot,
+    locks: Locks,
     action: impl FnOnce(Option<&Tail>) -> R,
 ) -> R {
     if !are_on(table) {
@@ -358,9 +411,14 @@ pub unsafe fn with_tail<R>(
     // SAFETY: the caller's table and slot.
     unsafe {
         let mut evaluator = take(table, taken);
+        let outer = label_locks::begin();
         evaluator.tail.clear();
         evaluator.compute(slot);
         let result = action(Some(&evaluator.tail));
+        match locks {
+            Locks::Released => label_locks::end(outer),
+            Locks::Kept => label_locks::keep(outer),
+        }
         put_back((*table).rd_id.to_u32(), taken, evaluator);
         result
     }

@@ -8,7 +8,7 @@
 //! REINDEX CONCURRENTLY builds such an index's successor as one that is not deferrable, and gives
 //! it the mark when it is built. So a unique index that is built beside a deferrable one of the
 //! same columns is not unique to the engine, either.
-use super::computed_keys::is_computed;
+use super::computed_keys::is_on_expressions;
 use super::{find_index, table, with_index_and_table};
 use crate::pg::index_row;
 use crate::transaction::clock::PgClock;
@@ -69,7 +69,7 @@ pub unsafe fn is_kept_unique(heap: pg_sys::Relation, index: pg_sys::Relation) ->
     unsafe {
         let form = Form::of(&*(*index).rd_index);
         // No constraint has computed keys, or a predicate.
-        let may_be_copy = !form.is_ready && !is_computed(index);
+        let may_be_copy = !form.is_ready && !is_on_expressions(index);
         let is_copy = may_be_copy && has_deferrable_twin(heap, &form);
         form.is_unique && form.is_immediate && !is_copy
     }

@@ -1,11 +1,10 @@
 //! From catalog rows to an engine index definition.
 use super::computed_keys::is_computed;
 use super::core_keys;
-use crate::errors::refuse::unsupported;
 use crate::keys::IndexColumn;
 use crate::pg::{self, version};
 use mot_engine::FileKey;
-use mot_engine::key::{IndexDefinition, KeyColumn};
+use mot_engine::key::{IndexDefinition, KeyColumn, KeyKind};
 use pgrx::pg_sys;
 
 /// Flags of `pg_index.indoption`.
@@ -28,11 +27,10 @@ pub unsafe fn index_definition(
         for position in 0..form.indnkeyatts as usize {
             let attnum = form.indkey.values.as_slice(form.indnatts as usize)[position];
             let column = IndexColumn::of(index, position);
-            let Some(kind) = column.kind_in(is_computed) else {
-                unsupported(
-                    format!("key type {} is not supported", u32::from(column.input)),
-                    "Drop the index.",
-                );
+            let encoded = column.kind_in(is_computed);
+            let kind = match encoded.filter(|_| column.has_encoding(is_computed)) {
+                Some(kind) => kind,
+                None => KeyKind::Label,
             };
             let option = *(*index).rd_indoption.add(position);
             let attnum = if is_computed { 0 } else { attnum };
@@ -43,7 +41,10 @@ pub unsafe fn index_definition(
                 nulls_first: option & INDOPTION_NULLS_FIRST != 0,
                 nullable: is_computed
                     || !version::promises_no_null((*table).rd_att, attnum as usize - 1),
-                collation: column.collation(is_computed),
+                collation: match kind {
+                    KeyKind::Label => None,
+                    _ => column.collation(is_computed),
+                },
             });
             last = last.max(attnum as usize);
         }

@@ -25,6 +25,7 @@ mod database_copy;
 pub mod definition;
 pub mod duplicate;
 mod key_text;
+pub mod labels;
 mod missing;
 mod temporary;
 

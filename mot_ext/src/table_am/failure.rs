@@ -25,6 +25,8 @@ pub enum Refusal {
     BeingModified(Xid),
     /// The row is to be passed over (SKIP LOCKED).
     WouldBlock,
+    /// Somebody was waited for, and the new state is to be formed again (`label_locks`).
+    Waited,
 }
 
 /// An own change by command `by`, told to one that runs as command `asking`: heapam calls what an
@@ -109,5 +111,6 @@ pub unsafe fn tell(
             TM_BeingModified
         }
         Refusal::WouldBlock => TM_WouldBlock,
+        Refusal::Waited => unreachable!("the new state is formed again"),
     }
 }

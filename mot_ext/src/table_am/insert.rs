@@ -5,7 +5,7 @@ use super::{statistics, target, transient};
 use crate::errors::or_raise;
 use crate::pg::interrupts;
 use crate::rows::write::Inserted;
-use crate::transaction::xact;
+use crate::transaction::{label_locks, xact};
 use pgrx::pg_sys;
 use std::ffi::c_int;
 
@@ -76,10 +76,17 @@ unsafe fn insert(
     unsafe {
         let target = target::of(relation);
         let command = target::command(command);
-        let inserted = target::with_body(relation, slot, |body| target.insert(body, command, None));
-        let Inserted::Done(row, version) = inserted else {
-            unreachable!("a duplicate is an error where no index is an arbiter");
-        };
+        let (row, version) = target::with_body(relation, slot, |body| {
+            if label_locks::are_held() {
+                return target.insert_without_wait(body, command);
+            }
+            match target.insert(body, command, None) {
+                Inserted::Done(row, version) => Some((row, version)),
+                Inserted::Duplicate => {
+                    unreachable!("a duplicate is an error where no index is an arbiter")
+                }
+            }
+        });
         target::check_row_id(row);
         let shown = Shown {
             relation: target.oid(),

@@ -14,10 +14,11 @@ use super::{statistics, target};
 use crate::errors::or_raise;
 use crate::rows::write::Target;
 use crate::serializable;
+use crate::storage::computed_keys::Locks;
 use crate::transaction::clock::PgClock;
 use crate::transaction::unconfirmed::{self, Unconfirmed};
 use crate::transaction::wait::{Purpose, RowLockQueue};
-use crate::transaction::xact;
+use crate::transaction::{label_locks, xact};
 use mot_engine::{Entered, IndexRef};
 use pgrx::pg_sys;
 use std::ffi::c_int;
@@ -37,7 +38,8 @@ pub unsafe fn insert(
         statistics::row_changed(relation, RowChange::Insert);
         let target = target::of(relation);
         let command = target::command(command);
-        let (row, version) = target::with_body(relation, slot, |body| {
+        let locks = Locks::Kept;
+        let (row, version) = target::with_body_once(relation, slot, locks, |body| {
             let xid = xact::write_xid();
             or_raise(xact::current().insert(target.session, target.table, body, xid, command))
         });
@@ -72,6 +74,7 @@ pub unsafe fn complete(
             unreachable!("a row is completed once, after it was inserted");
         };
         debug_assert!(pending.table == target.table);
+        label_locks::release_kept();
         if succeeded {
             // Core passes over indexes that are not ready, or were not when the statement began.
             let rest = xact::current().enter_rest(

@@ -12,7 +12,7 @@ use crate::shared_memory::test_switch::{self, Step};
 use crate::storage;
 use crate::transaction::clock::{PgClock, PgSnapshot};
 use crate::transaction::wait::{Purpose, RowLockQueue, WaitPolicy};
-use crate::transaction::xact;
+use crate::transaction::{label_locks, xact};
 use mot_engine::pause::{Point, reach};
 use mot_engine::{
     CommandId, Entered, LockStrength, Newest, Slot, Transaction, VersionRef, Written,
@@ -78,7 +78,7 @@ pub unsafe fn update(
                     change(&target, row, seen, body, asked)
                 }
             };
-            (row, updated)
+            (updated != Err(Refusal::Waited)).then_some((row, updated))
         });
         match updated {
             Ok(new) => {
@@ -159,6 +159,11 @@ unsafe fn change(
             if !target.is_held_by_dead(written, strength) {
                 wait_or_refuse(target, row, written, strength, asked, &mut queue)?;
             }
+            if label_locks::were_released() {
+                // Whoever waits behind comes first: the row's place in the queue goes.
+                queue.release();
+                return Err(Refusal::Waited);
+            }
             continue;
         };
         queue.release();
@@ -167,6 +172,9 @@ unsafe fn change(
             Entered::Duplicate(index) => target.duplicate(index, row, Some(seen), version),
             Entered::Busy(by, index) => {
                 target.wait_for_key(row, seen, (by, index), &mut queue);
+                if label_locks::were_released() {
+                    return Err(Refusal::Waited);
+                }
                 continue;
             }
         }

@@ -7,6 +7,7 @@
 //! | `clock`, `applied` | transaction ids and snapshots; a standby's reader waits for replay |
 //! | [`horizon`] | published snapshots, and which outcomes may still be asked for |
 //! | [`wait`] | waiting for a row, as heapam waits |
+//! | `label_locks` | the locks under which values get their labels |
 //! | `wal_log` | records of the transaction in PostgreSQL's WAL |
 //! | `relation` | the process's cache of storages, which an abort empties |
 //! | `dropped_database` | storages that go with a database, at its transaction's PRE_COMMIT |
@@ -19,6 +20,7 @@ pub mod applied;
 pub mod clock;
 pub mod dropped_database;
 pub mod horizon;
+pub mod label_locks;
 #[cfg(debug_assertions)]
 pub mod pauses;
 pub mod relation;

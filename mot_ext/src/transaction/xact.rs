@@ -41,7 +41,7 @@
 //!   definitions with ours: `recovery::load`. The engine's part:
 //!   mot_engine/src/transaction/prepare.rs.
 use super::wal_log::WalLog;
-use super::{dropped_database, relation, session, unconfirmed, wake};
+use super::{dropped_database, label_locks, relation, session, unconfirmed, wake};
 use crate::errors;
 use crate::pg::{self, interrupts};
 use mot_engine::{Alias, CommandId, OwnRow, Slot, State, TableRef, Transaction, VersionRef, Xid};
@@ -233,6 +233,7 @@ fn note(event: pg_sys::XactEvent::Type) {
             IS_ENDING.0.set(false);
             dropped_database::forget();
             unconfirmed::forget();
+            label_locks::forget();
         }
         pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
             IS_ENDING.0.set(false);
@@ -305,6 +306,7 @@ unsafe extern "C-unwind" fn on_subtransaction(
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
         relation::next_generation();
         unconfirmed::forget();
+        label_locks::forget();
     }
     let Some(transaction) = existing() else {
         return;

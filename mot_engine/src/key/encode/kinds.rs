@@ -117,7 +117,7 @@ pub(super) fn encode_bytes(
         KeyKind::Macaddr8 => key.push_array(exactly::<8>(bytes)?),
         KeyKind::TimeTz => encode_timetz(exactly(bytes)?, key),
         KeyKind::Interval => encode_interval(exactly(bytes)?, key),
-        KeyKind::Text | KeyKind::Bpchar | KeyKind::Name => {
+        KeyKind::Text | KeyKind::Bpchar | KeyKind::Name | KeyKind::Label => {
             let string = string_of(kind, bytes)?;
             match collation {
                 Some(collation) if collation.folding().is_some() => {
@@ -238,7 +238,7 @@ pub(super) fn push_overlong(
 #[inline(always)]
 pub(super) fn string_of(kind: KeyKind, bytes: &[u8]) -> Result<&[u8], EngineError> {
     match kind {
-        KeyKind::Text | KeyKind::Bytea => Ok(bytes),
+        KeyKind::Text | KeyKind::Bytea | KeyKind::Label => Ok(bytes),
         KeyKind::Bpchar => Ok(without_blanks(bytes)),
         KeyKind::Name => {
             let bytes = exactly_64(bytes)?;
@@ -295,7 +295,7 @@ pub(super) fn push_string_start(
     key: &mut KeyBuffer,
 ) -> Result<(), EngineError> {
     match kind {
-        KeyKind::Text | KeyKind::Bpchar | KeyKind::Name => push_string(bytes, key),
+        KeyKind::Text | KeyKind::Bpchar | KeyKind::Name | KeyKind::Label => push_string(bytes, key),
         KeyKind::Bytea | KeyKind::VarBit => push_escaped(bytes, key),
         _ => Err(no_string()),
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::ids::FileKey;
 
 /// The stored numbers of the kinds: lines are only added.
-const NUMBERS: [(u8, KeyKind); 39] = [
+const NUMBERS: [(u8, KeyKind); 40] = [
     (1, KeyKind::Bool),
     (2, KeyKind::Int2),
     (3, KeyKind::Int4),
@@ -44,6 +44,7 @@ const NUMBERS: [(u8, KeyKind); 39] = [
     (37, KeyKind::Vector),
     (38, KeyKind::HalfVector),
     (39, KeyKind::SparseVector),
+    (40, KeyKind::Label),
 ];
 
 /// The stored numbers of the kinds and the byte form never change.

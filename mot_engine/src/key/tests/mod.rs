@@ -7,6 +7,7 @@ mod containers;
 mod decimal;
 mod extensions;
 mod jsonb;
+mod labels;
 mod missing;
 mod order;
 mod records;

@@ -231,7 +231,7 @@ fn row_value() -> impl Strategy<Value = (KeyKind, Option<Vec<u8>>)> {
                     [&[1, 0, 0, 0, 1, 0, 0, 0][..], &[0; 11], &[bytes[0] | 1]].concat()
                 }
                 KeyKind::Seg => [&[0; 8][..], &bytes[..2], b"<~"].concat(),
-                KeyKind::Text | KeyKind::Bpchar | KeyKind::Bytea => {
+                KeyKind::Text | KeyKind::Bpchar | KeyKind::Bytea | KeyKind::Label => {
                     bytes.iter().copied().cycle().take(length).collect()
                 }
                 _ => bytes[..held.width() as usize].to_vec(),

@@ -6,9 +6,10 @@ use crate::clock::{Clock, check_cancelled};
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::index::append_slot;
+use crate::key::KeyBuffer;
 use crate::pause::{Point, reach};
 use crate::row::VersionRef;
-use crate::session::{Session, Unfinished, find_unfinished};
+use crate::session::{Session, Unfinished, find_lasting, find_unfinished};
 use crate::table::{EntryForm, IndexRef};
 
 impl IndexScan {
@@ -46,6 +47,39 @@ impl IndexScan {
         }
     }
 
+    /// The next row of the range with a state that has the key of the entry which led to it, and
+    /// that some snapshot may yet see as the row's newest ([`find_lasting`]). `use_it` is called at
+    /// most once, with the row, the state and the entry's key, and pinned: it copies what it needs.
+    ///
+    /// A scan is asked by this alone.
+    pub fn next_lasting<R>(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        use_it: impl FnOnce(VersionRef, &[u8]) -> R,
+    ) -> Result<Option<R>, EngineError> {
+        let Some((table, index)) = self.place else {
+            return Ok(None);
+        };
+        debug_assert!(self.found.is_empty());
+        loop {
+            check_cancelled(clock)?;
+            let _pin = session.local.pin();
+            while let Some(coming) = self.pending.pop() {
+                let key = self.entries.key(coming.key);
+                let has_key =
+                    |version| has_key(session, index, (version, &coming), key, &mut self.scratch);
+                if let Some(version) = find_lasting(coming.anchor, clock, has_key)? {
+                    return Ok(Some(use_it(version, self.entries.key(coming.key))));
+                }
+            }
+            if self.is_done {
+                return Ok(None);
+            }
+            self.read(session, table, index)?;
+        }
+    }
+
     /// The state of a row that has its entry's key. Pinned.
     fn look_at(
         &mut self,
@@ -57,15 +91,26 @@ impl IndexScan {
         let key = self.entries.key(coming.key);
         let scratch = &mut self.scratch;
         find_unfinished(coming.anchor, clock, |version| {
-            // A state that is not the one the entry was made for need not have a key.
-            let has_null = session.encode_key_if_any(index, version.body(), scratch)?.0;
-            if scratch.is_empty() {
-                return Ok(false);
-            }
-            if index.form(has_null) == EntryForm::Suffixed {
-                append_slot(scratch, coming.slot)?;
-            }
-            Ok(scratch.as_slice() == key)
+            has_key(session, index, (version, coming), key, scratch)
         })
     }
+}
+
+/// Whether a state of the row to which an entry leads has the entry's key.
+fn has_key(
+    session: &Session,
+    index: IndexRef,
+    (version, coming): (VersionRef, &Coming),
+    key: &[u8],
+    scratch: &mut KeyBuffer,
+) -> Result<bool, EngineError> {
+    // A state that is not the one the entry was made for need not have a key.
+    let has_null = session.encode_key_if_any(index, version.body(), scratch)?.0;
+    if scratch.is_empty() {
+        return Ok(false);
+    }
+    if index.form(has_null) == EntryForm::Suffixed {
+        append_slot(scratch, coming.slot)?;
+    }
+    Ok(scratch.as_slice() == key)
 }

@@ -1,5 +1,5 @@
 //! Bitmaps: the rows that have an entry in the scan's ranges.
-use super::{Found, Seen, State, state};
+use super::{Found, Seen, State, look_for_labels, state};
 use crate::errors::or_raise;
 use crate::pg;
 use crate::pg::version::index_am as version;
@@ -23,6 +23,9 @@ pub unsafe fn all(scan: pg_sys::IndexScanDesc, bitmap: *mut pg_sys::TIDBitmap) -
         if state.view.is_none() {
             let oid = (*(*opened).rd_index).indrelid;
             state.view = Some(Seen::By(View::new(oid, state.table, (*scan).xs_snapshot)));
+        }
+        if std::mem::take(&mut state.wants_labels) {
+            look_for_labels(scan);
         }
         table_am::scan_begins(opened);
         let mut rows = Vec::new();

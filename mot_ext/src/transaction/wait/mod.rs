@@ -12,7 +12,7 @@ mod watch;
 
 use super::clock::narrow;
 use super::relation::Relation;
-use super::session;
+use super::{label_locks, session};
 use crate::errors;
 use crate::pg::{interrupts, text};
 use mot_engine::pause::{Point, reach};
@@ -89,6 +89,7 @@ impl RowLockQueue {
             WaitPolicy::SkipLocked => return false,
             WaitPolicy::NoWait => self.not_available(),
         }
+        label_locks::release_to_wait();
         if self.is_queueing {
             self.enter(tid, heavyweight_mode(strength));
         }
@@ -128,6 +129,7 @@ impl RowLockQueue {
     }
 
     fn wait_for_key(&self, wait: impl FnOnce()) {
+        label_locks::release_to_wait();
         session::count_conflict(|conflicts| &conflicts.key_waits);
         reach(Point::WaitBeforeOwner);
         wait();

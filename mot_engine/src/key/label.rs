@@ -1,0 +1,139 @@
+//! Labels: keys of values whose order only functions of the server know.
+//!
+//! Nobody can encode such a value. So who writes the first of several equal values looks for its
+//! neighbours in the index, with the server's comparison, and gives it a label between theirs. This
+//! is list labeling with labels of any length (Dietz and Sleator, "Two algorithms for maintaining
+//! order in a list", 1987). *Where we differ*: no label ever changes, and one that finds no room
+//! between two others gets longer than they are. REINDEX makes them short again.
+//!
+//! A label is a fraction between 0 and 1, in digits of base 252, without zeros at its end. A digit
+//! is kept as the digit and 2: a key's text has no zero byte, and is ended by one.
+//!
+//! Labels are told apart within one value of the columns before theirs. They are computed keys: a
+//! row has them in its tail, and nobody who replays it asks for a comparison.
+
+use super::definition::KeyColumn;
+use super::encode::TAG_VALUE;
+
+/// Values of a digit.
+const BASE: u128 = 252;
+/// What a digit is kept as is this much more.
+const DIGIT_ZERO: u8 = 2;
+/// Most bytes of a label: with others it fits into a key.
+pub const LABEL_BYTES_MAX: usize = 1000;
+/// A gap is measured to this many units, which leaves room for a multiplication by the base.
+const GAP_MAX: u128 = 1 << 100;
+/// Units between two labels of a run: room for those that come between.
+const RUN_STEP: u128 = BASE;
+/// Least units of a gap that a run goes on in: a run of 65,000 labels costs a digit at most.
+const RUN_GAP: u128 = 1 << 24;
+/// Digits of a label that is made with all others.
+const RANKED_DIGITS: u32 = 6;
+/// Units between two of these.
+const RANKED_STEP: u128 = 100 * BASE;
+/// Where these begin: the room before them is for those that come later.
+const RANKED_START: u128 = 2 * BASE.pow(RANKED_DIGITS - 1);
+
+const _: () = assert!(BASE as usize + DIGIT_ZERO as usize <= u8::MAX as usize);
+/// Most values that are labelled together: rows that tuple ids name.
+pub const RANKS_MAX: u64 = 1 << 33;
+
+const _: () = assert!(RANKED_START + RANKS_MAX as u128 * RANKED_STEP < BASE.pow(RANKED_DIGITS));
+
+/// Where in the gap between its neighbours a label is put.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Put {
+    /// In its middle.
+    Middle,
+    /// Right behind the lower one: values come in ascending order.
+    Ascending,
+    /// Right before the upper one: values come in descending order.
+    Descending,
+}
+
+/// A label between two others; `None` is either end of all labels.
+///
+/// # Panics
+/// If `below` is not less than `above`.
+pub fn between(below: Option<&[u8]>, above: Option<&[u8]>, put: Put) -> Vec<u8> {
+    let least = match put {
+        Put::Middle => 2,
+        Put::Ascending | Put::Descending => RUN_GAP,
+    };
+    let mut gap: u128 = 0;
+    let mut digits = 0;
+    while gap < least {
+        let rise = digit_of(above, digits, true) - digit_of(below, digits, false);
+        gap = (gap * BASE).saturating_add_signed(rise).min(GAP_MAX);
+        digits += 1;
+        assert!(digits < 1 << 16, "a label is between two that differ");
+    }
+    // Beyond the largest measured gap, some place in it.
+    match put {
+        Put::Middle => moved(below, digits, (gap / 2) as i128),
+        Put::Ascending => moved(below, digits, RUN_STEP as i128),
+        Put::Descending => moved(above, digits, -(RUN_STEP as i128)),
+    }
+}
+
+/// The label of the value of a rank, from 0 to [`RANKS_MAX`], among values that are all known.
+pub fn of_rank(rank: u64) -> Vec<u8> {
+    let mut rest = RANKED_START + u128::from(rank) * RANKED_STEP;
+    let mut digits = [0; RANKED_DIGITS as usize];
+    for digit in digits.iter_mut().rev() {
+        *digit = (rest % BASE) as u8;
+        rest /= BASE;
+    }
+    assert_eq!(rest, 0, "a table has fewer rows");
+    kept(digits.to_vec())
+}
+
+/// The label in a key that begins with this column; `None`: it is NULL, or malformed.
+pub fn of_key(column: &KeyColumn, key: &[u8]) -> Option<Vec<u8>> {
+    if column.nullable && *key.first()? != TAG_VALUE {
+        return None;
+    }
+    let length = column.encoded_length(key)?;
+    let label = key[usize::from(column.nullable)..length].split_last()?.1;
+    Some(match column.descending {
+        true => label.iter().map(|byte| !byte).collect(),
+        false => label.to_vec(),
+    })
+}
+
+/// A digit of a label; `is_above`: `None` is the number 1, whose digits all carry into its first.
+fn digit_of(label: Option<&[u8]>, at: usize, is_above: bool) -> i128 {
+    match label {
+        Some(label) => label
+            .get(at)
+            .map_or(0, |byte| i128::from(byte - DIGIT_ZERO)),
+        None if is_above && at == 0 => BASE as i128,
+        None => 0,
+    }
+}
+
+/// A number of so many digits, moved by some units of the last; `None` moves from the end that the
+/// sign leads away from.
+fn moved(label: Option<&[u8]>, digits: usize, by: i128) -> Vec<u8> {
+    let mut moved: Vec<u8> = (0..digits)
+        .map(|at| digit_of(label, at, false) as u8)
+        .collect();
+    let mut carry = by;
+    for digit in moved.iter_mut().rev() {
+        let sum = i128::from(*digit) + carry;
+        *digit = sum.rem_euclid(BASE as i128) as u8;
+        carry = sum.div_euclid(BASE as i128);
+    }
+    // From 1 down, the one has been borrowed from.
+    debug_assert!(carry == 0 || label.is_none() && carry == -1);
+    kept(moved)
+}
+
+/// A label of these digits.
+fn kept(mut digits: Vec<u8>) -> Vec<u8> {
+    while digits.last() == Some(&0) {
+        digits.pop();
+    }
+    digits.iter_mut().for_each(|digit| *digit += DIGIT_ZERO);
+    digits
+}

@@ -1,0 +1,25 @@
+//! What keeps a value from getting a label (`storage/labels.rs`).
+use super::refuse::raise;
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+/// Raises 54000: values were always put between the same two.
+pub fn no_more_labels(index: u32) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        format!("no room is left between two keys of index {index}"),
+        Some("Each value got a longer key than the one before it.".into()),
+        Some("REINDEX the index: it gives all values short keys.".into()),
+    )
+}
+
+/// Raises 42883: core cannot sort the values for an index that is built.
+pub fn no_ordering_operator(input: pg_sys::Oid) -> ! {
+    // SAFETY: a catalog look-up that returns a palloc'd string.
+    let name = unsafe { crate::pg::nodes::text(pg_sys::format_type_be(input)) };
+    raise(
+        PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
+        format!("the operator class for type {name} has no operator <"),
+        None,
+        Some("Add it to the operator class as OPERATOR 1.".into()),
+    )
+}

@@ -1,0 +1,273 @@
+//! The labels of all rows of a table: for an index that is built.
+//!
+//! Core sorts the rows' values, in maintenance_work_mem and in files. In their order each value
+//! that differs from the one before it, within one value of the columns before, gets the next
+//! label. An index that is rebuilt keeps the labels that its rows have, if these lie as the values
+//! do and are short. Writers are locked out.
+use super::order::less_than;
+use super::{Label, Order, RowValues};
+use crate::errors::or_raise;
+use crate::keys;
+use crate::pg::{interrupts, nodes};
+use crate::transaction::clock::PgClock;
+use crate::transaction::session;
+use mot_engine::key::label::of_rank;
+use mot_engine::key::{IndexDefinition, KeyBuffer, KeyKind, KeyValue, encode_value, label_in_tail};
+use mot_engine::{Slot, Standing, TableRef, VersionRef};
+use pgrx::pg_sys;
+use std::cmp::Ordering;
+
+/// Longer labels than this are worth new ones.
+const SHORT_BYTES_MAX: usize = 32;
+/// `TUPLESORT_RANDOMACCESS` of utils/tuplesort.h: the rows are read twice.
+const READ_AGAIN: i32 = 1;
+
+/// The rows of a table in the order of an index.
+pub struct Ranked {
+    storage: TableRef,
+    definition: IndexDefinition,
+    sort: *mut pg_sys::Tuplesortstate,
+    orders: Vec<Option<Order>>,
+    /// The row that was read last, and the one before.
+    slots: [*mut pg_sys::TupleTableSlot; 2],
+    /// Rows that a predicate leaves out.
+    outside: Vec<Slot>,
+    /// Of the row that was read last: the rank of each column's value.
+    ranks: Vec<u64>,
+    has_read: bool,
+}
+
+impl Ranked {
+    /// Sorts the rows of an open table as an open index of it orders them. What is made lies in the
+    /// current memory context, and goes with the statement after an error.
+    ///
+    /// # Safety
+    /// Both are open, and writers are locked out.
+    pub unsafe fn sort(
+        table: pg_sys::Relation,
+        index: pg_sys::Relation,
+        definition: IndexDefinition,
+    ) -> Ranked {
+        let count = definition.columns.len();
+        let storage = crate::storage::described(table);
+        // SAFETY: the caller's relations: an index has a type, a family and a collation for each
+        // key column. The sort is this value's own.
+        unsafe {
+            let description = pg_sys::CreateTemplateTupleDesc(count as i32 + 1);
+            for (at, attribute) in nodes::attributes(index)[..count].iter().enumerate() {
+                let number = at as i16 + 1;
+                let (name, own_type) = (std::ptr::null(), attribute.atttypid);
+                pg_sys::TupleDescInitEntry(description, number, name, own_type, -1, 0);
+                let collation = *(*index).rd_indcollation.add(at);
+                pg_sys::TupleDescInitEntryCollation(description, number, collation);
+            }
+            let (last, name) = (count as i16 + 1, std::ptr::null());
+            pg_sys::TupleDescInitEntry(description, last, name, pg_sys::INT8OID, -1, 0);
+            let mut numbers: Vec<i16> = (1..=count as i16).collect();
+            let mut operators: Vec<_> = (0..count).map(|at| less_than(index, at)).collect();
+            let sort = pg_sys::tuplesort_begin_heap(
+                description,
+                count as i32,
+                numbers.as_mut_ptr(),
+                operators.as_mut_ptr(),
+                (*index).rd_indcollation,
+                vec![false; count].as_mut_ptr(),
+                pg_sys::maintenance_work_mem,
+                std::ptr::null_mut(),
+                READ_AGAIN,
+            );
+            let kind = &raw const pg_sys::TTSOpsMinimalTuple;
+            let slot = || pg_sys::MakeSingleTupleTableSlot(description, kind);
+            let columns = definition.columns.iter().enumerate();
+            let mut ranked = Ranked {
+                storage,
+                sort,
+                orders: columns
+                    .map(|(at, column)| {
+                        (column.kind == KeyKind::Label).then(|| Order::own(index, at))
+                    })
+                    .collect(),
+                definition,
+                slots: [slot(), slot()],
+                outside: Vec::new(),
+                ranks: vec![0; count],
+                has_read: false,
+            };
+            ranked.add_rows(RowValues::new(table, index), description);
+            pg_sys::tuplesort_performsort(sort);
+            ranked
+        }
+    }
+
+    unsafe fn add_rows(&mut self, mut values: RowValues, description: pg_sys::TupleDesc) {
+        let count = self.definition.columns.len();
+        // SAFETY: a slot of the sort's row type, filled as virtual slots are.
+        unsafe {
+            let kind = &raw const pg_sys::TTSOpsVirtual;
+            let slot = pg_sys::MakeSingleTupleTableSlot(description, kind);
+            for row in (0..self.storage.slots_end().0).map(Slot) {
+                if interrupts::is_pending() {
+                    interrupts::check_for_interrupts();
+                }
+                let Some(version) = self.state(row) else {
+                    continue;
+                };
+                values.image().extend_from_slice(version.body());
+                let Some((of_row, are_null)) = values.read_if_inside() else {
+                    self.outside.push(row);
+                    continue;
+                };
+                pg_sys::ExecClearTuple(slot);
+                for at in 0..count {
+                    *(*slot).tts_values.add(at) = of_row[at];
+                    *(*slot).tts_isnull.add(at) = are_null[at];
+                }
+                *(*slot).tts_values.add(count) = pg_sys::Datum::from(row.0 as i64);
+                *(*slot).tts_isnull.add(count) = false;
+                pg_sys::ExecStoreVirtualTuple(slot);
+                pg_sys::tuplesort_puttupleslot(self.sort, slot);
+            }
+            pg_sys::ExecDropSingleTupleTableSlot(slot);
+        }
+    }
+
+    /// The state of a row that is in the index.
+    fn state(&self, row: Slot) -> Option<VersionRef> {
+        match session::session().standing(&PgClock, self.storage, row) {
+            Standing::Gone => None,
+            Standing::Own(version) | Standing::Committed(version) | Standing::Under(version, _) => {
+                Some(version)
+            }
+        }
+    }
+
+    /// Whether the labels that rows have lie as their values do, and are short. The rows are given
+    /// from the first one after this.
+    pub fn have_labels(&mut self) -> bool {
+        let mut before: Vec<Option<Label>> = Vec::new();
+        let mut ranks: Vec<u64> = Vec::new();
+        let mut have = true;
+        while let Some(row) = self.next().filter(|_| have) {
+            let Some(body) = self.state(row) else {
+                have = false;
+                break;
+            };
+            let label = |at| or_raise(label_in_tail(&self.definition, body.body(), at));
+            let labels: Vec<_> = (0..self.orders.len()).map(label).collect();
+            let mut is_behind = before.is_empty();
+            for (at, label) in labels.iter().enumerate() {
+                let is_next = ranks.get(at) != self.ranks.get(at);
+                if self.orders[at].is_some() && self.is_value(at) {
+                    let Some(label) = label.as_ref().filter(|it| it.len() <= SHORT_BYTES_MAX)
+                    else {
+                        have = false;
+                        break;
+                    };
+                    have &= is_behind
+                        || match (&before[at], is_next) {
+                            (Some(before), true) => before < label,
+                            (Some(before), false) => before == label,
+                            (None, _) => is_next,
+                        };
+                }
+                is_behind |= is_next;
+            }
+            have &= !labels.is_empty();
+            before = labels;
+            ranks.clone_from(&self.ranks);
+        }
+        // SAFETY: the sort may be read again.
+        unsafe { pg_sys::tuplesort_rescan(self.sort) };
+        self.has_read = false;
+        have && self.outside.is_empty()
+    }
+
+    /// Rows that are not in the index by its predicate.
+    pub fn outside(&mut self) -> Vec<Slot> {
+        std::mem::take(&mut self.outside)
+    }
+
+    /// The next row, and its labels by column.
+    pub fn next_with_labels(&mut self) -> Option<(Slot, Vec<Label>)> {
+        let row = self.next()?;
+        let ranks = self.ranks.iter().enumerate();
+        let labels = ranks.map(
+            |(at, rank)| match self.orders[at].is_some() && self.is_value(at) {
+                true => of_rank(*rank),
+                false => Label::new(),
+            },
+        );
+        Some((row, labels.collect()))
+    }
+
+    /// Whether the row that was read last has a value in a column.
+    fn is_value(&self, at: usize) -> bool {
+        // SAFETY: `next` has filled the slot.
+        unsafe { !*(*self.slots[0]).tts_isnull.add(at) }
+    }
+
+    /// Reads the next row, and the ranks of its values.
+    fn next(&mut self) -> Option<Slot> {
+        if interrupts::is_pending() {
+            interrupts::check_for_interrupts();
+        }
+        self.slots.swap(0, 1);
+        let (slot, count) = (self.slots[0], self.orders.len());
+        // SAFETY: the sort's rows are of the slot's type, and copied into it.
+        unsafe {
+            let none = std::ptr::null_mut();
+            if !pg_sys::tuplesort_gettupleslot(self.sort, true, true, slot, none) {
+                return None;
+            }
+            pg_sys::slot_getsomeattrs_int(slot, count as i32 + 1);
+            let is_first = !std::mem::replace(&mut self.has_read, true);
+            let mut differs = is_first;
+            for at in 0..count {
+                if differs {
+                    self.ranks[at] = 0;
+                } else if self.has_changed(at) {
+                    self.ranks[at] += 1;
+                    differs = true;
+                }
+            }
+            Some(Slot((*(*slot).tts_values.add(count)).value() as u64))
+        }
+    }
+
+    /// Whether a column of the row that was read last has another value than the row before.
+    unsafe fn has_changed(&mut self, at: usize) -> bool {
+        let [new, old] = self.slots;
+        // SAFETY: both slots are filled, and of the sort's row type.
+        unsafe {
+            let value = |slot: *mut pg_sys::TupleTableSlot| *(*slot).tts_values.add(at);
+            let is_null = |slot: *mut pg_sys::TupleTableSlot| *(*slot).tts_isnull.add(at);
+            match (is_null(old), is_null(new)) {
+                (true, true) => return false,
+                (false, false) => {}
+                _ => return true,
+            }
+            if let Some(order) = &mut self.orders[at] {
+                return order.compare(value(new), value(old)) != Ordering::Equal;
+            }
+            let column = &self.definition.columns[at];
+            let key = |slot| {
+                let mut key = KeyBuffer::new();
+                let value: KeyValue<'_> = keys::value(column.kind, value(slot), false);
+                or_raise(encode_value(column, value, &mut key));
+                key
+            };
+            key(new).as_slice() != key(old).as_slice()
+        }
+    }
+
+    /// Gives back what was made.
+    pub fn close(self) {
+        // SAFETY: made by `sort`, and shown to nobody else.
+        unsafe {
+            pg_sys::tuplesort_end(self.sort);
+            for slot in self.slots {
+                pg_sys::ExecDropSingleTupleTableSlot(slot);
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The values of a row's key columns.
+use crate::executor::expressions::passes;
+use crate::pg;
+use mot_engine::key::without_tail;
+use mot_engine::row::STAMP_BYTES;
+use pgrx::pg_sys;
+
+/// Most columns of an index, as core's arrays have them.
+const COLUMNS_MAX: usize = pg_sys::INDEX_MAX_KEYS as usize;
+
+/// Computes the values of an index's columns from bodies of its table's rows.
+pub struct RowValues {
+    /// All that lives as long as this does; the executor's memory is below it.
+    memory: pg_sys::MemoryContext,
+    estate: *mut pg_sys::EState,
+    context: *mut pg_sys::ExprContext,
+    info: *mut pg_sys::IndexInfo,
+    /// NULL: every row is in the index.
+    predicate: *mut pg_sys::ExprState,
+    slot: *mut pg_sys::TupleTableSlot,
+    table: pg_sys::Oid,
+    /// The row's tuple.
+    image: Vec<u8>,
+    tuple: pg_sys::HeapTupleData,
+    values: [pg_sys::Datum; COLUMNS_MAX],
+    nulls: [bool; COLUMNS_MAX],
+}
+
+impl RowValues {
+    /// Of an open index of an open table, in a memory context below the current one.
+    ///
+    /// # Safety
+    /// Both are open.
+    pub unsafe fn new(table: pg_sys::Relation, index: pg_sys::Relation) -> RowValues {
+        // SAFETY: the caller's relations; the row's description is a copy.
+        unsafe {
+            let memory = pg::small_context(pg_sys::CurrentMemoryContext, c"mot key values");
+            let old = pg_sys::MemoryContextSwitchTo(memory);
+            let estate = pg_sys::CreateExecutorState();
+            let description = pg_sys::CreateTupleDescCopyConstr((*table).rd_att);
+            let info = pg_sys::BuildIndexInfo(index);
+            let values = RowValues {
+                memory,
+                estate,
+                context: pg_sys::MakePerTupleExprContext(estate),
+                info,
+                predicate: pg_sys::ExecPrepareQual((*info).ii_Predicate, estate),
+                slot: pg_sys::MakeSingleTupleTableSlot(
+                    description,
+                    &raw const pg_sys::TTSOpsHeapTuple,
+                ),
+                table: (*table).rd_id,
+                image: Vec::new(),
+                tuple: pg_sys::HeapTupleData::default(),
+                values: [pg_sys::Datum::null(); COLUMNS_MAX],
+                nulls: [true; COLUMNS_MAX],
+            };
+            pg_sys::MemoryContextSwitchTo(old);
+            values
+        }
+    }
+
+    /// A place for a row's body, to be filled before [`RowValues::read`].
+    pub fn image(&mut self) -> &mut Vec<u8> {
+        self.image.clear();
+        self.image.resize(STAMP_BYTES, 0);
+        &mut self.image
+    }
+
+    /// As [`RowValues::read`], if the row is in the index by its predicate.
+    pub fn read_if_inside(&mut self) -> Option<(&[pg_sys::Datum], &[bool])> {
+        self.show();
+        // SAFETY: this value's own predicate and executor state, whose slot is filled.
+        let is_inside = self.predicate.is_null() || unsafe { passes(self.predicate, self.context) };
+        is_inside.then(|| self.form())
+    }
+
+    /// Reads the body in the image: the values of the index's columns, and which are NULL. They
+    /// live until the next call. An expression runs code of users.
+    pub fn read(&mut self) -> (&[pg_sys::Datum], &[bool]) {
+        self.show();
+        self.form()
+    }
+
+    /// Shows the body in the image in the slot.
+    fn show(&mut self) {
+        let body = without_tail(&self.image[STAMP_BYTES..]).len();
+        self.tuple = pg_sys::HeapTupleData {
+            t_len: (STAMP_BYTES + body) as u32,
+            t_data: self.image.as_mut_ptr().cast(),
+            t_tableOid: self.table,
+            ..Default::default()
+        };
+        // SAFETY: the tuple is of the table's row type, and stays while the slot shows it: until
+        // the next one. The executor's state is this value's own.
+        unsafe {
+            pg_sys::MemoryContextReset((*self.context).ecxt_per_tuple_memory);
+            pg_sys::ExecStoreHeapTuple(&raw mut self.tuple, self.slot, false);
+            (*self.context).ecxt_scantuple = self.slot;
+        }
+    }
+
+    /// The values of the row in the slot.
+    fn form(&mut self) -> (&[pg_sys::Datum], &[bool]) {
+        // SAFETY: the slot is filled; the executor's state is this value's own.
+        unsafe {
+            let of_row = (*self.context).ecxt_per_tuple_memory;
+            let old = pg_sys::MemoryContextSwitchTo(of_row);
+            let (values, nulls) = (self.values.as_mut_ptr(), self.nulls.as_mut_ptr());
+            pg_sys::FormIndexDatum(self.info, self.slot, self.estate, values, nulls);
+            pg_sys::MemoryContextSwitchTo(old);
+        }
+        (&self.values, &self.nulls)
+    }
+
+    /// Runs a comparison in memory that goes with the next row.
+    pub fn with_row_memory<T>(&self, action: impl FnOnce() -> T) -> T {
+        // SAFETY: this value's own memory.
+        unsafe {
+            let old = pg_sys::MemoryContextSwitchTo((*self.context).ecxt_per_tuple_memory);
+            let result = action();
+            pg_sys::MemoryContextSwitchTo(old);
+            result
+        }
+    }
+}
+
+impl Drop for RowValues {
+    fn drop(&mut self) {
+        // After an error core frees the contexts, and runs no callbacks.
+        if std::thread::panicking() {
+            return;
+        }
+        // SAFETY: its own memory, in which nothing else lies.
+        unsafe {
+            pg_sys::FreeExecutorState(self.estate);
+            pg_sys::MemoryContextDelete(self.memory);
+        }
+    }
+}
