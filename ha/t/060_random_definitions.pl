@@ -26,6 +26,9 @@ my $is_minimal = below(4) == 0;
 my $primary = new_primary('primary', conf => "lock_timeout = '200ms'\njit = off\nmot.warm_restart = " . any(qw(on off)) . "\n"
 	  . ($is_minimal ? "wal_level = minimal\nmax_wal_senders = 0\n" : ''));
 $primary->safe_psql('postgres', q(
+-- A class whose order only its own function knows.
+CREATE FUNCTION own_cmp(int, int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT btint4cmp($1, $2)';
+CREATE OPERATOR CLASS own_ops FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 own_cmp(int, int);
 -- Does something to the heap table and to the memory-optimized one of a number.
 CREATE FUNCTION act(kind text, i int, r int) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE method text; t text; work text;
@@ -70,6 +73,7 @@ BEGIN
       WHEN 'index' THEN 'CREATE INDEX IF NOT EXISTS %1$s_k ON %1$s (k)'
       WHEN 'no index' THEN 'DROP INDEX IF EXISTS %1$s_k'
       WHEN 'partial' THEN 'DROP INDEX IF EXISTS %1$s_k; CREATE INDEX %1$s_k ON %1$s ((k + 1)) WHERE id > 0'
+      WHEN 'labels' THEN 'DROP INDEX IF EXISTS %1$s_k; CREATE INDEX %1$s_k ON %1$s (k own_ops DESC, id)'
       WHEN 'heap' THEN 'ALTER TABLE mot_%4$s SET ACCESS METHOD heap'
       WHEN 'mot' THEN 'ALTER TABLE mot_%4$s SET ACCESS METHOD mot'
       END;
@@ -124,7 +128,7 @@ END $$;));
 
 my @kinds = (
 	('create') x 4, ('create unlogged') x 3, 'drop', 'again', ('insert') x 6, ('load') x 2, ('update') x 4, ('move') x 3, ('turn') x 3, ('delete') x 3, ('lock') x 3,
-	('truncate') x 3, ('logged') x 3, ('unlogged') x 3, 'type', 'add', 'remove', ('cluster') x 2, ('reindex') x 2, 'index', 'no index', 'partial', 'heap', ('mot') x 2);
+	('truncate') x 3, ('logged') x 3, ('unlogged') x 3, 'type', 'add', 'remove', ('cluster') x 2, ('reindex') x 2, 'index', 'no index', 'partial', ('labels') x 3, 'heap', ('mot') x 2);
 my $gid = 0;
 my ($standby, $second);
 

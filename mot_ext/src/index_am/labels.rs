@@ -11,14 +11,11 @@ use crate::access::search::Key;
 use crate::errors::or_raise;
 use crate::executor::expressions::Value;
 use crate::pg;
-use crate::storage::labels::{Label, Neighbours, Order, RowValues, Search, Seen};
+use crate::storage::labels::{self, Neighbours, Order, RowValues, Search, Seen};
 use mot_engine::key::label::{self, Put};
 use mot_engine::{Direction, IndexRef, KeyRange, TableRef};
 use pgrx::pg_sys;
 use std::ptr;
-
-/// Bytes of a varlena's header.
-const HEADER_BYTES: usize = pg_sys::VARHDRSZ;
 
 /// What a scan needs to look for values with labels, from one rescan to the next.
 pub struct ScanLabels {
@@ -258,18 +255,9 @@ impl Labelled<'_> {
         }
     }
 
-    /// A label as a datum of type bytea.
-    unsafe fn datum(&self, label: &Label) -> pg_sys::Datum {
-        let bytes = HEADER_BYTES + label.len();
-        // SAFETY: a new varlena of so many bytes.
-        unsafe {
-            let made = pg_sys::MemoryContextAlloc(self.labels.arguments, bytes);
-            let made = made.cast::<pg_sys::varlena>();
-            pgrx::set_varsize_4b(made, bytes as i32);
-            let payload = made.cast::<u8>().add(HEADER_BYTES);
-            ptr::copy_nonoverlapping(label.as_ptr(), payload, label.len());
-            pg_sys::Datum::from(made)
-        }
+    unsafe fn datum(&self, label: &[u8]) -> pg_sys::Datum {
+        // SAFETY: this scan's own context.
+        unsafe { labels::datum(label, self.labels.arguments) }
     }
 }
 

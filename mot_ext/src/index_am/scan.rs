@@ -220,24 +220,25 @@ unsafe fn look_for_labels(scan: pg_sys::IndexScanDesc) {
         let state = state(scan);
         let opened = (*scan).indexRelation;
         let memory = state.memory;
-        let labels = state.labels.get_or_insert_with(|| {
+        let searching = state.labels.get_or_insert_with(|| {
             let make = |table| ScanLabels::new(table, opened, memory);
             match (*scan).heapRelation.is_null() {
                 true => relation::Relation::closed((*(*opened).rd_index).indrelid).with(make),
                 false => make((*scan).heapRelation),
             }
         });
-        let snapshot = PgSnapshot::new((*scan).xs_snapshot);
+        let snapshot;
         let seen = match &state.view {
-            Some(Seen::By(View::Mvcc(_))) => labels::Seen::By(&snapshot),
+            Some(Seen::By(View::Mvcc(snapshot))) => labels::Seen::By(snapshot),
             Some(Seen::By(View::Serializable(reader))) => {
                 // Whose values others may have beside them, by whatever label.
                 reader.begin_range(state.oid, 0, &[]);
+                snapshot = PgSnapshot::new((*scan).xs_snapshot);
                 labels::Seen::By(&snapshot)
             }
             _ => labels::Seen::Lasting,
         };
-        let labelled = labels.at((state.table, state.index), seen);
+        let labelled = searching.at((state.table, state.index), seen);
         let given = match (*scan).numberOfKeys {
             0 => &[][..],
             count => std::slice::from_raw_parts((*scan).keyData, count as usize),

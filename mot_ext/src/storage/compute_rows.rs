@@ -16,7 +16,7 @@
 //!   (`indcheckxmin`). Where nobody has taken that lock, such a row is an error.
 use super::computed_keys::Evaluator;
 use super::definition::index_definition;
-use super::labels::rank::Ranked;
+use super::labels::rank::{LabelsByRow, Ranked};
 use super::labels::{Label, Labelling};
 use crate::errors::or_raise;
 use crate::errors::refuse::unsupported;
@@ -51,20 +51,17 @@ pub unsafe fn put_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relation)
         labels: HashMap::new(),
     };
     // SAFETY: the caller's relations.
-    match unsafe { rows.ranked(table, index) } {
+    match unsafe { rows.turns(table, index) } {
         Turns::Rows => {
             let end = rows.storage.slots_end().0;
             (0..end).for_each(|row| rows.put_next(Slot(row), &mut given));
         }
-        Turns::Ranked(mut ranked) => {
-            for row in ranked.outside() {
+        Turns::Labels(mut labels) => {
+            while let Some((row, of_row)) = labels.next() {
+                given.labels.insert(row.0, of_row);
                 rows.put_next(row, &mut given);
             }
-            while let Some((row, labels)) = ranked.next_with_labels() {
-                given.labels.insert(row.0, labels);
-                rows.put_next(row, &mut given);
-            }
-            ranked.close();
+            labels.close();
         }
         Turns::None => {}
     }
@@ -91,12 +88,12 @@ struct Given {
     labels: HashMap<u64, Vec<Label>>,
 }
 
-/// In which order rows get their keys.
+/// Which rows get their keys. All come as they lie.
 enum Turns {
-    /// As they lie.
+    /// All.
     Rows,
-    /// As their values do, which get labels so.
-    Ranked(Box<Ranked>),
+    /// Those with labels.
+    Labels(Box<LabelsByRow>),
     /// They have their labels.
     None,
 }
@@ -143,7 +140,7 @@ pub unsafe fn compute_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relat
     };
     // SAFETY: the caller's relations.
     unsafe {
-        walk(table, index, |rows| rows.ranked(table, index), &mut compute);
+        walk(table, index, |rows| rows.turns(table, index), &mut compute);
         if has_changed {
             // A state that follows another one with the same columns is a row that was read.
             predicate::move_to_table(table);
@@ -208,15 +205,12 @@ unsafe fn walk(
             let end = rows.storage.slots_end().0;
             (0..end).for_each(|row| until_done(&mut rows, Slot(row)));
         }
-        Turns::Ranked(mut ranked) => {
-            for row in ranked.outside() {
+        Turns::Labels(mut labels) => {
+            while let Some((row, of_row)) = labels.next() {
+                rows.set_labels(of_row);
                 until_done(&mut rows, row);
             }
-            while let Some((row, labels)) = ranked.next_with_labels() {
-                rows.set_labels(labels);
-                until_done(&mut rows, row);
-            }
-            ranked.close();
+            labels.close();
         }
         Turns::None => {}
     }
@@ -305,11 +299,11 @@ impl Rows {
         unsafe { pg_sys::ExecDropSingleTupleTableSlot(self.slot) };
     }
 
-    /// The order in which the rows of an index that is built get their keys.
+    /// The rows of an index that is built, and their labels.
     ///
     /// # Safety
     /// Both are open; where values have labels, writers are locked out.
-    unsafe fn ranked(&mut self, table: pg_sys::Relation, index: pg_sys::Relation) -> Turns {
+    unsafe fn turns(&mut self, table: pg_sys::Relation, index: pg_sys::Relation) -> Turns {
         if !self.evaluator.has_labels() {
             return Turns::Rows;
         }
@@ -319,7 +313,7 @@ impl Rows {
             ranked.close();
             return Turns::None;
         }
-        Turns::Ranked(Box::new(ranked))
+        Turns::Labels(Box::new(ranked.by_row()))
     }
 
     fn set_labels(&mut self, labels: Vec<Label>) {

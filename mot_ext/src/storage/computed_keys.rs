@@ -215,7 +215,6 @@ impl Evaluator {
 
 impl Drop for Evaluator {
     fn drop(&mut self) {
-        self.indexes.clear();
         // SAFETY: its own memory, in which nothing else lies. After an error no callbacks run, as
         // core's clean-up runs none.
         unsafe {
@@ -268,6 +267,10 @@ pub fn are_on(table: pg_sys::Relation) -> bool {
 pub unsafe fn is_computed(index: pg_sys::Relation) -> bool {
     // SAFETY: the caller's index, which has so many key columns.
     unsafe {
+        // An index keeps what it was built with, whatever the catalog says of its types by now.
+        if let Some(stored) = super::definition_of(index) {
+            return stored.computed.is_some();
+        }
         let count = (*(*index).rd_index).indnkeyatts as usize;
         let has_encoding = |at| IndexColumn::of(index, at).has_encoding(false);
         is_on_expressions(index) || !(0..count).all(has_encoding)

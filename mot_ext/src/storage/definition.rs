@@ -22,14 +22,19 @@ pub unsafe fn index_definition(
     unsafe {
         let form = &*(*index).rd_index;
         let is_computed = is_computed(index);
+        // What its values have, they keep until it is built anew, whatever the catalog says of
+        // their type by now.
+        let stored = super::definition_of(index);
         let mut columns = Vec::with_capacity(form.indnkeyatts as usize);
         let mut last = 0;
         for position in 0..form.indnkeyatts as usize {
             let attnum = form.indkey.values.as_slice(form.indnatts as usize)[position];
             let column = IndexColumn::of(index, position);
             let encoded = column.kind_in(is_computed);
-            let kind = match encoded.filter(|_| column.has_encoding(is_computed)) {
-                Some(kind) => kind,
+            let kind = match stored.map(|stored| stored.columns[position].kind) {
+                Some(KeyKind::Label) => KeyKind::Label,
+                Some(kind) => encoded.unwrap_or(kind),
+                None if column.has_encoding(is_computed) => encoded.unwrap_or(KeyKind::Label),
                 None => KeyKind::Label,
             };
             let option = *(*index).rd_indoption.add(position);

@@ -156,6 +156,22 @@ impl Labeller {
     }
 }
 
+/// A label as a datum of type bytea, in a memory context.
+///
+/// # Safety
+/// The context is there.
+pub unsafe fn datum(label: &[u8], memory: pg_sys::MemoryContext) -> pg_sys::Datum {
+    let bytes = pg_sys::VARHDRSZ + label.len();
+    // SAFETY: a new varlena of so many bytes.
+    unsafe {
+        let made = pg_sys::MemoryContextAlloc(memory, bytes).cast::<pg_sys::varlena>();
+        pgrx::set_varsize_4b(made, bytes as i32);
+        let payload = made.cast::<u8>().add(pg_sys::VARHDRSZ);
+        std::ptr::copy_nonoverlapping(label.as_ptr(), payload, label.len());
+        pg_sys::Datum::from(made)
+    }
+}
+
 /// Between which labels the last one of an index was made: values often come in a row.
 static LAST: ProcessLocal<RefCell<Option<HashMap<u32, [Option<Label>; 2]>>>> =
     ProcessLocal(RefCell::new(None));

@@ -5,7 +5,7 @@
 //! label. An index that is rebuilt keeps the labels that its rows have, if these lie as the values
 //! do and are short. Writers are locked out.
 use super::order::less_than;
-use super::{Label, Order, RowValues};
+use super::{Label, Order, RowValues, datum};
 use crate::errors::or_raise;
 use crate::keys;
 use crate::pg::{interrupts, nodes};
@@ -129,6 +129,7 @@ impl Ranked {
             }
             pg_sys::ExecDropSingleTupleTableSlot(slot);
         }
+        values.close();
     }
 
     /// The state of a row that is in the index.
@@ -182,13 +183,23 @@ impl Ranked {
         have && self.outside.is_empty()
     }
 
-    /// Rows that are not in the index by its predicate.
-    pub fn outside(&mut self) -> Vec<Slot> {
-        std::mem::take(&mut self.outside)
+    /// The labels of all rows, as these lie. Rows that are not in the index have none.
+    pub fn by_row(mut self) -> LabelsByRow {
+        // SAFETY: the sort is its own.
+        let mut labels = unsafe { LabelsByRow::new(self.orders.len()) };
+        for row in std::mem::take(&mut self.outside) {
+            labels.add(row, &[]);
+        }
+        while let Some((row, of_row)) = self.next_with_labels() {
+            labels.add(row, &of_row);
+        }
+        labels.sort();
+        self.close();
+        labels
     }
 
     /// The next row, and its labels by column.
-    pub fn next_with_labels(&mut self) -> Option<(Slot, Vec<Label>)> {
+    fn next_with_labels(&mut self) -> Option<(Slot, Vec<Label>)> {
         let row = self.next()?;
         let ranks = self.ranks.iter().enumerate();
         let labels = ranks.map(
@@ -268,6 +279,108 @@ impl Ranked {
             for slot in self.slots {
                 pg_sys::ExecDropSingleTupleTableSlot(slot);
             }
+        }
+    }
+}
+
+/// Labels of rows, sorted by core in the order of the rows.
+pub struct LabelsByRow {
+    sort: *mut pg_sys::Tuplesortstate,
+    slot: *mut pg_sys::TupleTableSlot,
+    columns: usize,
+}
+
+impl LabelsByRow {
+    unsafe fn new(columns: usize) -> LabelsByRow {
+        let name = std::ptr::null();
+        // SAFETY: a description of a number and a bytea for each column; core's operator and no
+        // collation for the number.
+        unsafe {
+            let description = pg_sys::CreateTemplateTupleDesc(columns as i32 + 1);
+            pg_sys::TupleDescInitEntry(description, 1, name, pg_sys::INT8OID, -1, 0);
+            for column in 0..columns as i16 {
+                pg_sys::TupleDescInitEntry(description, column + 2, name, pg_sys::BYTEAOID, -1, 0);
+            }
+            let sort = pg_sys::tuplesort_begin_heap(
+                description,
+                1,
+                [1_i16].as_mut_ptr(),
+                [pg_sys::Oid::from(pg_sys::Int8LessOperator)].as_mut_ptr(),
+                [pg_sys::InvalidOid].as_mut_ptr(),
+                [false].as_mut_ptr(),
+                pg_sys::maintenance_work_mem,
+                std::ptr::null_mut(),
+                0,
+            );
+            let kind = &raw const pg_sys::TTSOpsMinimalTuple;
+            LabelsByRow {
+                sort,
+                slot: pg_sys::MakeSingleTupleTableSlot(description, kind),
+                columns,
+            }
+        }
+    }
+
+    fn add(&mut self, row: Slot, labels: &[Label]) {
+        let slot = self.slot;
+        // SAFETY: the slot has a value for each column; the sort copies them.
+        unsafe {
+            pg_sys::ExecClearTuple(slot);
+            *(*slot).tts_values = pg_sys::Datum::from(row.0 as i64);
+            *(*slot).tts_isnull = false;
+            let mut made = Vec::new();
+            for at in 0..self.columns {
+                let label = labels.get(at).filter(|label| !label.is_empty());
+                *(*slot).tts_isnull.add(at + 1) = label.is_none();
+                if let Some(label) = label {
+                    let datum = datum(label, pg_sys::CurrentMemoryContext);
+                    *(*slot).tts_values.add(at + 1) = datum;
+                    made.push(datum);
+                }
+            }
+            pg_sys::ExecStoreVirtualTuple(slot);
+            pg_sys::tuplesort_puttupleslot(self.sort, slot);
+            pg_sys::ExecClearTuple(slot);
+            for datum in made {
+                pg_sys::pfree(datum.cast_mut_ptr());
+            }
+        }
+    }
+
+    fn sort(&mut self) {
+        // SAFETY: its own sort, which is not sorted yet.
+        unsafe { pg_sys::tuplesort_performsort(self.sort) };
+    }
+
+    /// The next row, and its labels by column.
+    pub fn next(&mut self) -> Option<(Slot, Vec<Label>)> {
+        let slot = self.slot;
+        // SAFETY: the sort's rows are of the slot's type, and copied into it.
+        unsafe {
+            let none = std::ptr::null_mut();
+            if !pg_sys::tuplesort_gettupleslot(self.sort, true, true, slot, none) {
+                return None;
+            }
+            pg_sys::slot_getsomeattrs_int(slot, self.columns as i32 + 1);
+            let row = Slot((*(*slot).tts_values).value() as u64);
+            let label = |at| match *(*slot).tts_isnull.add(at) {
+                true => Label::new(),
+                // A bytea of a minimal tuple may have a short header.
+                false => match keys::value(KeyKind::Bytea, *(*slot).tts_values.add(at), false) {
+                    KeyValue::Bytes(label) => label.to_vec(),
+                    _ => unreachable!("a bytea has bytes"),
+                },
+            };
+            Some((row, (1..=self.columns).map(label).collect()))
+        }
+    }
+
+    /// Gives back what was made.
+    pub fn close(self) {
+        // SAFETY: made by `new`, and shown to nobody else.
+        unsafe {
+            pg_sys::tuplesort_end(self.sort);
+            pg_sys::ExecDropSingleTupleTableSlot(self.slot);
         }
     }
 }

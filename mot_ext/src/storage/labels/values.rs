@@ -123,14 +123,10 @@ impl RowValues {
             result
         }
     }
-}
 
-impl Drop for RowValues {
-    fn drop(&mut self) {
-        // After an error core frees the contexts, and runs no callbacks.
-        if std::thread::panicking() {
-            return;
-        }
+    /// Gives back what was made ahead of the context in which it lies. A scan's goes with that
+    /// alone: it is dropped when the contexts below are gone.
+    pub fn close(self) {
         // SAFETY: its own memory, in which nothing else lies.
         unsafe {
             pg_sys::FreeExecutorState(self.estate);
