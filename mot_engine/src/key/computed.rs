@@ -26,6 +26,7 @@ use super::KEY_BYTES_MAX;
 use super::buffer::KeyBuffer;
 use super::definition::{INDEX_COLUMNS_MAX, IndexDefinition, KeyColumn, corrupt};
 use super::encode::{HasNull, KeyValue, STRING_END, TAG_VALUE, encode_value};
+use super::kind::KeyKind;
 use super::label;
 use crate::errors::EngineError;
 
@@ -156,23 +157,24 @@ pub(super) fn take(
     Ok(HasNull(has_null))
 }
 
-/// The label that a body's tail has in a column of an index, from 0; `None`: there is no entry, or
-/// the column is NULL.
-pub fn label_in_tail(
+/// The labels that a body's tail has of an index, by column: `None` for NULL, and for a column
+/// without labels. `None`: there is no key.
+pub fn labels_in_tail(
     definition: &IndexDefinition,
     body: &[u8],
-    column: usize,
-) -> Result<Option<Vec<u8>>, EngineError> {
+) -> Result<Option<Vec<Option<Vec<u8>>>>, EngineError> {
     let Some(number) = definition.computed else {
         return Ok(None);
     };
-    match entry_of(body, number)? {
-        Some(entry) if !entry.is_none() => {
-            let value = entry.values(definition)?.nth(column).unwrap_or_default();
-            Ok(label::of_key(&definition.columns[column], value))
-        }
-        _ => Ok(None),
-    }
+    let Some(entry) = entry_of(body, number)?.filter(|entry| !entry.is_none()) else {
+        return Ok(None);
+    };
+    let columns = definition.columns.iter().zip(entry.values(definition)?);
+    let labels = columns.map(|(column, value)| match column.kind {
+        KeyKind::Label => label::of_key(column, value),
+        _ => None,
+    });
+    Ok(Some(labels.collect()))
 }
 
 /// Appends a column of a key, of which a tail has this.

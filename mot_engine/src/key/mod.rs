@@ -34,7 +34,7 @@ mod tests;
 
 pub use body::{Attribute, BODY_HEADER_BYTES, BODY_OFFSET_BYTES, BodyReader};
 pub use buffer::KeyBuffer;
-pub use computed::{TAIL_MARK, Tail, label_in_tail, tail_bytes, without_tail};
+pub use computed::{TAIL_MARK, Tail, labels_in_tail, tail_bytes, without_tail};
 pub(crate) use computed::{is_outside, row_checksum};
 pub(crate) use definition::without_names;
 pub use definition::{

@@ -24,7 +24,7 @@ use crate::pg::{self, interrupts, predicate};
 use crate::transaction::clock::{PgClock, narrow};
 use crate::transaction::wal_log::WalLog;
 use crate::transaction::{session, xact};
-use mot_engine::key::without_tail;
+use mot_engine::key::{IndexDefinition, labels_in_tail, without_tail};
 use mot_engine::row::STAMP_BYTES;
 use mot_engine::{CommandId, Newest, Reforms, Slot, Standing, TableRef, VersionRef, Written, Xid};
 use pgrx::pg_sys;
@@ -63,7 +63,6 @@ pub unsafe fn put_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relation)
             }
             labels.close();
         }
-        Turns::None => {}
     }
     loop {
         rows.reform(&mut given);
@@ -92,10 +91,8 @@ struct Given {
 enum Turns {
     /// All.
     Rows,
-    /// Those with labels.
+    /// All, which get these labels.
     Labels(Box<LabelsByRow>),
-    /// They have their labels.
-    None,
 }
 
 /// Whether this session keeps all other index builds from an open table, as CONCURRENTLY does.
@@ -212,7 +209,6 @@ unsafe fn walk(
             }
             labels.close();
         }
-        Turns::None => {}
     }
     rows.close();
 }
@@ -246,6 +242,8 @@ struct Rows {
     table: pg_sys::Oid,
     /// Its tuple.
     old: Vec<u8>,
+    /// The index's definition, if rows keep the labels that they have.
+    kept_labels: Option<IndexDefinition>,
 }
 
 impl Rows {
@@ -269,6 +267,7 @@ impl Rows {
                 slot: pg_sys::MakeSingleTupleTableSlot((*table).rd_att, kind),
                 table: (*table).rd_id,
                 old: Vec::new(),
+                kept_labels: None,
             })
         }
     }
@@ -311,7 +310,9 @@ impl Rows {
         let mut ranked = unsafe { Ranked::sort(table, index, index_definition(table, index)) };
         if ranked.have_labels() {
             ranked.close();
-            return Turns::None;
+            // SAFETY: the caller's relations.
+            self.kept_labels = Some(unsafe { index_definition(table, index) });
+            return Turns::Rows;
         }
         Turns::Labels(Box::new(ranked.by_row()))
     }
@@ -377,6 +378,12 @@ impl Rows {
         self.old.resize(STAMP_BYTES, 0);
         self.old.extend_from_slice(seen.body());
         let body = &self.old[STAMP_BYTES..];
+        if let Some(definition) = &self.kept_labels {
+            let labels = or_raise(labels_in_tail(definition, body)).unwrap_or_default();
+            let labels: Vec<_> = labels.into_iter().map(Option::unwrap_or_default).collect();
+            self.evaluator
+                .set_labelling(|| Labelling::Given(labels.clone()));
+        }
         let tail = &mut self.evaluator.tail;
         or_raise(match &self.kept {
             Some(kept) => tail.take_some(body, kept),

@@ -200,7 +200,7 @@ impl Evaluator {
                 let (given, are_null) = (values.as_mut_ptr(), nulls.as_mut_ptr());
                 pg_sys::FormIndexDatum(index.info, slot, self.estate, given, are_null);
                 if let Some(labeller) = &mut index.labeller {
-                    labeller.enter(&mut self.tail, &values, &nulls);
+                    labeller.take(&values, &nulls);
                     continue;
                 }
                 let columns = index.columns.iter().enumerate();
@@ -209,6 +209,12 @@ impl Evaluator {
                 or_raise(self.tail.enter(index.number, &index.columns, values));
             }
             (*self.context).ecxt_scantuple = std::ptr::null_mut();
+            // Behind all expressions, which may wait for others: no lock is held there.
+            let labellers = self
+                .indexes
+                .iter_mut()
+                .filter_map(|index| index.labeller.as_mut());
+            labellers.for_each(|labeller| labeller.enter(&mut self.tail));
         }
     }
 }
@@ -415,8 +421,15 @@ pub unsafe fn with_tail<R>(
     unsafe {
         let mut evaluator = take(table, taken);
         let outer = label_locks::begin();
-        evaluator.tail.clear();
-        evaluator.compute(slot);
+        loop {
+            evaluator.tail.clear();
+            evaluator.compute(slot);
+            // Code of users has waited for somebody, which no comparison should.
+            if !label_locks::were_released() {
+                break;
+            }
+            label_locks::begin_again();
+        }
         let result = action(Some(&evaluator.tail));
         match locks {
             Locks::Released => label_locks::end(outer),

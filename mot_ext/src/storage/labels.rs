@@ -37,7 +37,8 @@ use mot_engine::key::label::{self, Put};
 use mot_engine::key::{IndexDefinition, KeyBuffer, KeyKind, KeyValue, Tail, encode_value};
 use pgrx::pg_sys;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cmp::Ordering;
+use std::collections::{HashMap, VecDeque};
 
 /// A label's digits; empty: the column is NULL, or has an encoding.
 pub type Label = Vec<u8>;
@@ -59,6 +60,9 @@ pub struct Labeller {
     search: Search,
     /// By column.
     orders: Vec<Option<Order>>,
+    /// Of the row that is formed, by column.
+    values: Vec<pg_sys::Datum>,
+    nulls: Vec<bool>,
     pub labelling: Labelling,
 }
 
@@ -84,30 +88,53 @@ impl Labeller {
                 search: Search::new(RowValues::new(table, index)),
                 definition,
                 orders,
+                values: Vec::new(),
+                nulls: Vec::new(),
                 labelling: Labelling::Written,
             }
         }
     }
 
-    /// Adds a row's key to a tail; nothing while the index has no storage.
+    /// Takes the values of a row that is in the index.
     ///
     /// # Safety
-    /// The values are of the index's columns, and live in a memory context that is not reset here.
-    pub unsafe fn enter(&mut self, tail: &mut Tail, values: &[pg_sys::Datum], nulls: &[bool]) {
-        // SAFETY: the caller's values.
-        let Some(labels) = (unsafe { self.labels(values, nulls) }) else {
+    /// They live until [`Labeller::enter`].
+    pub unsafe fn take(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) {
+        let count = self.definition.columns.len();
+        self.values.extend_from_slice(&values[..count]);
+        self.nulls.extend_from_slice(&nulls[..count]);
+    }
+
+    /// Adds the key of the row whose values were taken to a tail, if there is one; nothing while
+    /// the index has no storage.
+    ///
+    /// # Safety
+    /// The memory context of the values is not reset here.
+    pub unsafe fn enter(&mut self, tail: &mut Tail) {
+        let (values, nulls) = (
+            std::mem::take(&mut self.values),
+            std::mem::take(&mut self.nulls),
+        );
+        if values.is_empty() {
             return;
-        };
-        let columns = &self.definition.columns;
-        let values = columns.iter().enumerate().map(|(at, column)| {
-            match column.kind {
-                KeyKind::Label if nulls[at] => KeyValue::Null,
-                KeyKind::Label => KeyValue::Bytes(&labels[at]),
-                // SAFETY: the caller's values.
-                kind => unsafe { keys::value(kind, values[at], nulls[at]) },
-            }
-        });
-        or_raise(tail.enter(self.definition.relation, columns, values));
+        }
+        // SAFETY: the caller's values.
+        if let Some(labels) = unsafe { self.labels(&values, &nulls) } {
+            let columns = &self.definition.columns;
+            let keys = columns
+                .iter()
+                .enumerate()
+                .map(|(at, column)| match column.kind {
+                    KeyKind::Label if nulls[at] => KeyValue::Null,
+                    KeyKind::Label => KeyValue::Bytes(&labels[at]),
+                    // SAFETY: the caller's values.
+                    kind => unsafe { keys::value(kind, values[at], nulls[at]) },
+                });
+            or_raise(tail.enter(self.definition.relation, columns, keys));
+        }
+        (self.values, self.nulls) = (values, nulls);
+        self.values.clear();
+        self.nulls.clear();
     }
 
     /// The labels of a row, by column.
@@ -172,23 +199,63 @@ pub unsafe fn datum(label: &[u8], memory: pg_sys::MemoryContext) -> pg_sys::Datu
     }
 }
 
-/// Between which labels the last one of an index was made: values often come in a row.
-static LAST: ProcessLocal<RefCell<Option<HashMap<u32, [Option<Label>; 2]>>>> =
+/// Labels of an index that this process made last, the newest first.
+type Recent = VecDeque<Label>;
+
+/// So many: of runs that go on beside each other.
+const RECENT_MAX: usize = 16;
+/// Indexes of which they are remembered.
+const INDEXES_REMEMBERED_MAX: usize = 64;
+/// Where a run would make a label longer, it is put into the middle if it is shorter there.
+const RUN_BYTES_MAX: usize = 24;
+
+static RECENT: ProcessLocal<RefCell<Option<HashMap<u32, Recent>>>> =
     ProcessLocal(RefCell::new(None));
 
 /// A new label between two neighbours.
 fn made(index: u32, below: Option<Label>, above: Option<Label>) -> Label {
-    let mut last = LAST.0.borrow_mut();
-    let put = match last.get_or_insert_default().get(&index) {
-        Some([_, last]) if *last == above => Put::Ascending,
-        Some([last, _]) if *last == below => Put::Descending,
-        _ => Put::Middle,
-    };
-    let label = label::between(below.as_deref(), above.as_deref(), put);
-    last.get_or_insert_default().insert(index, [below, above]);
-    drop(last);
+    let mut recent = RECENT.0.borrow_mut();
+    let recent = recent.get_or_insert_default();
+    if recent.len() >= INDEXES_REMEMBERED_MAX && !recent.contains_key(&index) {
+        recent.clear();
+    }
+    let recent = recent.entry(index).or_default();
+    let between = |put| label::between(below.as_deref(), above.as_deref(), put);
+    let mut label = between(place(recent, below.as_ref(), above.as_ref()));
+    if label.len() > RUN_BYTES_MAX {
+        let middle = between(Put::Middle);
+        if middle.len() < label.len() {
+            label = middle;
+        }
+    }
     if label.len() > label::LABEL_BYTES_MAX {
         labels::no_more_labels(index);
     }
+    recent.truncate(RECENT_MAX - 1);
+    recent.push_front(label.clone());
     label
+}
+
+/// Where a label is put: a run of values goes on beside its last one. Of two runs that come towards
+/// each other the one goes on that did not last. Of labels of others the longer one is younger.
+fn place(recent: &Recent, below: Option<&Label>, above: Option<&Label>) -> Put {
+    let (Some(below), Some(above)) = (below, above) else {
+        return match (below, above) {
+            (Some(_), None) => Put::Ascending,
+            (None, Some(_)) => Put::Descending,
+            _ => Put::Middle,
+        };
+    };
+    let age = |label: &Label| recent.iter().position(|made| made == label);
+    let order = match (age(below), age(above)) {
+        (Some(below), Some(above)) => below.cmp(&above),
+        (Some(_), None) => Ordering::Greater,
+        (None, Some(_)) => Ordering::Less,
+        (None, None) => below.len().cmp(&above.len()),
+    };
+    match order {
+        Ordering::Greater => Put::Ascending,
+        Ordering::Less => Put::Descending,
+        Ordering::Equal => Put::Middle,
+    }
 }

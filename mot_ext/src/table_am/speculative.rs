@@ -19,7 +19,7 @@ use crate::transaction::clock::PgClock;
 use crate::transaction::unconfirmed::{self, Unconfirmed};
 use crate::transaction::wait::{Purpose, RowLockQueue};
 use crate::transaction::{label_locks, xact};
-use mot_engine::{Entered, IndexRef};
+use mot_engine::{CommandId, Entered, IndexRef, Slot, VersionRef};
 use pgrx::pg_sys;
 use std::ffi::c_int;
 
@@ -38,17 +38,20 @@ pub unsafe fn insert(
         statistics::row_changed(relation, RowChange::Insert);
         let target = target::of(relation);
         let command = target::command(command);
-        let locks = Locks::Kept;
-        let (row, version) = target::with_body_once(relation, slot, locks, |body| {
-            let xid = xact::write_xid();
-            or_raise(xact::current().insert(target.session, target.table, body, xid, command))
-        });
+        let (row, version, entered) = loop {
+            let made = target::with_body_once(relation, slot, Locks::Kept, |body| {
+                make(&target, body, command)
+            });
+            if let Some(made) = made {
+                break made;
+            }
+        };
         target::check_row_id(row);
         unconfirmed::set(Unconfirmed {
             table: target.table,
             row,
             version,
-            entered: 0,
+            entered,
         });
         let shown = Shown {
             relation: target.oid(),
@@ -59,6 +62,40 @@ pub unsafe fn insert(
         slot::show_written(slot, shown);
     }
 }
+
+/// Makes a row, and says in how many indexes it is. One that has labels is entered in all at once,
+/// for nobody waits with the locks of labels; `None`: somebody was waited for, and the row is to be
+/// formed again. Where another row has a key, core finds out, index by index.
+fn make(target: &Target, body: &[u8], command: CommandId) -> Option<(Slot, VersionRef, usize)> {
+    let make = || {
+        let xid = xact::write_xid();
+        or_raise(xact::current().insert(target.session, target.table, body, xid, command))
+    };
+    let (row, version) = make();
+    if !label_locks::are_held() {
+        return Some((row, version, 0));
+    }
+    match target.enter_once(row, version) {
+        Entered::Done => {
+            label_locks::release_held();
+            Some((row, version, ENTERED_IN_ALL))
+        }
+        Entered::Busy(by, index) => {
+            xact::current().retract(target.session);
+            let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Insert);
+            queue.wait_to_enter(row, by, index);
+            None
+        }
+        Entered::Duplicate(_) => {
+            xact::current().retract(target.session);
+            let (row, version) = make();
+            Some((row, version, 0))
+        }
+    }
+}
+
+/// The number of indexes of a row that is entered in all.
+const ENTERED_IN_ALL: usize = usize::MAX;
 
 /// `tuple_complete_speculative`.
 pub unsafe fn complete(
@@ -74,8 +111,7 @@ pub unsafe fn complete(
             unreachable!("a row is completed once, after it was inserted");
         };
         debug_assert!(pending.table == target.table);
-        label_locks::release_kept();
-        if succeeded {
+        if succeeded && pending.entered < ENTERED_IN_ALL {
             // Core passes over indexes that are not ready, or were not when the statement began.
             let rest = xact::current().enter_rest(
                 target.session,
@@ -85,6 +121,9 @@ pub unsafe fn complete(
                 pending.entered,
             );
             or_raise(rest);
+        }
+        label_locks::release_kept();
+        if succeeded {
             if target.is_serializable {
                 serializable::inserted(target.oid(), target.table, pending.version);
             }
@@ -127,7 +166,7 @@ pub unsafe fn enter(
     };
     // SAFETY: the caller's relation.
     let target = unsafe { target::of(relation) };
-    if pending.table != target.table {
+    if pending.table != target.table || pending.entered == ENTERED_IN_ALL {
         return true;
     }
     let index = index(target.table);

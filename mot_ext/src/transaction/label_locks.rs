@@ -1,16 +1,17 @@
 //! The locks under which values get their labels (`storage/labels`).
 //!
 //! Two writers who label two values beside each other must see each other's. So a row's labels are
-//! made, and its entries with them, under one exclusive lock of each such index: that of its page
-//! 0, which no other code locks.
+//! made, and its entries with them, under one exclusive lock of each such index: that of a part of
+//! it as an object, which no other code locks.
 //!
 //! - Nobody waits for a transaction with such a lock: that transaction may want the lock, too. Who
 //!   has to wait gives the locks up first ([`release_to_wait`]), and has his labels made anew.
-//! - A row of INSERT ... ON CONFLICT is entered after it was formed: its locks are kept until it is
-//!   confirmed or taken back. Core may wait in between, for a key of an index that is no arbiter.
+//! - A row of INSERT ... ON CONFLICT that cannot be entered at once is entered after it was formed,
+//!   index by index: its locks are kept until it is confirmed or taken back.
 //! - Labels are made by code of users, which may write rows, too: [`begin`] puts the locks of who
 //!   was under way aside.
-//! - After an error PostgreSQL's resource owner gives the locks back.
+//! - After an error PostgreSQL's resource owner gives the locks back that the (sub)transaction took.
+use crate::pg;
 use crate::pg::local::ProcessLocal;
 use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
@@ -18,46 +19,77 @@ use std::cell::{Cell, RefCell};
 const MODE: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
 /// `DEFAULT_LOCKMETHOD` of storage/lock.h.
 const DEFAULT_LOCK_METHOD: u8 = 1;
+/// Stands for an index's labels where core has a column: an index has fewer.
+const LABELS: u16 = u16::MAX;
+
+/// A lock of an index that a row has.
+struct Lock {
+    index: u32,
+    /// The nesting level of the (sub)transaction that took it.
+    level: i32,
+}
 
 /// The locks of one row that is being formed and entered.
 #[derive(Default)]
 struct Held {
-    indexes: Vec<u32>,
+    locks: Vec<Lock>,
     was_released: bool,
 }
 
 static HELD: ProcessLocal<RefCell<Held>> = ProcessLocal(RefCell::new(Held {
-    indexes: Vec::new(),
+    locks: Vec::new(),
     was_released: false,
 }));
 /// The locks of a row that is not confirmed.
-static KEPT: ProcessLocal<RefCell<Vec<u32>>> = ProcessLocal(RefCell::new(Vec::new()));
+static KEPT: ProcessLocal<RefCell<Vec<Lock>>> = ProcessLocal(RefCell::new(Vec::new()));
 /// Whether any row has had labels in this transaction: nothing is to be forgotten where none had.
 static IS_USED: ProcessLocal<Cell<bool>> = ProcessLocal(Cell::new(false));
 
-/// What was held for the row that was under way.
-pub struct Outer(Held);
+/// What was held for the row that was under way. An error brings it back, too.
+pub struct Outer(Option<Held>);
+
+impl Drop for Outer {
+    fn drop(&mut self) {
+        if let Some(held) = self.0.take() {
+            // What the row held goes with its (sub)transaction.
+            HELD.0.replace(held);
+        }
+    }
+}
 
 /// Begins with a row, without locks.
 pub fn begin() -> Outer {
-    Outer(HELD.0.take())
+    Outer(Some(HELD.0.take()))
+}
+
+/// Begins once more with the row.
+pub fn begin_again() {
+    let mut held = HELD.0.take();
+    release(&mut held.locks);
 }
 
 /// Takes an index's lock for the row, to its end. May wait.
 pub fn acquire(index: u32) {
     IS_USED.0.set(true);
-    if HELD.0.borrow().indexes.contains(&index) {
+    let is_held = |lock: &Lock| lock.index == index;
+    if HELD.0.borrow().locks.iter().any(is_held) {
         return;
     }
     let tag = tag(index);
     // SAFETY: a lock of the session's; the caller has the index locked.
     unsafe { pg_sys::LockAcquire(&raw const tag, MODE, false, false) };
-    HELD.0.borrow_mut().indexes.push(index);
+    let level = pg::nest_level();
+    HELD.0.borrow_mut().locks.push(Lock { index, level });
 }
 
 /// Whether the row has labels that nobody else can put others beside.
 pub fn are_held() -> bool {
-    IS_USED.0.get() && !HELD.0.borrow().indexes.is_empty()
+    IS_USED.0.get() && !HELD.0.borrow().locks.is_empty()
+}
+
+/// Gives the row's locks up: it is entered.
+pub fn release_held() {
+    release(&mut HELD.0.borrow_mut().locks);
 }
 
 /// Gives the row's locks up before a wait.
@@ -65,7 +97,7 @@ pub fn release_to_wait() {
     if are_held() {
         let mut held = HELD.0.borrow_mut();
         held.was_released = true;
-        release(&mut held.indexes);
+        release(&mut held.locks);
     }
 }
 
@@ -75,15 +107,15 @@ pub fn were_released() -> bool {
 }
 
 /// Ends with a row that is entered, or given up.
-pub fn end(outer: Outer) {
-    let mut held = HELD.0.replace(outer.0);
-    release(&mut held.indexes);
+pub fn end(mut outer: Outer) {
+    let mut held = HELD.0.replace(outer.0.take().unwrap_or_default());
+    release(&mut held.locks);
 }
 
 /// As [`end`], of a row that is entered later.
-pub fn keep(outer: Outer) {
-    let held = HELD.0.replace(outer.0);
-    KEPT.0.borrow_mut().extend(held.indexes);
+pub fn keep(mut outer: Outer) {
+    let held = HELD.0.replace(outer.0.take().unwrap_or_default());
+    KEPT.0.borrow_mut().extend(held.locks);
 }
 
 /// Ends with the row that was entered later.
@@ -91,31 +123,39 @@ pub fn release_kept() {
     release(&mut KEPT.0.borrow_mut());
 }
 
-/// The (sub)transaction ended by an error, and its locks with it.
-pub fn forget() {
+/// The (sub)transaction of a nesting level ended by an error, and its locks with it.
+pub fn forget(level: i32) {
+    if IS_USED.0.get() {
+        HELD.0.borrow_mut().locks.retain(|lock| lock.level < level);
+        KEPT.0.borrow_mut().retain(|lock| lock.level < level);
+    }
+}
+
+/// The transaction ended by an error.
+pub fn forget_all() {
     if IS_USED.0.replace(false) {
         HELD.0.take();
         KEPT.0.take();
     }
 }
 
-fn release(indexes: &mut Vec<u32>) {
-    for index in indexes.drain(..) {
-        let tag = tag(index);
+fn release(locks: &mut Vec<Lock>) {
+    for lock in locks.drain(..) {
+        let tag = tag(lock.index);
         // SAFETY: `acquire` took it, in this (sub)transaction.
         unsafe { pg_sys::LockRelease(&raw const tag, MODE, false) };
     }
 }
 
-/// `SET_LOCKTAG_PAGE` of storage/lock.h.
+/// `SET_LOCKTAG_OBJECT` of storage/lock.h, of a part of the index that is no column.
 fn tag(index: u32) -> pg_sys::LOCKTAG {
     pg_sys::LOCKTAG {
         // SAFETY: a plain variable of this process.
         locktag_field1: unsafe { pg_sys::MyDatabaseId }.to_u32(),
-        locktag_field2: index,
-        locktag_field3: 0,
-        locktag_field4: 0,
-        locktag_type: pg_sys::LockTagType::LOCKTAG_PAGE as u8,
+        locktag_field2: pg_sys::RelationRelationId.to_u32(),
+        locktag_field3: index,
+        locktag_field4: LABELS,
+        locktag_type: pg_sys::LockTagType::LOCKTAG_OBJECT as u8,
         locktag_lockmethodid: DEFAULT_LOCK_METHOD,
     }
 }

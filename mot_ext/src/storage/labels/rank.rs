@@ -12,7 +12,9 @@ use crate::pg::{interrupts, nodes};
 use crate::transaction::clock::PgClock;
 use crate::transaction::session;
 use mot_engine::key::label::of_rank;
-use mot_engine::key::{IndexDefinition, KeyBuffer, KeyKind, KeyValue, encode_value, label_in_tail};
+use mot_engine::key::{
+    IndexDefinition, KeyBuffer, KeyKind, KeyValue, encode_value, labels_in_tail,
+};
 use mot_engine::{Slot, Standing, TableRef, VersionRef};
 use pgrx::pg_sys;
 use std::cmp::Ordering;
@@ -153,8 +155,10 @@ impl Ranked {
                 have = false;
                 break;
             };
-            let label = |at| or_raise(label_in_tail(&self.definition, body.body(), at));
-            let labels: Vec<_> = (0..self.orders.len()).map(label).collect();
+            let Some(labels) = or_raise(labels_in_tail(&self.definition, body.body())) else {
+                have = false;
+                break;
+            };
             let mut is_behind = before.is_empty();
             for (at, label) in labels.iter().enumerate() {
                 let is_next = ranks.get(at) != self.ranks.get(at);
@@ -173,14 +177,13 @@ impl Ranked {
                 }
                 is_behind |= is_next;
             }
-            have &= !labels.is_empty();
             before = labels;
             ranks.clone_from(&self.ranks);
         }
         // SAFETY: the sort may be read again.
         unsafe { pg_sys::tuplesort_rescan(self.sort) };
         self.has_read = false;
-        have && self.outside.is_empty()
+        have
     }
 
     /// The labels of all rows, as these lie. Rows that are not in the index have none.

@@ -176,13 +176,12 @@ impl Search {
             }
         };
         let label = label.expect("a key between two labels has one");
-        let (values, nulls) = self.values.read();
-        let (of_row, is_null) = (values[at], nulls[at]);
-        let compare = || match is_null {
+        let of_row = self.values.value(at);
+        let compare = || match of_row {
             // A function that is not immutable had another answer when the row was formed.
-            true => Ordering::Less,
+            None => Ordering::Less,
             // SAFETY: the row's value, which stays until the next one is read, and the caller's.
-            false => unsafe { order.compare(of_row, value) },
+            Some(of_row) => unsafe { order.compare(of_row, value) },
         };
         Some((label, self.values.with_row_memory(compare)))
     }

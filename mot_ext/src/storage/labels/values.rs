@@ -19,6 +19,7 @@ pub struct RowValues {
     predicate: *mut pg_sys::ExprState,
     slot: *mut pg_sys::TupleTableSlot,
     table: pg_sys::Oid,
+    owner: pg_sys::Oid,
     /// The row's tuple.
     image: Vec<u8>,
     tuple: pg_sys::HeapTupleData,
@@ -50,6 +51,7 @@ impl RowValues {
                     &raw const pg_sys::TTSOpsHeapTuple,
                 ),
                 table: (*table).rd_id,
+                owner: (*(*table).rd_rel).relowner,
                 image: Vec::new(),
                 tuple: pg_sys::HeapTupleData::default(),
                 values: [pg_sys::Datum::null(); COLUMNS_MAX],
@@ -60,26 +62,59 @@ impl RowValues {
         }
     }
 
-    /// A place for a row's body, to be filled before [`RowValues::read`].
+    /// A place for a row's body, to be filled before it is read.
     pub fn image(&mut self) -> &mut Vec<u8> {
         self.image.clear();
         self.image.resize(STAMP_BYTES, 0);
         &mut self.image
     }
 
-    /// As [`RowValues::read`], if the row is in the index by its predicate.
+    /// One column of the body in the image; `None`: it is NULL. It lives until the next row is
+    /// read. An expression is evaluated as the table's owner, as core does where it builds an index:
+    /// who reads has not called it.
+    pub fn value(&mut self, at: usize) -> Option<pg_sys::Datum> {
+        self.show();
+        let mut is_null = false;
+        // SAFETY: the slot is filled; an index has so many columns, and an expression for each that
+        // names no attribute.
+        let value = unsafe {
+            match (*self.info).ii_IndexAttrNumbers[at] {
+                0 => {
+                    return self.as_owner(|values| {
+                        let (values, nulls) = values.form();
+                        (!nulls[at]).then(|| values[at])
+                    });
+                }
+                number => pg_sys::slot_getattr(self.slot, i32::from(number), &raw mut is_null),
+            }
+        };
+        (!is_null).then_some(value)
+    }
+
+    /// Runs code of the index's expressions. After an error core gives the user and the settings
+    /// back.
+    fn as_owner<T>(&mut self, action: impl FnOnce(&mut RowValues) -> T) -> T {
+        let (mut user, mut context) = (pg_sys::InvalidOid, 0);
+        // SAFETY: variables of this process; the owner is of the catalog.
+        unsafe {
+            pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
+            let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
+            pg_sys::SetUserIdAndSecContext(self.owner, restricted);
+            let settings = pg_sys::NewGUCNestLevel();
+            let result = action(self);
+            pg_sys::AtEOXact_GUC(false, settings);
+            pg_sys::SetUserIdAndSecContext(user, context);
+            result
+        }
+    }
+
+    /// All columns of the body in the image, and which are NULL, if the row is in the index by its
+    /// predicate. They live until the next row is read. Expressions run code of users.
     pub fn read_if_inside(&mut self) -> Option<(&[pg_sys::Datum], &[bool])> {
         self.show();
         // SAFETY: this value's own predicate and executor state, whose slot is filled.
         let is_inside = self.predicate.is_null() || unsafe { passes(self.predicate, self.context) };
         is_inside.then(|| self.form())
-    }
-
-    /// Reads the body in the image: the values of the index's columns, and which are NULL. They
-    /// live until the next call. An expression runs code of users.
-    pub fn read(&mut self) -> (&[pg_sys::Datum], &[bool]) {
-        self.show();
-        self.form()
     }
 
     /// Shows the body in the image in the slot.
