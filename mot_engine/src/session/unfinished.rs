@@ -116,7 +116,8 @@ pub(crate) fn find_lasting(
     Ok(None)
 }
 
-/// As [`find_unfinished`], of a chain as it was a moment ago; `is_meant` also gets the transaction to wait for.
+/// As [`find_unfinished`], of a chain as it was a moment ago; `is_meant` also gets the transaction
+/// to wait for.
 fn in_chain(
     head: Head,
     clock: &impl Clock,

@@ -117,44 +117,7 @@ pub unsafe fn rescan(
         };
         let opened = (*scan).indexRelation;
         if (*scan).opaque.is_null() {
-            let session = session::session();
-            // A scan for a bitmap knows its index alone.
-            let table = match (*scan).heapRelation.is_null() {
-                true => {
-                    let oid = (*(*opened).rd_index).indrelid;
-                    relation::Relation::closed(oid).with(storage::table)
-                }
-                false => storage::table((*scan).heapRelation),
-            };
-            let index = storage::index(table, opened);
-            let definition = or_raise(session.definition(index));
-            let memory = pg::small_context(pg_sys::CurrentMemoryContext, c"mot index scan");
-            let state = State {
-                memory,
-                unpacked: pg::small_context(memory, c"mot index scan arguments"),
-                session,
-                oid: (*opened).rd_id,
-                index,
-                table,
-                view: None,
-                sought: keys::sought(opened, definition, given, table.row_count_estimate(), None),
-                has_labels: definition.has_labels(),
-                labels: None,
-                wants_labels: false,
-                scan: IndexScan::new(),
-                grouped: None,
-                is_grouped: false,
-                is_for_bitmap: false,
-                range: KeyRange::new(),
-                has_ranges: false,
-                has_key: false,
-                is_in_range: false,
-                direction: Direction::Forward,
-                position: Position::Before,
-                searches: 0,
-            };
-            let mut context = PgMemoryContexts::For(memory);
-            (*scan).opaque = context.leak_and_drop_on_delete(state).cast();
+            make_state(scan, given);
         } else {
             let state = state(scan);
             if !state.sought.take_arguments(given) {
@@ -170,6 +133,55 @@ pub unsafe fn rescan(
         state.position = Position::Before;
         state.wants_labels = state.has_labels;
         state.begin(Direction::Forward);
+    }
+}
+
+/// Makes the state of a scan that is asked for these conditions.
+///
+/// # Safety
+/// A scan of `begin`'s, in the memory context in which it lives.
+unsafe fn make_state(scan: pg_sys::IndexScanDesc, given: &[pg_sys::ScanKeyData]) {
+    // SAFETY: the caller's scan, whose index is open. Core sets the table after `ambeginscan`.
+    unsafe {
+        let opened = (*scan).indexRelation;
+        let session = session::session();
+        // A scan for a bitmap knows its index alone.
+        let table = match (*scan).heapRelation.is_null() {
+            true => {
+                let oid = (*(*opened).rd_index).indrelid;
+                relation::Relation::closed(oid).with(storage::table)
+            }
+            false => storage::table((*scan).heapRelation),
+        };
+        let index = storage::index(table, opened);
+        let definition = or_raise(session.definition(index));
+        let memory = pg::small_context(pg_sys::CurrentMemoryContext, c"mot index scan");
+        let state = State {
+            memory,
+            unpacked: pg::small_context(memory, c"mot index scan arguments"),
+            session,
+            oid: (*opened).rd_id,
+            index,
+            table,
+            view: None,
+            sought: keys::sought(opened, definition, given, table.row_count_estimate(), None),
+            has_labels: definition.has_labels(),
+            labels: None,
+            wants_labels: false,
+            scan: IndexScan::new(),
+            grouped: None,
+            is_grouped: false,
+            is_for_bitmap: false,
+            range: KeyRange::new(),
+            has_ranges: false,
+            has_key: false,
+            is_in_range: false,
+            direction: Direction::Forward,
+            position: Position::Before,
+            searches: 0,
+        };
+        let mut context = PgMemoryContexts::For(memory);
+        (*scan).opaque = context.leak_and_drop_on_delete(state).cast();
     }
 }
 

@@ -10,7 +10,7 @@
 //!   index by index: its locks are kept until it is confirmed or taken back.
 //! - Labels are made by code of users, which may write rows, too: [`begin`] puts the locks of who
 //!   was under way aside.
-//! - After an error PostgreSQL's resource owner gives the locks back that the (sub)transaction took.
+//! - After an error PostgreSQL's resource owner gives the locks of the (sub)transaction back.
 use crate::pg;
 use crate::pg::local::ProcessLocal;
 use pgrx::pg_sys;

@@ -373,12 +373,21 @@ impl World {
             }
         };
         open.touched.insert((key, table.id(), slot.0));
-        let entered = version.map(|version| {
-            transaction
-                .enter(session, &clock, table, slot, version)
-                .expect("enters")
-        });
-        if !matches!(entered, None | Some(Entered::Done)) {
+        if let Some(version) = version {
+            self.enter(at, (table, slot, version));
+        }
+    }
+
+    /// Enters a new state, or gives its transaction up.
+    fn enter(&mut self, at: usize, (table, slot, version): (TableRef, Slot, VersionRef)) {
+        let open = &mut self.open[at];
+        let clock = TestClock {
+            outcomes: &self.outcomes,
+            me: open.xid,
+        };
+        let transaction = &mut open.transaction;
+        let entered = transaction.enter(&self.session, &clock, table, slot, version);
+        if !matches!(entered.expect("enters"), Entered::Done) {
             self.abort(at);
         }
     }

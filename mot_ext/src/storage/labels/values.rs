@@ -70,8 +70,8 @@ impl RowValues {
     }
 
     /// One column of the body in the image; `None`: it is NULL. It lives until the next row is
-    /// read. An expression is evaluated as the table's owner, as core does where it builds an index:
-    /// who reads has not called it.
+    /// read. An expression is evaluated as the table's owner, as where core builds an index: who
+    /// reads has not called it.
     pub fn value(&mut self, at: usize) -> Option<pg_sys::Datum> {
         self.show();
         let mut is_null = false;
