@@ -154,6 +154,27 @@ SELECT d FROM p ORDER BY d;
 SELECT n FROM p WHERE d = row('zz')::dom;
 VACUUM FULL p;
 SELECT n FROM p WHERE d = row('zz')::dom;
+-- new labels in one transaction: older ones are no neighbours
+BEGIN;
+CREATE OR REPLACE FUNCTION d_cmp(dom,dom) RETURNS int LANGUAGE sql IMMUTABLE AS $$select bttextcmp(lower(($1).v) collate "C",lower(($2).v) collate "C")$$;
+REINDEX TABLE p;
+SAVEPOINT s;
+INSERT INTO p VALUES (row('Zz'), 1);
+ROLLBACK TO s;
+INSERT INTO p VALUES (row('m'), 5);
+SELECT d FROM p ORDER BY d;
+SELECT d FROM p WHERE d > row('new')::dom;
+COMMIT;
+SELECT rows FROM mot.check('p');
+REINDEX TABLE def;
+REINDEX TABLE c;
+-- columns of NULL alone
+CREATE TABLE nothing (a int, v int);
+INSERT INTO nothing VALUES (1, NULL), (2, NULL);
+CREATE INDEX nothing_v ON nothing (a, v abs_ops);
+REINDEX INDEX nothing_v;
+SELECT a FROM nothing WHERE a = 2 AND v IS NULL;
+SELECT rows FROM mot.check('nothing');
 -- an index outlives the class of what its arrays hold
 DROP OPERATOR CLASS d_ops USING btree CASCADE;
 REINDEX TABLE arr;
@@ -182,7 +203,7 @@ INSERT INTO bad VALUES (14);
 BEGIN; SAVEPOINT s; INSERT INTO bad VALUES (13); ROLLBACK TO s; INSERT INTO bad VALUES (3), (15); COMMIT;
 SELECT * FROM bad WHERE v = 14;
 SELECT * FROM bad WHERE v < 14 ORDER BY v;
-SELECT locktype, mode FROM pg_locks WHERE locktype = 'page';
+SELECT locktype, mode FROM pg_locks WHERE locktype = 'object' AND objsubid <> 0;
 INSERT INTO bad VALUES (2);
 SELECT rows FROM mot.check('bad');
-DROP TABLE t, u, ex, acc, c, p, arr, part, def, many, bad;
+DROP TABLE nothing, t, u, ex, acc, c, p, arr, part, def, many, bad;

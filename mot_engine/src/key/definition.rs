@@ -39,14 +39,14 @@ pub struct IndexDefinition {
     pub missing: Vec<MissingValue>,
     /// Of an index with computed keys, on expressions or with a predicate: the number under which
     /// rows' tails have them (`computed.rs`). Its columns name no attributes, and there is no
-    /// layout.
+    /// layout: but where it is on columns alone, of which some have labels.
     pub computed: Option<u32>,
 }
 
 /// One key column.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct KeyColumn {
-    /// Attribute number in the table, from 1; 0 where the key is computed.
+    /// Attribute number in the table, from 1; 0 where the key is computed, and not by labels alone.
     pub attnum: u16,
     /// The type's order.
     pub kind: KeyKind,
@@ -118,6 +118,11 @@ pub fn fixed_starts(layout: &[AttributeLayout]) -> impl Iterator<Item = Option<u
 }
 
 impl IndexDefinition {
+    /// Whether each column names an attribute.
+    pub(crate) fn is_of_columns(&self) -> bool {
+        self.columns.iter().all(|column| column.attnum > 0)
+    }
+
     /// Whether values of some column are known by their labels (`label.rs`).
     pub fn has_labels(&self) -> bool {
         (self.columns.iter()).any(|column| column.kind == KeyKind::Label)
@@ -201,15 +206,21 @@ impl IndexDefinition {
         missing::validate(self)
     }
 
-    /// Checks that nothing is said of attributes, and that each column has a mark for NULL. A
-    /// tail's key gives a text back, but not one inside another value.
+    /// Checks that nothing is said of attributes, but where labels are of these, and that each
+    /// column has a mark for NULL. A tail's key gives a text back, but not one inside another value.
     fn validate_computed(&self) -> Result<(), EngineError> {
         let is_computed = |column: &KeyColumn| {
             let is_text = matches!(column.kind, KeyKind::Text | KeyKind::Bpchar);
-            column.attnum == 0 && column.nullable && (is_text || !column.has_collations())
+            column.nullable && (is_text || !column.has_collations())
         };
-        let is_alone = self.layout.is_empty() && self.missing.is_empty();
-        if is_alone && self.columns.iter().all(is_computed) {
+        // Where all are of attributes, some have labels.
+        let names_attributes = match self.has_labels() && self.is_of_columns() {
+            true => {
+                (self.columns.iter()).all(|column| usize::from(column.attnum) <= self.layout.len())
+            }
+            false => self.layout.is_empty() && self.columns.iter().all(|column| column.attnum == 0),
+        };
+        if names_attributes && self.missing.is_empty() && self.columns.iter().all(is_computed) {
             return Ok(());
         }
         Err(corrupt("a computed key is of attributes"))

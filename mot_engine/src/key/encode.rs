@@ -277,8 +277,13 @@ pub fn key_attributes_unchanged(
     new: &[u8],
 ) -> Result<bool, EngineError> {
     if let Some(number) = definition.computed {
-        let old = computed::entry_of(old, number)?;
-        return Ok(old.is_some() && old == computed::entry_of(new, number)?);
+        let entry = computed::entry_of(old, number)?;
+        if entry.is_none() || entry != computed::entry_of(new, number)? {
+            return Ok(false);
+        }
+        if !definition.is_of_columns() {
+            return Ok(true);
+        }
     }
     let mut old = BodyReader::new(&definition.layout, old)?;
     let mut new = BodyReader::new(&definition.layout, new)?;

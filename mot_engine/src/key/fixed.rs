@@ -69,6 +69,9 @@ impl FixedColumn {
 impl FixedKey {
     /// `None` if the keys do not lie at fixed places, or are too long.
     pub fn of(definition: &IndexDefinition) -> Option<FixedKey> {
+        if definition.computed.is_some() {
+            return None;
+        }
         let offsets = fixed_starts(&definition.layout).collect::<Option<Vec<_>>>()?;
         let last = definition.layout.last()?;
         let data_bytes = offsets.last()? + usize::try_from(last.len).ok()?;

@@ -63,6 +63,8 @@ mod marks {
     pub const COMPUTED: u32 = 4;
     /// The server checks that its keys are unique.
     pub const UNIQUE_TO_SERVER: u32 = 8;
+    /// Its keys are computed, of columns alone: they have labels.
+    pub const OF_COLUMNS: u32 = 16;
 }
 
 /// Counters of an index, for views.
@@ -119,11 +121,12 @@ impl IndexRef {
     }
 
     /// Whether a change of its columns changes a key of the row, to those who lock rows. As on
-    /// heap, no computed ones are.
+    /// heap, those of expressions, or of some rows, do not.
     #[inline]
     pub(crate) fn is_key(self) -> bool {
         let is_unique = self.is_unique() || self.has_mark(marks::UNIQUE_TO_SERVER);
-        is_unique && !self.is_dead() && !self.is_computed()
+        let is_of_columns = !self.is_computed() || self.has_mark(marks::OF_COLUMNS);
+        is_unique && !self.is_dead() && is_of_columns
     }
 
     /// The server checks that the keys of an index are unique that is not unique here. Told by its
@@ -286,6 +289,7 @@ impl IndexRef {
                 created_lsn: AtomicU64::new(0),
                 dropped_lsn: AtomicU64::new(0),
                 marks: AtomicU32::new(match definition.computed {
+                    Some(_) if definition.is_of_columns() => marks::COMPUTED | marks::OF_COLUMNS,
                     Some(_) => marks::COMPUTED,
                     None => 0,
                 }),

@@ -23,3 +23,13 @@ pub fn no_ordering_operator(input: pg_sys::Oid) -> ! {
         Some("Add it to the operator class as OPERATOR 1.".into()),
     )
 }
+
+/// Raises 55006: the number of an index's file is that of another index of its table.
+pub fn number_is_taken(index: u32) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_OBJECT_IN_USE,
+        format!("the file of index {index} has the number of another index of the table"),
+        None,
+        Some("Build the index once more: it gets another file.".into()),
+    )
+}

@@ -40,11 +40,10 @@ impl ForeignType {
 }
 
 /// Functions of extensions' libraries that compare two values.
-const OF_LIBRARIES: [(&CStr, &[u8], ForeignType); 9] = [
+const OF_LIBRARIES: [(&CStr, &[u8], ForeignType); 8] = [
     (c"citext_cmp", b"citext", ForeignType::Folded),
     (c"hstore_cmp", b"hstore", ForeignType::Kind(KeyKind::Hstore)),
     (c"ltree_cmp", b"ltree", ForeignType::Kind(KeyKind::Ltree)),
-    (c"cube_cmp", b"cube", ForeignType::Kind(KeyKind::Cube)),
     (c"seg_cmp", b"seg", ForeignType::Kind(KeyKind::Seg)),
     (c"vector_cmp", b"vector", ForeignType::Kind(KeyKind::Vector)),
     (

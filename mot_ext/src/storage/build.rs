@@ -51,6 +51,7 @@ pub unsafe fn build_index(
     if is_there(storage, index) {
         return Built::ForAll;
     }
+    refuse_other_number(storage, &definition);
     // Also one that a rollback to a savepoint may bring back: it is dropped by this transaction
     // alone.
     let replaced = session.find_index(storage, oid.to_u32(), &PgClock);
@@ -64,8 +65,11 @@ pub unsafe fn build_index(
         // SAFETY: the caller's open relations; writers are locked out, and there is a snapshot.
         unsafe {
             match replaced {
-                Some(_) => has_replaced = compute_keys_of_rows(heap, index),
-                None => put_keys_of_rows(heap, index),
+                // Labels are given anew, under another number.
+                Some(_) if !definition.has_labels() => {
+                    has_replaced = compute_keys_of_rows(heap, index);
+                }
+                _ => put_keys_of_rows(heap, index),
             }
         }
     }
@@ -100,6 +104,22 @@ pub unsafe fn build_index(
         // SAFETY: the caller's open relations; writers are locked out.
         Ok(Build::Duplicate { slots, .. }) => unsafe { duplicated(heap, index, storage, slots[0]) },
         Err(error) => errors::raise(error),
+    }
+}
+
+/// Raises where another index of the table has the number of a file as its own, by which rows'
+/// tails have its keys.
+fn refuse_other_number(storage: TableRef, definition: &IndexDefinition) {
+    let session = session::session();
+    let is_taken = |index: IndexRef| {
+        let other = or_raise(session.definition(index));
+        other.computed == definition.computed
+            && other.file != definition.file
+            && (other.has_labels() || definition.has_labels())
+    };
+    let mut indexes = session.indexes(storage, &PgClock).into_iter();
+    if definition.computed.is_some() && indexes.any(is_taken) {
+        errors::labels::number_is_taken(definition.relation);
     }
 }
 
@@ -213,6 +233,7 @@ pub unsafe fn build_index_beside_writers(heap: pg_sys::Relation, index: pg_sys::
     let storage = table(heap);
     // SAFETY: the caller's open relations.
     let definition = unsafe { definition(heap, index) };
+    refuse_other_number(storage, &definition);
     if definition.has_labels() {
         // Labels are told apart by the whole index, so all rows get theirs at once. Who writes
         // waits until the index is ready.

@@ -257,11 +257,13 @@ impl Rows {
             return None;
         }
         // SAFETY: the caller's relations.
+        let number = unsafe { index_definition(table, index) }.computed;
+        // SAFETY: the caller's relations.
         unsafe {
             let kind = &raw const pg_sys::TTSOpsHeapTuple;
             Some(Rows {
                 storage,
-                number: (*index).rd_id.to_u32(),
+                number: number.unwrap_or_default(),
                 kept: None,
                 evaluator: Evaluator::of_index(table, index),
                 slot: pg_sys::MakeSingleTupleTableSlot((*table).rd_att, kind),
@@ -325,29 +327,32 @@ impl Rows {
 
     /// Gives a row its key, and makes room for the next.
     fn put_next(&mut self, row: Slot, given: &mut Given) {
-        self.put_key(row, given);
+        if !self.put_key(row, given) {
+            given.labels.remove(&row.0);
+        }
         if given.reforms.are_many() {
             self.reform(given);
         }
         pause();
     }
 
-    /// Sees to it that a row has its key: at once, or by adding it to those that get one.
-    fn put_key(&mut self, row: Slot, given: &mut Given) {
+    /// Sees to it that a row has its key: at once, or (true) by adding it to those that get one.
+    fn put_key(&mut self, row: Slot, given: &mut Given) -> bool {
         if let Some(labels) = given.labels.get(&row.0) {
             self.set_labels(labels.clone());
         }
         let reforms = &mut given.reforms;
         loop {
             match self.look_at(row) {
-                Looked::Fits => return,
+                Looked::Fits => return false,
                 Looked::Busy(xid) => wait_for(xid),
                 Looked::Differs(seen) if seen.is_known_committed() => {
-                    return or_raise(reforms.add(row, seen, &self.evaluator.tail));
+                    or_raise(reforms.add(row, seen, &self.evaluator.tail));
+                    return true;
                 }
                 Looked::Differs(seen) => {
                     if self.change(row, seen) {
-                        return;
+                        return false;
                     }
                 }
             }

@@ -29,7 +29,8 @@ const COLUMNS_MAX: usize = pg_sys::INDEX_MAX_KEYS as usize;
 
 /// One index whose keys are computed.
 struct Computed {
-    /// The number of its entries in rows' tails: the index's oid.
+    /// The number of its entries in rows' tails: the index's oid, or its file's number where values
+    /// have labels.
     number: u32,
     info: *mut pg_sys::IndexInfo,
     /// NULL: every row is in the index.
@@ -118,12 +119,13 @@ impl Evaluator {
             let info = pg_sys::BuildIndexInfo(index);
             let predicate = pg_sys::ExecPrepareQual((*info).ii_Predicate, self.estate);
             let definition = index_definition(table, index);
+            let number = definition.computed.unwrap_or_default();
             let columns = definition.columns.clone();
             let labeller = (definition.has_labels())
                 .then(|| Box::new(Labeller::new(table, index, definition)));
             pg_sys::MemoryContextSwitchTo(old);
             self.indexes.push(Computed {
-                number: (*index).rd_id.to_u32(),
+                number,
                 info,
                 predicate,
                 columns,
@@ -393,15 +395,6 @@ fn put_back(table: u32, taken: Moment, evaluator: Evaluator) {
     drop(replaced);
 }
 
-/// What becomes of the locks of a row's labels once it is formed and the action is done.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Locks {
-    /// The action has entered the row.
-    Released,
-    /// It is entered later.
-    Kept,
-}
-
 /// Calls `action` with the computed keys of the row in a slot; `None`: the table has no such
 /// indexes. The action runs no code of users.
 ///
@@ -410,7 +403,6 @@ pub enum Locks {
 pub unsafe fn with_tail<R>(
     table: pg_sys::Relation,
     slot: *mut pg_sys::TupleTableSlot,
-    locks: Locks,
     action: impl FnOnce(Option<&Tail>) -> R,
 ) -> R {
     if !are_on(table) {
@@ -431,10 +423,7 @@ pub unsafe fn with_tail<R>(
             label_locks::begin_again();
         }
         let result = action(Some(&evaluator.tail));
-        match locks {
-            Locks::Released => label_locks::end(outer),
-            Locks::Kept => label_locks::keep(outer),
-        }
+        label_locks::end(outer);
         put_back((*table).rd_id.to_u32(), taken, evaluator);
         result
     }

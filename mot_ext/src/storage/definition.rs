@@ -1,6 +1,6 @@
 //! From catalog rows to an engine index definition.
-use super::computed_keys::is_computed;
-use super::core_keys;
+use super::computed_keys::{is_computed, is_on_expressions};
+use super::{core_keys, file_of};
 use crate::keys::IndexColumn;
 use crate::pg::{self, version};
 use mot_engine::FileKey;
@@ -38,7 +38,7 @@ pub unsafe fn index_definition(
                 None => KeyKind::Label,
             };
             let option = *(*index).rd_indoption.add(position);
-            let attnum = if is_computed { 0 } else { attnum };
+            let attnum = if is_on_expressions(index) { 0 } else { attnum };
             columns.push(KeyColumn {
                 attnum: attnum as u16,
                 kind,
@@ -53,6 +53,9 @@ pub unsafe fn index_definition(
             });
             last = last.max(attnum as usize);
         }
+        // Labels of one file are not to be compared with those of another: each build gives all
+        // rows new ones, under another number.
+        let has_labels = columns.iter().any(|column| column.kind == KeyKind::Label);
         IndexDefinition {
             relation: (*index).rd_id.to_u32(),
             file: FileKey::NONE,
@@ -61,7 +64,10 @@ pub unsafe fn index_definition(
             columns,
             layout: pg::attribute_layouts((*table).rd_att, last),
             missing: Vec::new(),
-            computed: is_computed.then_some((*index).rd_id.to_u32()),
+            computed: is_computed.then(|| match has_labels {
+                true => file_of(index).relation,
+                false => (*index).rd_id.to_u32(),
+            }),
         }
     }
 }

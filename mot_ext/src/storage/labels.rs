@@ -130,7 +130,8 @@ impl Labeller {
                     // SAFETY: the caller's values.
                     kind => unsafe { keys::value(kind, values[at], nulls[at]) },
                 });
-            or_raise(tail.enter(self.definition.relation, columns, keys));
+            let number = self.definition.computed.unwrap_or_default();
+            or_raise(tail.enter(number, columns, keys));
         }
         (self.values, self.nulls) = (values, nulls);
         self.values.clear();
@@ -140,7 +141,9 @@ impl Labeller {
     /// The labels of a row, by column.
     unsafe fn labels(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Option<Vec<Label>> {
         if let Labelling::Given(labels) = &self.labelling {
-            return Some(labels.clone());
+            let mut labels = labels.clone();
+            labels.resize(self.definition.columns.len(), Label::new());
+            return Some(labels);
         }
         let oid = self.definition.relation;
         let is_written = matches!(self.labelling, Labelling::Written);

@@ -5,7 +5,6 @@ use super::{statistics, target, transient};
 use crate::errors::or_raise;
 use crate::pg::interrupts;
 use crate::rows::write::Inserted;
-use crate::storage::computed_keys::Locks;
 use crate::transaction::{label_locks, xact};
 use pgrx::pg_sys;
 use std::ffi::c_int;
@@ -59,7 +58,7 @@ unsafe fn insert_frozen(relation: pg_sys::Relation, slot: *mut pg_sys::TupleTabl
     // SAFETY: the caller's.
     unsafe {
         let target = target::of(relation);
-        let made = target::with_body_once(relation, slot, Locks::Released, |body| {
+        let made = target::with_body_once(relation, slot, |body| {
             xact::current().insert_frozen(target.session, target.table, body)
         });
         let (row, _) = or_raise(made);

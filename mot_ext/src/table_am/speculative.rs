@@ -14,9 +14,8 @@ use super::{statistics, target};
 use crate::errors::or_raise;
 use crate::rows::write::Target;
 use crate::serializable;
-use crate::storage::computed_keys::Locks;
 use crate::transaction::clock::PgClock;
-use crate::transaction::unconfirmed::{self, Unconfirmed};
+use crate::transaction::unconfirmed::{self, Entries, Unconfirmed};
 use crate::transaction::wait::{Purpose, RowLockQueue};
 use crate::transaction::{label_locks, xact};
 use mot_engine::{CommandId, Entered, IndexRef, Slot, VersionRef};
@@ -38,14 +37,8 @@ pub unsafe fn insert(
         statistics::row_changed(relation, RowChange::Insert);
         let target = target::of(relation);
         let command = target::command(command);
-        let (row, version, entered) = loop {
-            let made = target::with_body_once(relation, slot, Locks::Kept, |body| {
-                make(&target, body, command)
-            });
-            if let Some(made) = made {
-                break made;
-            }
-        };
+        let (row, version, entered) =
+            target::with_body(relation, slot, |body| make(&target, body, command));
         target::check_row_id(row);
         unconfirmed::set(Unconfirmed {
             table: target.table,
@@ -63,39 +56,33 @@ pub unsafe fn insert(
     }
 }
 
-/// Makes a row, and says in how many indexes it is. One that has labels is entered in all at once,
-/// for nobody waits with the locks of labels; `None`: somebody was waited for, and the row is to be
-/// formed again. Where another row has a key, core finds out, index by index.
-fn make(target: &Target, body: &[u8], command: CommandId) -> Option<(Slot, VersionRef, usize)> {
+/// Makes a row, and says in which indexes it is. One that has labels is entered in all at once, for
+/// nobody waits with the locks of labels; `None`: somebody was waited for, and the row is to be
+/// formed again.
+fn make(target: &Target, body: &[u8], command: CommandId) -> Option<(Slot, VersionRef, Entries)> {
     let make = || {
         let xid = xact::write_xid();
         or_raise(xact::current().insert(target.session, target.table, body, xid, command))
     };
     let (row, version) = make();
     if !label_locks::are_held() {
-        return Some((row, version, 0));
+        return Some((row, version, Entries::Some(0)));
     }
     match target.enter_once(row, version) {
-        Entered::Done => {
-            label_locks::release_held();
-            Some((row, version, ENTERED_IN_ALL))
-        }
+        Entered::Done => Some((row, version, Entries::All)),
         Entered::Busy(by, index) => {
             xact::current().retract(target.session);
             let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Insert);
             queue.wait_to_enter(row, by, index);
             None
         }
-        Entered::Duplicate(_) => {
+        Entered::Duplicate(index) => {
             xact::current().retract(target.session);
             let (row, version) = make();
-            Some((row, version, 0))
+            Some((row, version, Entries::Refused(index)))
         }
     }
 }
-
-/// The number of indexes of a row that is entered in all.
-const ENTERED_IN_ALL: usize = usize::MAX;
 
 /// `tuple_complete_speculative`.
 pub unsafe fn complete(
@@ -111,19 +98,22 @@ pub unsafe fn complete(
             unreachable!("a row is completed once, after it was inserted");
         };
         debug_assert!(pending.table == target.table);
-        if succeeded && pending.entered < ENTERED_IN_ALL {
-            // Core passes over indexes that are not ready, or were not when the statement began.
-            let rest = xact::current().enter_rest(
-                target.session,
-                target.table,
-                pending.row,
-                pending.version,
-                pending.entered,
-            );
-            or_raise(rest);
-        }
-        label_locks::release_kept();
         if succeeded {
+            match pending.entered {
+                Entries::All => {}
+                // Core passes over indexes that are not ready, or were not when the statement
+                // began.
+                Entries::Refused(index) => {
+                    target.duplicate(index, pending.row, None, pending.version)
+                }
+                Entries::Some(entered) => or_raise(xact::current().enter_rest(
+                    target.session,
+                    target.table,
+                    pending.row,
+                    pending.version,
+                    entered,
+                )),
+            }
             if target.is_serializable {
                 serializable::inserted(target.oid(), target.table, pending.version);
             }
@@ -166,15 +156,23 @@ pub unsafe fn enter(
     };
     // SAFETY: the caller's relation.
     let target = unsafe { target::of(relation) };
-    if pending.table != target.table || pending.entered == ENTERED_IN_ALL {
+    if pending.table != target.table {
         return true;
     }
     let index = index(target.table);
+    let entered = match (pending.entered, duplicates) {
+        (Entries::Some(entered), _) => entered,
+        (Entries::Refused(refuses), Duplicates::Reported) if refuses == index => return false,
+        (Entries::Refused(refuses), Duplicates::Refused) if refuses == index => {
+            target.duplicate(index, pending.row, None, pending.version)
+        }
+        _ => return true,
+    };
     let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Insert);
     loop {
         match (enter_once(&target, pending, index), duplicates) {
             (Entered::Done, _) => {
-                let entered = pending.entered + 1;
+                let entered = Entries::Some(entered + 1);
                 unconfirmed::set(Unconfirmed { entered, ..pending });
                 return true;
             }

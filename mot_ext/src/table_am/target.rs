@@ -1,7 +1,7 @@
 //! The table that a callback changes, and what every change of a row needs.
 use crate::rows::write::Target;
 use crate::rows::{tid, tuple};
-use crate::storage::computed_keys::{Locks, with_tail};
+use crate::storage::computed_keys::with_tail;
 use crate::transaction::relation::Relation;
 use crate::transaction::session;
 use crate::{errors, pg, serializable, storage};
@@ -46,28 +46,27 @@ pub unsafe fn with_body<R>(
 ) -> R {
     loop {
         // SAFETY: the caller's table and slot.
-        let done = unsafe { with_body_once(relation, slot, Locks::Released, &mut action) };
+        let done = unsafe { with_body_once(relation, slot, &mut action) };
         if let Some(done) = done {
             return done;
         }
     }
 }
 
-/// The same of an action that does not wait. The row may be entered later.
+/// The same of an action that does not wait.
 ///
 /// # Safety
 /// As for [`with_body`].
 pub unsafe fn with_body_once<R>(
     relation: pg_sys::Relation,
     slot: *mut pg_sys::TupleTableSlot,
-    locks: Locks,
     action: impl FnOnce(&[u8]) -> R,
 ) -> R {
     // Computing keys runs code of users, which may form rows, too: so it comes first.
     // SAFETY: the caller's table and slot. The context lives as long as the process, and has
     // neither children nor callbacks. What an error leaves in it goes at the next row.
     unsafe {
-        with_tail(relation, slot, locks, |tail| {
+        with_tail(relation, slot, |tail| {
             let mut memory = ROW_MEMORY.0.get();
             if memory.is_null() {
                 memory = pg::small_context(pg_sys::TopMemoryContext, c"mot row");

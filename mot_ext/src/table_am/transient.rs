@@ -50,11 +50,13 @@ pub unsafe fn is_of_refresh(relation: pg_sys::Relation) -> bool {
             .ok()
             .and_then(|name| name.strip_prefix("pg_temp_"))
             .and_then(|number| number.parse::<u32>().ok());
-        view.is_some_and(|view| {
-            let view = pg_sys::Oid::from(view);
-            storage::is_mot_table(view)
-                && pg_sys::get_rel_relkind(view) as u8 == pg_sys::RELKIND_MATVIEW
-        })
+        let is_own = (*relation).rd_createSubid != 0 && !(*(*relation).rd_rel).relhasindex;
+        is_own
+            && view.is_some_and(|view| {
+                let view = pg_sys::Oid::from(view);
+                storage::is_mot_table(view)
+                    && pg_sys::get_rel_relkind(view) as u8 == pg_sys::RELKIND_MATVIEW
+            })
     }
 }
 

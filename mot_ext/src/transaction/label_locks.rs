@@ -6,8 +6,6 @@
 //!
 //! - Nobody waits for a transaction with such a lock: that transaction may want the lock, too. Who
 //!   has to wait gives the locks up first ([`release_to_wait`]), and has his labels made anew.
-//! - A row of INSERT ... ON CONFLICT that cannot be entered at once is entered after it was formed,
-//!   index by index: its locks are kept until it is confirmed or taken back.
 //! - Labels are made by code of users, which may write rows, too: [`begin`] puts the locks of who
 //!   was under way aside.
 //! - After an error PostgreSQL's resource owner gives the locks of the (sub)transaction back.
@@ -40,9 +38,7 @@ static HELD: ProcessLocal<RefCell<Held>> = ProcessLocal(RefCell::new(Held {
     locks: Vec::new(),
     was_released: false,
 }));
-/// The locks of a row that is not confirmed.
-static KEPT: ProcessLocal<RefCell<Vec<Lock>>> = ProcessLocal(RefCell::new(Vec::new()));
-/// Whether any row has had labels in this transaction: nothing is to be forgotten where none had.
+/// Whether any row has had labels since a transaction failed: else there is nothing to ask.
 static IS_USED: ProcessLocal<Cell<bool>> = ProcessLocal(Cell::new(false));
 
 /// What was held for the row that was under way. An error brings it back, too.
@@ -87,11 +83,6 @@ pub fn are_held() -> bool {
     IS_USED.0.get() && !HELD.0.borrow().locks.is_empty()
 }
 
-/// Gives the row's locks up: it is entered.
-pub fn release_held() {
-    release(&mut HELD.0.borrow_mut().locks);
-}
-
 /// Gives the row's locks up before a wait.
 pub fn release_to_wait() {
     if are_held() {
@@ -112,22 +103,10 @@ pub fn end(mut outer: Outer) {
     release(&mut held.locks);
 }
 
-/// As [`end`], of a row that is entered later.
-pub fn keep(mut outer: Outer) {
-    let held = HELD.0.replace(outer.0.take().unwrap_or_default());
-    KEPT.0.borrow_mut().extend(held.locks);
-}
-
-/// Ends with the row that was entered later.
-pub fn release_kept() {
-    release(&mut KEPT.0.borrow_mut());
-}
-
 /// The (sub)transaction of a nesting level ended by an error, and its locks with it.
 pub fn forget(level: i32) {
     if IS_USED.0.get() {
         HELD.0.borrow_mut().locks.retain(|lock| lock.level < level);
-        KEPT.0.borrow_mut().retain(|lock| lock.level < level);
     }
 }
 
@@ -135,7 +114,6 @@ pub fn forget(level: i32) {
 pub fn forget_all() {
     if IS_USED.0.replace(false) {
         HELD.0.take();
-        KEPT.0.take();
     }
 }
 

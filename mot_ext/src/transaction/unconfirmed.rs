@@ -1,6 +1,6 @@
 //! The row of INSERT ... ON CONFLICT that is neither confirmed nor taken back
 //! (`table_am/speculative.rs`).
-use mot_engine::{Slot, TableRef, VersionRef};
+use mot_engine::{IndexRef, Slot, TableRef, VersionRef};
 use std::cell::Cell;
 
 /// Such a row: the transaction's last operation, so there is one.
@@ -9,8 +9,18 @@ pub struct Unconfirmed {
     pub table: TableRef,
     pub row: Slot,
     pub version: VersionRef,
-    /// Indexes that it is entered in.
-    pub entered: usize,
+    pub entered: Entries,
+}
+
+/// In which indexes the row is.
+#[derive(Clone, Copy)]
+pub enum Entries {
+    /// In so many, one after the other.
+    Some(usize),
+    /// In all.
+    All,
+    /// In none: another row has its key in this one.
+    Refused(IndexRef),
 }
 
 struct Row(Cell<Option<Unconfirmed>>);

@@ -8,7 +8,7 @@ use super::order::less_than;
 use super::{Label, Order, RowValues, datum};
 use crate::errors::or_raise;
 use crate::keys;
-use crate::pg::{interrupts, nodes};
+use crate::pg::{self, interrupts, nodes};
 use crate::transaction::clock::PgClock;
 use crate::transaction::session;
 use mot_engine::key::label::of_rank;
@@ -34,6 +34,8 @@ pub struct Ranked {
     slots: [*mut pg_sys::TupleTableSlot; 2],
     /// Rows that a predicate leaves out.
     outside: Vec<Slot>,
+    /// What comparisons of one row make.
+    memory: pg_sys::MemoryContext,
     /// Of the row that was read last: the rank of each column's value.
     ranks: Vec<u64>,
     has_read: bool,
@@ -92,6 +94,7 @@ impl Ranked {
                 definition,
                 slots: [slot(), slot()],
                 outside: Vec::new(),
+                memory: pg::small_context(pg_sys::CurrentMemoryContext, c"mot label ranks"),
                 ranks: vec![0; count],
                 has_read: false,
             };
@@ -234,6 +237,8 @@ impl Ranked {
                 return None;
             }
             pg_sys::slot_getsomeattrs_int(slot, count as i32 + 1);
+            pg_sys::MemoryContextReset(self.memory);
+            let old = pg_sys::MemoryContextSwitchTo(self.memory);
             let is_first = !std::mem::replace(&mut self.has_read, true);
             let mut differs = is_first;
             for at in 0..count {
@@ -244,6 +249,7 @@ impl Ranked {
                     differs = true;
                 }
             }
+            pg_sys::MemoryContextSwitchTo(old);
             Some(Slot((*(*slot).tts_values.add(count)).value() as u64))
         }
     }
@@ -279,6 +285,7 @@ impl Ranked {
         // SAFETY: made by `sort`, and shown to nobody else.
         unsafe {
             pg_sys::tuplesort_end(self.sort);
+            pg_sys::MemoryContextDelete(self.memory);
             for slot in self.slots {
                 pg_sys::ExecDropSingleTupleTableSlot(slot);
             }
