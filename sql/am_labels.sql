@@ -121,7 +121,7 @@ UPDATE p SET d=row('zz') WHERE d = row('b')::dom;
 SELECT * FROM c ORDER BY n;
 DELETE FROM p WHERE n=1;
 SELECT * FROM c ORDER BY n;
-SELECT max(d), min(d) FROM p;
+SELECT d FROM p ORDER BY d DESC LIMIT 1;
 SELECT p.* FROM p JOIN c USING(d);
 INSERT INTO p VALUES (row('ZZ'),9) ON CONFLICT (d) DO UPDATE SET n=excluded.n RETURNING *;
 MERGE INTO p USING (VALUES (row('zZ')::dom, 10),(row('new')::dom,11)) s(d,n) ON p.d=s.d WHEN MATCHED THEN UPDATE SET n=s.n WHEN NOT MATCHED THEN INSERT VALUES (s.d,s.n);

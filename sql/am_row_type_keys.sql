@@ -88,7 +88,9 @@ SELECT rows, entries FROM mot.check('by_given');
 DROP TABLE by_given, given;
 DROP TYPE told;
 -- What has no encoding, inside a row type
+\set VERBOSITY sqlstate
 ALTER TYPE pair ADD ATTRIBUTE place point;
+\set VERBOSITY default
 CREATE TYPE placed AS (n int, place point);
 -- From 17 on no path of the session's says how a type is named while an index is made.
 SET search_path = '';

@@ -46,7 +46,8 @@ pub struct IndexDefinition {
 /// One key column.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct KeyColumn {
-    /// Attribute number in the table, from 1; 0 where the key is computed, and not by labels alone.
+    /// Attribute number in the table, from 1; 0 where the key is computed of expressions, or of
+    /// some rows.
     pub attnum: u16,
     /// The type's order.
     pub kind: KeyKind,
@@ -207,7 +208,8 @@ impl IndexDefinition {
     }
 
     /// Checks that nothing is said of attributes, but where labels are of these, and that each
-    /// column has a mark for NULL. A tail's key gives a text back, but not one inside another value.
+    /// column has a mark for NULL. A tail's key gives a text back, but not one inside another
+    /// value.
     fn validate_computed(&self) -> Result<(), EngineError> {
         let is_computed = |column: &KeyColumn| {
             let is_text = matches!(column.kind, KeyKind::Text | KeyKind::Bpchar);

@@ -17,7 +17,7 @@ use super::encode::TAG_VALUE;
 
 /// Values of a digit.
 const BASE: u128 = 252;
-/// What a digit is kept as is this much more.
+/// A digit is kept as itself and this.
 const DIGIT_ZERO: u8 = 2;
 /// Most bytes of a label: with others it fits into a key.
 pub const LABEL_BYTES_MAX: usize = 1000;
@@ -101,7 +101,7 @@ pub fn of_key(column: &KeyColumn, key: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// A digit of a label; `is_above`: `None` is the number 1, whose digits all carry into its first.
+/// A digit of a label. `None` is 0, or, with `is_above`, 1: its first digit is then the base.
 fn digit_of(label: Option<&[u8]>, at: usize, is_above: bool) -> i128 {
     match label {
         Some(label) => label

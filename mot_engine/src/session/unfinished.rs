@@ -91,8 +91,8 @@ pub(crate) fn find_unfinished(
 /// The row's state that has a key and that is not known to be gone for good: of the asker's own and
 /// of others' unfinished states any, and the newest committed one. Pinned.
 ///
-/// Whatever becomes of the transactions that run, two states that one later snapshot sees are both
-/// told of to who asks while he makes the younger of them.
+/// Let a later snapshot see two states. Then who made the younger one has found the older one here,
+/// whatever becomes of the transactions that run.
 pub(crate) fn find_lasting(
     anchor: &Anchor,
     clock: &impl Clock,

@@ -2,8 +2,8 @@
 //! that a scan sees (`storage/labels.rs`).
 //!
 //! A condition can bound a scan where the columns before have one value each. A value that no row
-//! has is looked for by a label between its neighbours': which row others enter beside it meanwhile
-//! is nothing to the scan's snapshot. Core evaluates the conditions over each row that is found.
+//! has is looked for by a label between its neighbours'. Rows that others enter there meanwhile are
+//! not seen by the scan's snapshot. Core evaluates the conditions over each row that is found.
 use super::keys::{Condition, has, is_of};
 use crate::access::bounds::Bounds;
 use crate::access::conditions::Test;

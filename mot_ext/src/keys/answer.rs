@@ -27,8 +27,8 @@ impl IndexColumn {
     /// Whether the catalog has the row type that keys were made for. One that was changed
     /// in a way that builds no index anew is looked for row by row.
     fn has_row_type_of(self, column: &KeyColumn) -> bool {
-        let is_computed = column.attnum == 0;
-        column.kind.record().is_none() || self.kind_in(is_computed) == Some(column.kind)
+        let is_stored = |is_computed| self.kind_in(is_computed) == Some(column.kind);
+        column.kind.record().is_none() || is_stored(true) || is_stored(false)
     }
 
     /// The answer to `<`, `<=`, `>=` and `>` with a value of a type, of an index that has the

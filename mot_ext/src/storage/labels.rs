@@ -105,8 +105,8 @@ impl Labeller {
         self.nulls.extend_from_slice(&nulls[..count]);
     }
 
-    /// Adds the key of the row whose values were taken to a tail, if there is one; nothing while
-    /// the index has no storage.
+    /// Adds a key to a tail: that of the row whose values were taken. Nothing, if none were, or
+    /// while the index has no storage.
     ///
     /// # Safety
     /// The memory context of the values is not reset here.
@@ -239,8 +239,9 @@ fn made(index: u32, below: Option<Label>, above: Option<Label>) -> Label {
     label
 }
 
-/// Where a label is put: a run of values goes on beside its last one. Of two runs that come towards
-/// each other the one goes on that did not last. Of labels of others the longer one is younger.
+/// Where a label is put: a run of values goes on beside its newest label. Of two runs that come
+/// towards each other the one goes on whose newest label is older. Of labels of others the longer
+/// one is younger.
 fn place(recent: &Recent, below: Option<&Label>, above: Option<&Label>) -> Put {
     let (Some(below), Some(above)) = (below, above) else {
         return match (below, above) {
