@@ -175,6 +175,20 @@ CREATE INDEX nothing_v ON nothing (a, v abs_ops);
 REINDEX INDEX nothing_v;
 SELECT a FROM nothing WHERE a = 2 AND v IS NULL;
 SELECT rows FROM mot.check('nothing');
+-- a change of types that keeps the index keeps its labels
+CREATE TABLE widened (t varchar(3), v int);
+CREATE UNIQUE INDEX widened_v ON widened (t, v abs_ops);
+INSERT INTO widened SELECT 'a', g FROM generate_series(1, 50) g;
+BEGIN;
+UPDATE widened SET v = -v WHERE v > 40;
+ALTER TABLE widened ALTER t TYPE varchar(9);
+SAVEPOINT s;
+INSERT INTO widened VALUES ('a', -7);
+ROLLBACK TO s;
+INSERT INTO widened VALUES ('a', 60);
+COMMIT;
+SELECT count(*) FROM widened WHERE t = 'a' AND v >=# 45;
+SELECT rows FROM mot.check('widened');
 -- an index outlives the class of what its arrays hold
 DROP OPERATOR CLASS d_ops USING btree CASCADE;
 REINDEX TABLE arr;
@@ -206,4 +220,4 @@ SELECT * FROM bad WHERE v < 14 ORDER BY v;
 SELECT locktype, mode FROM pg_locks WHERE locktype = 'object' AND objsubid <> 0;
 INSERT INTO bad VALUES (2);
 SELECT rows FROM mot.check('bad');
-DROP TABLE nothing, t, u, ex, acc, c, p, arr, part, def, many, bad;
+DROP TABLE widened, nothing, t, u, ex, acc, c, p, arr, part, def, many, bad;

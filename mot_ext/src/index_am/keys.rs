@@ -225,6 +225,20 @@ unsafe fn condition(
     unsafe { comparison(index, definition, column, key) }
 }
 
+/// The test that a comparison with a value or a list is, by its strategy.
+pub fn test_of(key: &pg_sys::ScanKeyData) -> Option<Test> {
+    let is_list = has(key, pg_sys::SK_SEARCHARRAY);
+    Some(match key.sk_strategy {
+        1 if !is_list => Test::Less,
+        2 if !is_list => Test::LessEqual,
+        3 if is_list => Test::AnyOf,
+        3 => Test::Equal,
+        4 if !is_list => Test::GreaterEqual,
+        5 if !is_list => Test::Greater,
+        _ => return None,
+    })
+}
+
 /// The test that a comparison with a value or a list is, if the index can answer it or bound it. A
 /// value may be NULL.
 ///
@@ -236,16 +250,7 @@ pub unsafe fn comparison(
     column: usize,
     key: &pg_sys::ScanKeyData,
 ) -> Option<Condition> {
-    let is_list = has(key, pg_sys::SK_SEARCHARRAY);
-    let test = match key.sk_strategy {
-        1 if !is_list => Test::Less,
-        2 if !is_list => Test::LessEqual,
-        3 if is_list => Test::AnyOf,
-        3 => Test::Equal,
-        4 if !is_list => Test::GreaterEqual,
-        5 if !is_list => Test::Greater,
-        _ => return None,
-    };
+    let test = test_of(key)?;
     // SAFETY: the caller's index, which has the column.
     let own = unsafe { keys::IndexColumn::of(index, column) };
     let argument_type = match key.sk_subtype {

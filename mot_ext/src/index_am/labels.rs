@@ -4,7 +4,7 @@
 //! A condition can bound a scan where the columns before have one value each. A value that no row
 //! has is looked for by a label between its neighbours'. Rows that others enter there meanwhile are
 //! not seen by the scan's snapshot. Core evaluates the conditions over each row that is found.
-use super::keys::{Condition, has, is_of};
+use super::keys::{Condition, has, is_of, test_of};
 use crate::access::bounds::Bounds;
 use crate::access::conditions::Test;
 use crate::access::search::Key;
@@ -140,15 +140,8 @@ impl Labelled<'_> {
         if has(key, other) {
             return Some(None);
         }
-        let is_list = has(key, pg_sys::SK_SEARCHARRAY);
-        let test = match key.sk_strategy {
-            1 if !is_list => Test::Less,
-            2 if !is_list => Test::LessEqual,
-            3 if is_list => Test::AnyOf,
-            3 => Test::Equal,
-            4 if !is_list => Test::GreaterEqual,
-            5 if !is_list => Test::Greater,
-            _ => return Some(None),
+        let Some(test) = test_of(key) else {
+            return Some(None);
         };
         // SAFETY: the caller's index and key.
         unsafe {

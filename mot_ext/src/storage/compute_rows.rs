@@ -51,12 +51,12 @@ pub unsafe fn put_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relation)
         labels: HashMap::new(),
     };
     // SAFETY: the caller's relations.
-    match unsafe { rows.turns(table, index) } {
-        Turns::Rows => {
+    match unsafe { rows.new_labels(table, index) } {
+        None => {
             let end = rows.storage.slots_end().0;
             (0..end).for_each(|row| rows.put_next(Slot(row), &mut given));
         }
-        Turns::Labels(mut labels) => {
+        Some(mut labels) => {
             while let Some((row, of_row)) = labels.next() {
                 given.labels.insert(row.0, of_row);
                 rows.put_next(row, &mut given);
@@ -87,14 +87,6 @@ struct Given {
     labels: HashMap<u64, Vec<Label>>,
 }
 
-/// Which rows get their keys. All come as they lie.
-enum Turns {
-    /// All.
-    Rows,
-    /// All, which get these labels.
-    Labels(Box<LabelsByRow>),
-}
-
 /// Whether this session keeps all other index builds from an open table, as CONCURRENTLY does.
 /// CREATE INDEX does not: its SHARE lock lets others build beside it, and nobody sees their indexes
 /// before they have given all rows their keys.
@@ -110,7 +102,8 @@ unsafe fn keeps_builds_out(table: pg_sys::Relation) -> bool {
     .any(|lock| unsafe { pg_sys::CheckRelationLockedByMe(table, lock as pg_sys::LOCKMODE, false) })
 }
 
-/// Gives every row its key in an open index that is rebuilt, before it is.
+/// Gives every row its key in an open index that is rebuilt, before it is. Not where values have
+/// labels: a build gives all rows new ones.
 ///
 /// True: a state that others see was replaced.
 ///
@@ -137,7 +130,7 @@ pub unsafe fn compute_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relat
     };
     // SAFETY: the caller's relations.
     unsafe {
-        walk(table, index, |rows| rows.turns(table, index), &mut compute);
+        walk(table, index, &mut compute);
         if has_changed {
             // A state that follows another one with the same columns is a row that was read.
             predicate::move_to_table(table);
@@ -170,11 +163,7 @@ pub unsafe fn rows_with_other_keys(table: pg_sys::Relation, index: pg_sys::Relat
     let mut count = 0;
     // SAFETY: the caller's relations.
     unsafe {
-        let as_they_lie = |rows: &mut Rows| {
-            rows.evaluator.set_labelling(|| Labelling::Found);
-            Turns::Rows
-        };
-        walk(table, index, as_they_lie, |rows, row| {
+        walk(table, index, |rows, row| {
             count += u64::from(matches!(rows.look_at(row), Looked::Differs(_)));
             true
         });
@@ -182,33 +171,21 @@ pub unsafe fn rows_with_other_keys(table: pg_sys::Relation, index: pg_sys::Relat
     count
 }
 
-/// Calls `each` with every row, again until it says that it is done with the row.
+/// Calls `each` with every row, again until it says that it is done with the row. Labels are those
+/// that the index has.
 unsafe fn walk(
     table: pg_sys::Relation,
     index: pg_sys::Relation,
-    turns: impl FnOnce(&mut Rows) -> Turns,
     mut each: impl FnMut(&mut Rows, Slot) -> bool,
 ) {
     // SAFETY: the caller's relations.
     let Some(mut rows) = (unsafe { Rows::open(table, index) }) else {
         return;
     };
-    let mut until_done = |rows: &mut Rows, row| {
-        while !each(rows, row) {}
+    rows.evaluator.set_labelling(|| Labelling::Found);
+    for row in 0..rows.storage.slots_end().0 {
+        while !each(&mut rows, Slot(row)) {}
         pause();
-    };
-    match turns(&mut rows) {
-        Turns::Rows => {
-            let end = rows.storage.slots_end().0;
-            (0..end).for_each(|row| until_done(&mut rows, Slot(row)));
-        }
-        Turns::Labels(mut labels) => {
-            while let Some((row, of_row)) = labels.next() {
-                rows.set_labels(of_row);
-                until_done(&mut rows, row);
-            }
-            labels.close();
-        }
     }
     rows.close();
 }
@@ -300,23 +277,32 @@ impl Rows {
         unsafe { pg_sys::ExecDropSingleTupleTableSlot(self.slot) };
     }
 
-    /// The rows of an index that is built, and their labels.
+    /// The labels of all rows of an index that is built; `None`: it has none, or its rows have
+    /// them.
+    ///
+    /// That is so where core uses the index's file again, which says that nothing about the index
+    /// has changed. A label is never given anew under one number: older states of rows would have
+    /// others under it.
     ///
     /// # Safety
     /// Both are open; where values have labels, writers are locked out.
-    unsafe fn turns(&mut self, table: pg_sys::Relation, index: pg_sys::Relation) -> Turns {
+    unsafe fn new_labels(
+        &mut self,
+        table: pg_sys::Relation,
+        index: pg_sys::Relation,
+    ) -> Option<LabelsByRow> {
         if !self.evaluator.has_labels() {
-            return Turns::Rows;
+            return None;
         }
         // SAFETY: the caller's relations.
-        let mut ranked = unsafe { Ranked::sort(table, index, index_definition(table, index)) };
-        if ranked.have_labels() {
-            ranked.close();
-            // SAFETY: the caller's relations.
-            self.kept_labels = Some(unsafe { index_definition(table, index) });
-            return Turns::Rows;
+        let definition = unsafe { index_definition(table, index) };
+        let numbers = or_raise(session::session().computed_numbers(self.storage));
+        if numbers.contains(&self.number) {
+            self.kept_labels = Some(definition);
+            return None;
         }
-        Turns::Labels(Box::new(ranked.by_row()))
+        // SAFETY: the caller's relations.
+        Some(unsafe { Ranked::sort(table, index, definition) }.by_row())
     }
 
     fn set_labels(&mut self, labels: Vec<Label>) {

@@ -32,9 +32,9 @@ use crate::keys;
 use crate::pg::local::ProcessLocal;
 use crate::transaction::clock::PgClock;
 use crate::transaction::{label_locks, session};
-use mot_engine::TableRef;
 use mot_engine::key::label::{self, Put};
 use mot_engine::key::{IndexDefinition, KeyBuffer, KeyKind, KeyValue, Tail, encode_value};
+use mot_engine::{EngineError, TableRef};
 use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -49,7 +49,7 @@ pub enum Labelling {
     Written,
     /// They are found there: a value that is not there has an empty one.
     Found,
-    /// They are given, by column.
+    /// They are given, by column; none: the row has no key, though it should.
     Given(Vec<Label>),
 }
 
@@ -141,9 +141,10 @@ impl Labeller {
     /// The labels of a row, by column.
     unsafe fn labels(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Option<Vec<Label>> {
         if let Labelling::Given(labels) = &self.labelling {
-            let mut labels = labels.clone();
-            labels.resize(self.definition.columns.len(), Label::new());
-            return Some(labels);
+            if labels.is_empty() {
+                or_raise::<()>(Err(EngineError::KeyNotComputed));
+            }
+            return Some(labels.clone());
         }
         let oid = self.definition.relation;
         let is_written = matches!(self.labelling, Labelling::Written);

@@ -24,7 +24,7 @@ pub unsafe fn one(
         // As heapam counts them: a row whose keys then fail has been inserted.
         statistics::row_changed(relation, RowChange::Insert);
         let is_frozen = options as u32 & pg_sys::TABLE_INSERT_FROZEN != 0;
-        if is_frozen && transient::is_of_refresh(relation) {
+        if is_frozen && transient::is_filled_by_refresh(relation) {
             insert_frozen(relation, slot);
         } else {
             insert(relation, slot, command);

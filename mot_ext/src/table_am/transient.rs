@@ -5,6 +5,7 @@
 //! a heap table: nobody but the statement sees it.
 use crate::pg::version;
 use crate::storage;
+use crate::transaction::relation;
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -14,6 +15,31 @@ struct Table(Cell<pg_sys::Oid>);
 unsafe impl Sync for Table {}
 /// A transient heap table that core has not written to the catalog yet.
 static TRANSIENT: Table = Table(Cell::new(pg_sys::InvalidOid));
+
+struct Found(Cell<(pg_sys::Oid, u64)>);
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for Found {}
+/// The table that REFRESH fills, found at a generation of the process's cache: each row asks.
+static FOUND: Found = Found(Cell::new((pg_sys::InvalidOid, 0)));
+
+/// As [`is_of_refresh`], of an open table that gets a row.
+///
+/// # Safety
+/// An open relation.
+pub unsafe fn is_filled_by_refresh(relation: pg_sys::Relation) -> bool {
+    // SAFETY: the caller's relation.
+    unsafe {
+        let now = ((*relation).rd_id, relation::generation());
+        if FOUND.0.get() == now {
+            return true;
+        }
+        let is_of_refresh = is_of_refresh(relation);
+        if is_of_refresh {
+            FOUND.0.set(now);
+        }
+        is_of_refresh
+    }
+}
 
 /// Makes a relation that core is making a heap table, if it is the one that REFRESH MATERIALIZED
 /// VIEW CONCURRENTLY fills.

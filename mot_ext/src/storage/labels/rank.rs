@@ -2,8 +2,7 @@
 //!
 //! Core sorts the rows' values, in maintenance_work_mem and in files. In their order each value
 //! that differs from the one before it, within one value of the columns before, gets the next
-//! label. An index that is rebuilt keeps the labels that its rows have, if these lie as the values
-//! do and are short. Writers are locked out.
+//! label. Writers are locked out.
 use super::order::less_than;
 use super::{Label, Order, RowValues, datum};
 use crate::errors::or_raise;
@@ -12,17 +11,10 @@ use crate::pg::{self, interrupts, nodes};
 use crate::transaction::clock::PgClock;
 use crate::transaction::session;
 use mot_engine::key::label::of_rank;
-use mot_engine::key::{
-    IndexDefinition, KeyBuffer, KeyKind, KeyValue, encode_value, labels_in_tail,
-};
+use mot_engine::key::{IndexDefinition, KeyBuffer, KeyKind, KeyValue, encode_value};
 use mot_engine::{Slot, Standing, TableRef, VersionRef};
 use pgrx::pg_sys;
 use std::cmp::Ordering;
-
-/// Longer labels than this are worth new ones.
-const SHORT_BYTES_MAX: usize = 32;
-/// `TUPLESORT_RANDOMACCESS` of utils/tuplesort.h: the rows are read twice.
-const READ_AGAIN: i32 = 1;
 
 /// The rows of a table in the order of an index.
 pub struct Ranked {
@@ -78,7 +70,7 @@ impl Ranked {
                 vec![false; count].as_mut_ptr(),
                 pg_sys::maintenance_work_mem,
                 std::ptr::null_mut(),
-                READ_AGAIN,
+                0,
             );
             let kind = &raw const pg_sys::TTSOpsMinimalTuple;
             let slot = || pg_sys::MakeSingleTupleTableSlot(description, kind);
@@ -145,48 +137,6 @@ impl Ranked {
                 Some(version)
             }
         }
-    }
-
-    /// Whether the labels that rows have lie as their values do, and are short. The rows are given
-    /// from the first one after this.
-    pub fn have_labels(&mut self) -> bool {
-        let mut before: Vec<Option<Label>> = Vec::new();
-        let mut ranks: Vec<u64> = Vec::new();
-        let mut have = true;
-        while let Some(row) = self.next().filter(|_| have) {
-            let Some(body) = self.state(row) else {
-                have = false;
-                break;
-            };
-            let Some(labels) = or_raise(labels_in_tail(&self.definition, body.body())) else {
-                have = false;
-                break;
-            };
-            let mut is_behind = before.is_empty();
-            for (at, label) in labels.iter().enumerate() {
-                let is_next = ranks.get(at) != self.ranks.get(at);
-                if self.orders[at].is_some() && self.is_value(at) {
-                    let Some(label) = label.as_ref().filter(|it| it.len() <= SHORT_BYTES_MAX)
-                    else {
-                        have = false;
-                        break;
-                    };
-                    have &= is_behind
-                        || match (&before[at], is_next) {
-                            (Some(before), true) => before < label,
-                            (Some(before), false) => before == label,
-                            (None, _) => is_next,
-                        };
-                }
-                is_behind |= is_next;
-            }
-            before = labels;
-            ranks.clone_from(&self.ranks);
-        }
-        // SAFETY: the sort may be read again.
-        unsafe { pg_sys::tuplesort_rescan(self.sort) };
-        self.has_read = false;
-        have
     }
 
     /// The labels of all rows, as these lie. Rows that are not in the index have none.
