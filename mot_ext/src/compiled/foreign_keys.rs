@@ -6,6 +6,7 @@
 //! core's queue at Start and has it fired at Finish, as `standard_ExecutorStart` and
 //! `standard_ExecutorFinish` do, unless who runs it does that himself (`EXEC_FLAG_SKIP_TRIGGERS`).
 use super::frame::within;
+use super::parent_check;
 use crate::pg::{self, version};
 use crate::transaction::relation;
 use pgrx::pg_sys;
@@ -122,6 +123,7 @@ impl Kept {
                 info.ri_TrigFunctions
                     .write_bytes(0, triggers.numtriggers as usize);
             }
+            within((*of.estate).es_query_cxt, || parent_check::take_over(info));
         }
         self.used
     }

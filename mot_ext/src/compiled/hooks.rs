@@ -11,7 +11,7 @@
 //!   pg_stat_statements, which hides what it was loaded after, has to come right behind us.
 #![allow(ffi_unwind_calls)]
 use super::cache::{self, Candidate};
-use super::mark;
+use super::{mark, parent_check};
 use crate::errors;
 use crate::pg::version::{self, Extent, run_hook};
 use crate::pg::{self, guard, text};
@@ -199,6 +199,19 @@ fn bears_with_it(hook: usize) -> bool {
     }
 }
 
+/// Whether no other library would miss a query that core runs for a foreign key.
+/// pg_stat_statements counts it if it is to track all.
+pub(super) fn others_miss_no_query() -> bool {
+    // SAFETY: a plain variable of this process.
+    let outermost = unsafe { pg_sys::ExecutorRun_hook };
+    let is_ours = outermost.is_some_and(|hook| hook as usize == run as *const () as usize);
+    let tracks_all = || {
+        let tracked = pg::setting(c"pg_stat_statements.track");
+        tracked.is_some_and(|tracked| tracked.to_bytes() == b"all")
+    };
+    others_bear_with_it() && (is_ours || !tracks_all())
+}
+
 const STATEMENTS: &str = "pg_stat_statements";
 
 /// The names of the libraries that the server preloads behind this one, in their order.
@@ -231,6 +244,7 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
             Some(next) => next(query, flags),
             None => standard_start(query, flags),
         }
+        parent_check::take_over_of(query);
         crate::plan_nodes::on_conflict::started(query, flags);
         crate::plan_nodes::row_memory::started(query, flags);
         crate::table_am::bitmap::reading_ahead::started(query, outer);

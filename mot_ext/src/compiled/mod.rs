@@ -19,6 +19,8 @@ mod insert;
 mod mark;
 mod nodes;
 mod opened;
+mod parent;
+mod parent_check;
 mod plain;
 mod rights;
 mod row_change;

@@ -156,6 +156,19 @@ pub fn may_execute(function: pg_sys::Oid, user: pg_sys::Oid) -> pg_sys::AclResul
     }
 }
 
+/// Whether a role may look names up in a schema.
+pub fn may_use_schema(schema: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+    let mode = pg_sys::ACL_USAGE as pg_sys::AclMode;
+    // SAFETY: a catalog look-up; may raise.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        let answer = pg_sys::pg_namespace_aclcheck(schema, role, mode);
+        #[cfg(not(feature = "pg15"))]
+        let answer = pg_sys::object_aclcheck(pg_sys::NamespaceRelationId, schema, role, mode);
+        answer == pg_sys::AclResult::ACLCHECK_OK
+    }
+}
+
 /// The attributes of a row type, `natts` of them one behind the other.
 pub unsafe fn attributes(descriptor: pg_sys::TupleDesc) -> *const pg_sys::FormData_pg_attribute {
     // SAFETY: a live descriptor; since 18 the attributes follow their compact forms, of which there

@@ -1,0 +1,205 @@
+//! The check of a new row's foreign key: that its parent is there, and stays.
+//!
+//! Core queues the check as a trigger, and fires it. Who fires looks the trigger's function up in
+//! the result relation's `ri_TrigFunctions`, where a function that is there already is taken as it
+//! is. [`take_over`] puts ours there for the two triggers `RI_FKey_check_ins` and
+//! `RI_FKey_check_upd`. Core's opens both tables and runs a query through SPI for each row. Ours
+//! looks the parent's key up (`parent.rs`), and calls core's for all that is not simply right: a
+//! NULL, a parent that is missing, has changed or is no memory-optimized table, a right that the
+//! owner does not have. So errors, and whatever is decided by them, are core's own.
+//!
+//! Checks that core fires by itself, as deferred ones at COMMIT and those of COPY, are core's.
+use super::entry::SerialHasher;
+use super::frame::within;
+use super::hooks;
+use super::parent::Parent;
+use super::watch;
+use crate::pg;
+use crate::pg::local::ProcessLocal;
+use crate::shared_memory::settings::{self, CompiledStatements};
+use crate::transaction::relation;
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::c_int;
+use std::hash::BuildHasherDefault;
+
+/// Constraints that a process keeps; each takes some 10 kB.
+const CONSTRAINTS_MAX: usize = 256;
+
+/// What is known of a constraint.
+struct Known {
+    /// `relation::generation` before it was looked up. A change of either table, of the constraint
+    /// or of an index moves that on.
+    generation: u64,
+    /// `None`: core's query has to look.
+    parent: Option<Parent>,
+}
+
+/// The constraints that this process has met, by oid. `None` before the first.
+static CONSTRAINTS: ProcessLocal<RefCell<Option<Constraints>>> = ProcessLocal(RefCell::new(None));
+
+type Constraints = HashMap<u64, Known, BuildHasherDefault<SerialHasher>>;
+
+/// Has the checks of new rows of a result relation made here. Raises nothing.
+///
+/// # Safety
+/// A relation's `ri_TrigFunctions` that core has not filled yet; the current context lives as long.
+pub unsafe fn take_over(info: *mut pg_sys::ResultRelInfo) {
+    // SAFETY: the caller's result relation, with a function's place for each of its triggers.
+    unsafe {
+        let info = &*info;
+        let Some(triggers) = info.ri_TrigDesc.as_ref() else {
+            return;
+        };
+        for at in 0..triggers.numtriggers as usize {
+            let function: pg_sys::PGFunction = match (*triggers.triggers.add(at)).tgfoid.to_u32() {
+                pg_sys::F_RI_FKEY_CHECK_INS => Some(check_inserted),
+                pg_sys::F_RI_FKEY_CHECK_UPD => Some(check_updated),
+                _ => continue,
+            };
+            let place = &mut *info.ri_TrigFunctions.add(at);
+            if place.fn_oid != pg_sys::InvalidOid {
+                continue;
+            }
+            // As fmgr_info() has it of a function of the server's own.
+            place.fn_addr = function;
+            place.fn_oid = (*triggers.triggers.add(at)).tgfoid;
+            place.fn_stats = pg_sys::TrackFunctionsLevel::TRACK_FUNC_ALL as u8;
+            place.fn_mcxt = pg_sys::CurrentMemoryContext;
+        }
+    }
+}
+
+/// The same for the tables that a query of core's executor writes to.
+///
+/// # Safety
+/// A query that was just started.
+pub unsafe fn take_over_of(query: *mut pg_sys::QueryDesc) {
+    // SAFETY: the started query's executor state; the functions go with it.
+    unsafe {
+        let estate = (*query).estate;
+        if estate.is_null() || (*estate).es_opened_result_relations.is_null() {
+            return;
+        }
+        let list = &*(*estate).es_opened_result_relations;
+        within((*estate).es_query_cxt, || {
+            for at in 0..list.length as usize {
+                take_over((*list.elements.add(at)).ptr_value.cast());
+            }
+        });
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn check_inserted(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // SAFETY: as core calls a trigger's function.
+    unsafe {
+        match is_right(call) {
+            true => pg_sys::Datum::null(),
+            false => pg_sys::RI_FKey_check_ins(call),
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn check_updated(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // SAFETY: as above.
+    unsafe {
+        match is_right(call) {
+            true => pg_sys::Datum::null(),
+            false => pg_sys::RI_FKey_check_upd(call),
+        }
+    }
+}
+
+/// Whether the parent of the trigger's row was found, and is locked. False: core has to look.
+unsafe fn is_right(call: pg_sys::FunctionCallInfo) -> bool {
+    if !may_look() {
+        return false;
+    }
+    // SAFETY: core's call of a trigger's function; the table is open, the row in its slot.
+    unsafe {
+        let trigger = &*(*call).context.cast::<pg_sys::TriggerData>();
+        let is_update =
+            trigger.tg_event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_UPDATE;
+        let row = match is_update {
+            true => trigger.tg_newslot,
+            false => trigger.tg_trigslot,
+        };
+        if row.is_null() || !is_newest(trigger.tg_relation, row) {
+            return false;
+        }
+        let constraint = (*trigger.tg_trigger).tgconstraint;
+        with_parent(trigger.tg_relation, constraint, |parent| {
+            parent.owner_may_look() && parent.holds(row)
+        })
+    }
+}
+
+/// Whether checks may be made here at all: on the terms of compiled statements.
+fn may_look() -> bool {
+    // SAFETY: plain variables of this process.
+    let is_plain = unsafe {
+        pg_sys::XactIsoLevel < pg_sys::XACT_SERIALIZABLE as c_int
+            && pg_sys::ParallelWorkerNumber < 0
+            && !pg_sys::XactReadOnly
+    };
+    is_plain
+        && !pg::is_in_parallel_mode()
+        && settings::COMPILED_STATEMENTS.get() != CompiledStatements::Off
+        && hooks::others_miss_no_query()
+}
+
+/// Whether a row is still what core should look at: one that the statement has changed again has a
+/// check of its own.
+unsafe fn is_newest(table: pg_sys::Relation, row: *mut pg_sys::TupleTableSlot) -> bool {
+    // SAFETY: an open table and a row of it in a slot of its kind, as core asks.
+    unsafe {
+        let method = &*(*table).rd_tableam;
+        let asks = method
+            .tuple_satisfies_snapshot
+            .expect("a method's function");
+        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            #[allow(ffi_unwind_calls)]
+            asks(table, row, &raw mut pg_sys::SnapshotSelfData)
+        })
+    }
+}
+
+/// Runs `look` with the parent of a constraint, which is locked; false: core has to look.
+unsafe fn with_parent(
+    child: pg_sys::Relation,
+    constraint: pg_sys::Oid,
+    look: impl FnOnce(&mut Parent) -> bool,
+) -> bool {
+    let Ok(mut kept) = CONSTRAINTS.0.try_borrow_mut() else {
+        return false;
+    };
+    let all = kept.get_or_insert_with(|| {
+        watch::begin();
+        Constraints::default()
+    });
+    let number = u64::from(constraint.to_u32());
+    let known = all.get_mut(&number).filter(|known| {
+        // What others have done to the tables is known after they are locked.
+        known.parent.as_ref().inspect(|parent| parent.lock());
+        known.generation == relation::generation()
+    });
+    let parent = match known {
+        Some(known) => known.parent.as_mut(),
+        None => {
+            if all.len() >= CONSTRAINTS_MAX {
+                all.clear();
+            }
+            all.remove(&number);
+            let generation = relation::generation();
+            // SAFETY: the caller's open table.
+            let parent = unsafe { Parent::of(child, constraint) };
+            let known = Known { generation, parent };
+            all.entry(number).or_insert(known).parent.as_mut()
+        }
+    };
+    parent.is_some_and(look)
+}
