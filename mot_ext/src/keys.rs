@@ -1,10 +1,21 @@
-//! Index keys on PostgreSQL's side: which types can be keys, and from a Datum to a key value.
+//! Index keys on PostgreSQL's side: which types have an encoding, and from a Datum to a key value.
 //!
 //! A key column's kind comes from its operator class's input type, so binary-coercible types and
 //! domains need no case of their own: varchar is text, a domain is its base type, regclass is oid.
+//! A column whose values have no encoding ([`IndexColumn::has_encoding`]) gets labels instead
+//! (`storage/labels.rs`). `mot_engine/src/key/kind.rs` lists what it takes to add a type.
+//!
+//! | file | what |
+//! |---|---|
+//! | `column` | a key column as the catalog has it: its kind, collation and order |
+//! | `answer` | whether an index answers a comparison exactly, roughly or not at all |
+//! | `foreign_types` | types that are not core's, known by their comparison function |
+//! | `row_types`, `text_order`, `folding`, `enum_order` | what orders follow from the catalog |
 //!
 //! `value` copies nothing: it points into the datum. Only a compressed or out-of-line varlena is
 //! expanded, in the current memory context; index bounds from constants and parameters rarely are.
+//!
+//! May be called by all rooms above; calls `errors` and `pg`.
 mod answer;
 mod column;
 mod enum_order;
@@ -22,7 +33,7 @@ use foreign_types::{ForeignType, foreign_type, is_core};
 use mot_engine::key::{KeyKind, KeyValue};
 use pgrx::pg_sys;
 
-/// The key kind of an operator class's input type; None when the type cannot be a key. May raise.
+/// The key kind of an operator class's input type; `None`: its values have no encoding. May raise.
 pub fn kind(input_type: pg_sys::Oid) -> Option<KeyKind> {
     Some(match input_type {
         pg_sys::BOOLOID => KeyKind::Bool,

@@ -104,8 +104,8 @@ impl Target {
         }
     }
 
-    /// Inserts a row whose labels nobody else can put others beside; a duplicate is an error.
-    /// `None`: somebody had to be waited for, and the row was taken back before.
+    /// Inserts a row under label locks; a duplicate is an error. `None`: it had to wait, so it took
+    /// the row back and released the locks, and the row needs new labels.
     pub fn insert_without_wait(
         &self,
         body: &[u8],
