@@ -1,13 +1,13 @@
-//! Filling an index beside writers, and proving that its keys are unique.
+//! Fills an index beside writers, and proves that its keys are unique.
 //!
 //! The index is published, empty, before anything here begins. From then on every writer enters
-//! what he publishes, and whoever takes a version out removes its entries. What is left are the
-//! versions of those who had not seen the index: they are in their chains once all who were pinned
-//! at the publication have unpinned. mot_ext/src/index_am/README.md has the states, and why this
-//! suffices.
+//! what it publishes, and whoever removes a version removes its entries. What is left are versions
+//! of writers that had not seen the index. These versions are in their chains once all processes
+//! that were pinned at the publication have unpinned. `mot_ext/src/index_am/README.md` has the
+//! states, and why this suffices.
 //!
-//! A row is read, entered, and looked at again: its versions may go meanwhile, and whoever took one
-//! out has not found the entry. So an entry that no version of the chain needs any more is removed
+//! A row is read, entered, and read again. Its versions may go meanwhile, and whoever removed one
+//! has not found the new entry. So an entry that no version of the chain needs any more is removed
 //! again, under the latch of its leaf, as after any other cleaning.
 
 mod entries;

@@ -1,5 +1,5 @@
-//! The keys that are left in a row's chain, where many others are taken out: whether an entry is
-//! still needed is looked up, not looked for.
+//! The keys that are left in a row's chain while many versions are removed. Whether an entry is
+//! still needed is then one look-up, not a walk along the chain.
 
 use crate::errors::EngineError;
 use crate::key::{IndexDefinition, KeyBuffer, encode_row_if_any};
