@@ -1,20 +1,19 @@
-//! Replay with several threads: what the process that reads the log does.
+//! Replay with several threads: the dispatcher, which is the process that reads the log.
 //!
-//! Called like `Replayer`, by one thread: the dispatcher. It applies a record itself, or hands it
-//! over to the lanes and goes on reading. README.md beside this file has the protocol; what is
-//! decided here:
+//! It is called like `Replayer`, by one thread. It applies a record itself, or hands it over to the
+//! lanes and continues to read. README.md has the protocol. What is decided here:
 //!
 //! | record | while lanes are at work | while they are not |
 //! |---|---|---|
-//! | Rows, of a log that is ahead | handed over | handed over |
-//! | Rows, small, of a log that is not ahead | handed over | applied here |
+//! | Rows, while more of the log is there to be read | handed over | handed over |
+//! | Rows, small, at the end of the log | handed over | applied here |
 //! | Rows, when the arena is nearly full | applied here once all else is | applied here |
 //! | Rows, with one row of many megabytes | applied here once all else is | applied here |
 //! | Definitions, and keys put behind rows | applied here once all else is | applied here |
 //! | what cannot be read | applied here once all else is | applied here |
 //!
-//! What is applied here wakes nobody, and no reader waits for it. A row of many megabytes is never
-//! copied.
+//! What is applied here wakes no thread, and no reader waits for it. A row of many megabytes is
+//! never copied.
 
 use super::lanes::{Lanes, Stopper};
 use super::queue::{Trouble, cost};

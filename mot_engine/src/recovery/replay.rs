@@ -1,19 +1,18 @@
 //! Applies log records.
 //!
-//! A change becomes a version on top of its row, marked as logged, of a transaction whose outcome
-//! is not known here. Readers and `finish` ask the clock. What was rolled back on the primary
-//! therefore lies in the chain, too, until somebody judges it.
+//! A change becomes a version on top of its row, flagged LOGGED. The outcome of its transaction is
+//! not known here: readers and `finish` ask the clock. So a version that was rolled back on the
+//! primary also lies in the chain until somebody resolves it.
 //!
-//! Per row the order is: version, index entries, mark with the LSN. A record that stopped halfway
-//! (the arena was full) is found by the version on top that is not marked: every other one is.
-//! Until the mark is complete the version is APPLYING, and nobody judges it.
+//! The order for a row is: version, index entries, mark with the LSN. If a record stopped halfway
+//! because the arena was full, the top version has no mark; all others have. Until the mark is
+//! complete the version is APPLYING, and nobody resolves it.
 //!
-//! Several replayers may apply shares of one record at once (`lanes.rs`). What is below touches a
-//! row that is in its share, and what all rows have in common only in ways that commute. README.md
-//! beside this file says why.
+//! Several replayers may apply shares of one record at once (`lanes.rs`). The code below touches
+//! the rows of its share, and shared counters only in ways that commute. README.md says why.
 //!
-//! On a standby the sweeper runs beside replay, takes out what was rolled back and what no reader
-//! there needs, and empties rows that are deleted.
+//! On a standby the sweeper runs beside replay. It removes what was rolled back and what no reader
+//! needs, and frees the ids of deleted rows.
 
 mod define;
 mod keys;

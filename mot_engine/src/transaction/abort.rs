@@ -1,4 +1,5 @@
-//! Taking work back: wholly, to a savepoint, or the last operation. Nothing here can fail.
+//! Removes work: of the whole transaction, back to a savepoint, or of the last operation. Nothing
+//! here can fail.
 
 use super::ahead::Ahead;
 use super::commit::unlock;

@@ -1,9 +1,9 @@
-//! Tables and indexes that come and go with a transaction.
+//! Tables and indexes that a transaction creates and drops.
 //!
 //! The caller holds PostgreSQL's lock: AccessExclusive for creating, dropping and truncating
-//! tables, at least Share for creating an index at once (nobody else writes). Writers may run
-//! beside the drop of an index, and beside one that is begun and filled (index/beside.rs). What
-//! aborts or is dropped goes to the catalog's doomed lists; the reclaimer frees it (`free.rs`).
+//! tables, and at least Share for creating an index at once (nobody else writes). Writers may run
+//! beside the drop of an index, and beside an index that is begun and filled (`index/beside.rs`).
+//! What is rolled back or dropped goes to the catalog's lists of what is to be freed (`free.rs`).
 
 use super::free::free_index;
 use super::{Kind, Transaction};

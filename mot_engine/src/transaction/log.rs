@@ -1,29 +1,29 @@
-//! Telling the log what a transaction changed.
+//! Logging: a transaction's changes become records of the log.
 //!
-//! Runs before the commit record, may fail, and runs once: nothing is changed after it. Definitions
-//! first, then all rows of tables that were filled as they were made, by copies (`copy.rs`) or by
-//! inserts (`own_tables.rs`), then the last state of each changed row, in records of at most
-//! [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX) bytes (one longer row is a record of
-//! its own).
+//! It runs before the commit record, may fail, and runs once: nothing is changed after it.
+//! Definitions come first. Then come all rows of tables that were filled as they were made, by
+//! copies (`copy.rs`) or by inserts (`own_tables.rs`). At last comes the newest state of each
+//! changed row. A record has at most [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX)
+//! bytes; one longer row is a record of its own.
 //!
-//! Rows go table by table. A transaction that goes back and forth between tables, as a procedure
-//! does that changes a stock and adds an order's line for each item, would else name its table with
-//! every row and have no inserted row before it to be like. Replay does not mind: a row is in one
-//! table and at most once in a record, and its indexes are its table's. Within a table the order
-//! stays. Rows of tables that are not logged are passed over, and so is all of temporary ones. A
-//! transaction of very many operations is put in order [`OPERATIONS_SORTED`] at a time, so
-//! that memory stays bounded. That of few tables, which is nearly every one, is gone through once
-//! for each table, without moving a row; else the rows are sorted.
+//! **Order.** Rows go table by table. A procedure may change a stock and add an order's line for
+//! each item, in turns. In that order each row would name its table again, and an inserted row
+//! would have no similar one before it. Replay accepts any order: a row is in one table, at most
+//! once in a record, and its indexes are its table's. Within a table the order stays. Tables that
+//! are not logged, and temporary ones, are left out.
 //!
-//! The session's `logging` mark is up from before a record is appended until the last row of it is
-//! marked, so that a checkpoint that waits for it finds every row whose record lies before its redo
-//! position marked. It waits for one record, however much is loaded. How a row is marked so that
-//! LSN and flag are never seen apart: [`Anchor::mark_version`]; why that matters:
-//! checkpoint/README.md.
+//! Operations are put in order [`OPERATIONS_SORTED`] at a time, so that memory stays bounded. If
+//! they are of few tables, as is the rule, they are walked once for each table. Otherwise the rows
+//! are sorted.
 //!
-//! Nobody's garbage is freed while a session is pinned, and to append a record can take long. So it
-//! is pinned while it walks chains, and not while it appends and marks: what is kept meanwhile is
-//! [`Changed`].
+//! **Marks.** The session's `logging` mark is up from before a record is appended until its last
+//! row is marked. So a checkpoint that waits for the mark finds every row marked whose record lies
+//! before its redo position. It waits for one record at most. [`Anchor::mark_version`] says how LSN
+//! and flag are set together, and `checkpoint/README.md` why that matters.
+//!
+//! **Pins.** While a session is pinned nobody's garbage is freed, and appending a record can take
+//! long. So the session is pinned while it walks chains, and not while it appends and marks. What
+//! it keeps meanwhile is [`Changed`].
 
 use super::ahead::Ahead;
 use super::examine::{data_below, newest_data};

@@ -1,8 +1,8 @@
-//! The row that a change goes to, and the steps of putting it there, in whose order
-//! `Replayer::change` has them.
+//! One change of a record: the row to which it goes, and the single steps. `Replayer::change` calls
+//! them in order.
 //!
-//! Several replayers may be at rows of one table at once: counters and the end of the slots change
-//! in ways that commute.
+//! Several replayers may be at rows of one table at once. They update counters, and the end of the
+//! row ids, in ways that commute.
 
 use std::sync::atomic::Ordering;
 
