@@ -1,9 +1,10 @@
 //! Changing one row: the loops that wait, as in heapam and nodeModifyTable.
 //!
-//! The second writer of a row queues on it, waits for the first one's transaction, and looks again.
-//! If the row has changed then, READ COMMITTED locks its newest state and hands it back for
-//! re-checking ([`Fate::Newer`]); REPEATABLE READ raises 40001. A row this very command changed
-//! already is left alone; one that a trigger or function of this command changed is an error.
+//! The second writer of a row queues on it, waits for the first one's transaction, and tries again.
+//! If the row has changed by then, READ COMMITTED locks its newest state and hands it back for
+//! re-checking ([`Fate::Newer`]), and REPEATABLE READ raises 40001. A row that this very command
+//! has changed is left alone. One that a trigger or function of this command has changed is an
+//! error.
 use super::tuple;
 use crate::errors::or_raise;
 use crate::pg::{index_row, version as pg_version};

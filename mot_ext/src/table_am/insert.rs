@@ -1,4 +1,5 @@
-//! New rows. All keys are entered before the callback returns, and a duplicate is its error.
+//! New rows. All keys are entered before the callback returns, and it raises 23505 itself for a
+//! duplicate.
 use super::slot::{self, Shown};
 use super::statistics::RowChange;
 use super::{statistics, target, transient};

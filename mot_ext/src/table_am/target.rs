@@ -1,4 +1,4 @@
-//! The table that a callback changes, and what every change of a row needs.
+//! The table that a callback changes: its storage, and how a row is formed for it.
 use crate::rows::write::Target;
 use crate::rows::{tid, tuple};
 use crate::storage::computed_keys::with_tail;
