@@ -1,5 +1,5 @@
-//! Taking versions out of one row, with the index entries only they needed, and giving the slot
-//! back when nothing is left.
+//! Removes versions of one row, and the index entries that only these needed. Frees the row id when
+//! nothing is left.
 
 use super::OldSnapshots;
 use super::tail::{cut_replaced, cut_tail, outdates};

@@ -1,5 +1,4 @@
-//! Rows whose keys moved become rows as others are, and scans that come late are not led astray by
-//! it.
+//! The sweeper clears KEYS_MOVED, and scans that come late still find the right rows.
 
 use crate::common::{self, Fate, Me, Row, Snap, World, body, key};
 use crate::pause::{Point, set_hook};
