@@ -13,8 +13,8 @@
 //! | `beside` | an index filled beside writers |
 //!
 //! May be called by `transaction`, `reclaim`, `recovery`, `scan` and `check`. Calls `session`,
-//! `table`, `row`, `key` and `mot_index`, and two functions of other rooms: `reclaim::prune_row`
-//! and `checkpoint::on_threads`.
+//! `table`, `row`, `key`, `memory` and `mot_index`. Of rooms above it uses three items:
+//! `reclaim::prune_row`, `checkpoint::on_threads` and `transaction::NoClock`.
 //!
 //! Three rules, on which all of it rests:
 //!

@@ -2,7 +2,7 @@
 //! operator class would.
 //!
 //! Owns the encodings, the byte form of index definitions, and labels for values without an
-//! encoding. May be called by every room of the engine; calls `collation` and `limits` only.
+//! encoding. May be called by every room of the engine; of these it calls only `collation`.
 //! `kind.rs` says what it takes to add a type.
 //!
 //! Contract:
