@@ -1,4 +1,4 @@
-//! Giving an index another access method: in the catalog, and in the entry of the relation cache.
+//! Changes an index's access method: in the catalog, and in the entry of the relation cache.
 use crate::errors::refuse::raise;
 use crate::pg::version;
 use pgrx::{PgSqlErrorCode, pg_sys};

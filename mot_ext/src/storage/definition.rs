@@ -1,4 +1,5 @@
-//! From catalog rows to an engine index definition: here a key column gets its kind, or labels.
+//! From catalog rows to the engine's definition of an index. Here each key column gets its kind, or
+//! labels.
 use super::computed_keys::{is_computed, is_on_expressions};
 use super::{core_keys, file_of};
 use crate::keys::IndexColumn;
