@@ -153,9 +153,9 @@ unsafe fn varlena_payload<'a>(pointer: *mut pg_sys::varlena) -> &'a [u8] {
 /// A value of another type as a column's values are compared with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Converted {
-    /// As this value of the column's type is.
+    /// It compares as this value of the column's type does.
     Same(u64),
-    /// Equal to none: more than all those before this one, less than it and all behind.
+    /// It equals no value of the column: it lies between this one and the next smaller one.
     JustBelow(u64),
     /// Smaller than every value of the column.
     Below,
@@ -170,10 +170,10 @@ const fn is_integer(kind: KeyKind) -> bool {
 /// Whether values of a type can stand for values of a key column's type where btree's family
 /// compares the two: [`converted`] says how.
 ///
-/// Only of core's own types: what another's operators take them for, nobody knows. Not those where
-/// an order of the column's values is not the order that the operator sees: as one of time with
-/// zone, two values of `timestamp` may be one and the same, or the later one earlier, and so may
-/// two dates. [`lies_near`] is for these.
+/// Only core's own types: nobody knows what operators of other types do with them. Types are
+/// excluded where the operator sees the column's values in another order than the column's own.
+/// Taken as times with zone, two values of `timestamp`, or two dates, may be equal, or the later
+/// one earlier. [`lies_near`] is for these.
 pub fn converts(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
     use KeyKind::{Date, Float4, Float8, Timestamp, TimestampTz};
     if !(is_core(column) && is_core(argument)) {
@@ -193,11 +193,11 @@ pub fn converts(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
     }
 }
 
-/// Whether a range of values of a key column holds all that stand in an order to a value of this
-/// type, and not many others: [`earlier`] and [`later`] give its ends.
+/// Whether a comparison with a value of this type can be answered by a range of the key column that
+/// holds few other values: [`earlier`] and [`later`] give its ends.
 ///
-/// A time without zone is compared as the instant that it is in the session's time zone, and that
-/// lies no more than the zone's offset from it.
+/// A time without zone is compared as the instant that it is in the session's time zone. That
+/// instant differs from it by no more than the zone's offset.
 pub fn lies_near(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
     match (kind(column), kind(argument)) {
         (Some(of), Some(value)) if is_core(column) && is_core(argument) => {

@@ -109,7 +109,8 @@ pub enum KeyKind {
     Hstore,
     /// ltree: by labels.
     Ltree,
-    /// cube: by dimensions, smaller and larger ends. Not the order of the type, which has none.
+    /// cube, in indexes of earlier builds (new ones give cubes labels): by dimensions, smaller and
+    /// larger ends. The type itself has no order of several dimensions.
     Cube,
     /// seg: by lower and upper end, their marks and digits.
     Seg,
@@ -326,7 +327,8 @@ impl KeyKind {
         }
     }
 
-    /// Whether keys lie in the order of the type's own class, but for that of texts.
+    /// Whether keys lie in the order of the type's own class. The order of texts is not considered:
+    /// it follows from the collation.
     pub fn is_ordered(self) -> bool {
         !matches!(self, KeyKind::Enum | KeyKind::Cube)
     }
