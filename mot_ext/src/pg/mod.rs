@@ -14,7 +14,7 @@
 //!
 //! pgrx wraps each bound function in a thread check and a `sigsetjmp`. That is right wherever
 //! PostgreSQL may raise an error. The functions declared `extern "C"` here never raise one, as
-//! their sources in 15 to 18 show. They are called for each row.
+//! their sources in 15 to 18 show. Most are called for each row.
 pub mod btree;
 pub mod checkpointer;
 pub mod depth;
