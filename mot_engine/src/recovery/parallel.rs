@@ -29,15 +29,15 @@ use crate::session::Session;
 use crate::transaction::free_doomed;
 use std::sync::atomic::Ordering;
 
-/// A record up to this is applied by the dispatcher itself if the log is not ahead.
+/// A record up to this is applied by the dispatcher itself at the end of the log.
 const SMALL_BYTES: usize = 16 << 10;
 /// A longer record, which is one row, is never copied.
 const COPIED_BYTES_MAX: usize = 2 * LOG_RECORD_BYTES_MAX;
 
-/// What the caller knows of the log, and of who looks on.
+/// What the caller knows of the log, and of readers.
 #[derive(Copy, Clone, Debug)]
 pub struct HandOver {
-    /// More of the log is there to be read: it pays to hand over.
+    /// More of the log is there to be read, so it pays to hand over.
     pub is_ahead: bool,
     /// Most bytes that may be handed over and not applied yet. A longer record goes alone.
     pub bytes_max: usize,
@@ -73,9 +73,9 @@ impl ParallelReplayer {
     /// Applies the record that ends at `lsn`, logged by (top-level) transaction `xid`, or hands it
     /// over. `pause` is called while this waits; it may unwind or not return.
     ///
-    /// `ArenaFull`: the same record may be given again, once there is room; it is not in yet.
-    /// `TooManyIndexes`: the same, once those that are gone are settled. Of any other error there
-    /// is no way on. Either may be of an earlier record (`failed_at`).
+    /// After `ArenaFull` the record is not in yet, and may be given again once there is room; after
+    /// `TooManyIndexes`, once `settle_gone_indexes` has found places. After any other error replay
+    /// cannot continue. Either may be of an earlier record (`failed_at`).
     pub fn apply(
         &mut self,
         session: &Session,
@@ -131,9 +131,9 @@ impl ParallelReplayer {
         }
     }
 
-    /// Called before the server's commit log is cut off at `below`, with nothing handed over that
-    /// is not applied (`drain`): judges what older transactions left (`verdicts.rs`). Returns how
-    /// many versions got a verdict.
+    /// Resolves what transactions older than `below` left (`verdicts.rs`). Called before the
+    /// server's commit log is truncated there, when all that was handed over is applied (`drain`).
+    /// Returns how many versions were resolved.
     pub fn judge_below(
         &mut self,
         session: &Session,
@@ -149,8 +149,8 @@ impl ParallelReplayer {
         judge_below(session, clock, below, threads)
     }
 
-    /// The end of the record that the last error is about, if that is an earlier one than was
-    /// given.
+    /// The end of the record that the last error is about, if it is an earlier one than the given
+    /// one.
     pub fn failed_at(&self) -> Option<Lsn> {
         self.failed_at
     }
@@ -173,8 +173,8 @@ impl ParallelReplayer {
     fn is_for_lanes(&self, record: &[u8], how: HandOver) -> bool {
         let pays = how.is_ahead || record.len() > SMALL_BYTES || self.is_at_work();
         let is_short = self.engine.is_short_of_memory();
-        // Who runs out of memory with a record in hand stops as without lanes, and readers need not
-        // wait for what cannot be applied.
+        // With little memory the dispatcher applies records itself and stops where memory runs out.
+        // So readers do not wait for records that were handed over and cannot be applied.
         self.wanted > 0
             && pays
             && !is_short

@@ -46,8 +46,8 @@ pub trait Log {
     /// Appends a record and returns its end. May unwind with a PostgreSQL error.
     fn append(&mut self, record: &[u8]) -> Lsn;
 
-    /// Runs `work`, which appends a record and marks what it tells of, while no checkpoint of
-    /// PostgreSQL's passes between the two.
+    /// Runs `work`, which appends a record and marks its rows. No checkpoint of PostgreSQL's passes
+    /// between the two.
     fn held<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T
     where
         Self: Sized,
@@ -56,14 +56,14 @@ pub trait Log {
     }
 }
 
-/// Operations put in order of their tables at a time.
+/// Operations that are put in the order of their tables at a time.
 const OPERATIONS_SORTED: usize = 1 << 16;
 
-/// Tables whose rows are picked out of the operations one table after the other. A transaction that
-/// changes more tables has its rows sorted.
+/// Most tables for each of which the operations are walked once. The rows of a transaction that
+/// changes more tables are sorted.
 const TABLES_PICKED: usize = 12;
 
-/// Rows of which the list keeps room between transactions.
+/// Rows for which the list keeps memory between transactions.
 const ROWS_KEPT: usize = 1024;
 
 /// Records under construction; their memory is kept between transactions.
@@ -75,9 +75,11 @@ pub(super) struct Writers {
     order: Vec<Changed>,
 }
 
-/// A row to be logged: its operation, and the last state. That stays what it is, and where it is,
-/// until the transaction ends. Nobody else puts a state on a row we own, or takes out what runs,
-/// and we change nothing more. Its anchor lives as long as the table. So neither needs a pin.
+/// A row to be logged: its operation, and its newest state.
+///
+/// The state stays where it is until the transaction ends: nobody else puts a state on a row that
+/// we own, or removes an unfinished one, and we change nothing more. The anchor lives as long as
+/// the table. So neither needs a pin.
 #[derive(Copy, Clone)]
 pub(super) struct Changed {
     table: TableRef,
@@ -114,11 +116,11 @@ impl Tables {
     }
 }
 
-/// The `logging` mark, taken back by unwinding, too.
+/// The `logging` mark, which is also lowered by unwinding.
 pub(super) struct Mark<'a>(&'a Session);
 
 impl<'a> Mark<'a> {
-    /// Raises it. Returns the engine's round behind it, for the marks of rows.
+    /// Raises it. Then reads the engine's checkpoint round, for the marks of rows.
     pub(super) fn raise(session: &'a Session) -> (Mark<'a>, u64) {
         let early = crate::sync::is_broken("log: the round behind the mark");
         let early = early.then(|| session.engine().round());
@@ -192,8 +194,8 @@ impl Transaction {
 }
 
 impl Writers {
-    /// Lists the rows of tables that are left to be logged, as far as they survived, in the order
-    /// in which they are logged.
+    /// Lists the surviving rows of those tables that are still to be logged, in the order of the
+    /// log.
     fn list(
         &mut self,
         own: &Own,
@@ -221,7 +223,7 @@ impl Writers {
         Ok(())
     }
 
-    /// Appends those of some tables' rows that survived; there is room.
+    /// Adds the surviving rows of some tables to the list; memory was reserved.
     #[inline]
     fn push_surviving(
         &mut self,
@@ -247,7 +249,7 @@ impl Writers {
     }
 
     /// Logs all rows of a table that the transaction has made, as inserts, in the order of their
-    /// slots: of each the state that `state` says.
+    /// row ids: of each the state that `state` chooses.
     fn log_all(
         &mut self,
         session: &Session,
@@ -269,7 +271,7 @@ impl Writers {
         Ok(last)
     }
 
-    /// Lists the rows of some slots that have a state to be logged.
+    /// Lists the rows in a range of row ids that have a state to be logged.
     fn list_all(
         &mut self,
         table: TableRef,
@@ -425,7 +427,7 @@ fn describe_all(changed: &Changed, rows: &mut RowsWriter) -> Result<(), EngineEr
 }
 
 /// Whether `base`, which lies below `version`, is the row's last logged state. A logged state of an
-/// aborted transaction can lie between.
+/// aborted transaction may lie between.
 fn is_last_logged(version: VersionRef, base: VersionRef) -> bool {
     let mut at = version.next();
     while let Some(below) = at {
@@ -451,8 +453,8 @@ fn is_logged_definition(operation: &Operation) -> bool {
     !operation.kind().is_of_row() && operation.table.persistence().logs_definitions()
 }
 
-/// From now on a checkpoint may tell of the definition: without its record, a crash could hand its
-/// xid to another transaction.
+/// From now on a checkpoint may hold the definition. Without its record in the log, the xid could
+/// be given to another transaction after a crash.
 fn mark_definition(operation: &Operation, lsn: Lsn) {
     let word = match operation.kind() {
         Kind::CreateTable => &operation.table.storage().created_lsn,
