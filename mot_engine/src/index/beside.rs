@@ -124,8 +124,8 @@ impl Session {
         }
     }
 
-    /// The oid of an index that a writer has just been told of, if the table still has it: it may
-    /// be dropped and freed beside him.
+    /// The oid of an index that has just answered a writer, if the table still has it: it may be
+    /// dropped and freed meanwhile.
     pub fn index_oid(&self, table: TableRef, index: IndexRef) -> Option<u32> {
         let _pin = self.local.pin();
         let is_there = table.all_indexes().any(|other| other == index);

@@ -270,8 +270,8 @@ impl Anchor {
         }
     }
 
-    /// Makes the slot an element of the free list. Latched, though nobody reaches the slot any
-    /// more: whoever came to clean the row a moment too late would put the head back that he found.
+    /// Makes the slot an element of the free list. Under the latch, though nobody reaches the slot
+    /// any more: a process that cleans the row too late would otherwise store the old head again.
     pub(crate) fn set_free(&self, next: Option<Slot>) {
         let link = next.map_or(0, |slot| slot.0 + 1);
         self.latch().head = Head(Head::FREE | (link << 4));

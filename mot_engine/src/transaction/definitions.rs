@@ -127,8 +127,8 @@ impl Transaction {
         self.reserve(table.key(), xid)?;
         let _charge = session.charge(table);
         let id = next_index_id(session);
-        // Until it is published: whoever takes a version out removes the entries of the indexes he
-        // finds.
+        // Until it is published: whoever removes a version removes its entries only in the indexes
+        // that it finds.
         let _quiet = Quiet::begin(table);
         let index = Unpublished {
             session,

@@ -138,7 +138,7 @@ impl Prefixes {
         ))
     }
 
-    /// The next one in the direction. What the caller appends he takes away again.
+    /// The next prefix in the direction. The caller removes what it appends to it.
     pub fn next(&mut self, direction: Direction) -> Option<&mut Vec<u8>> {
         self.combine(direction).then_some(&mut self.combined)
     }

@@ -133,8 +133,8 @@ pub unsafe fn replace_routine(index: pg_sys::Relation) {
     }
 }
 
-/// Raises for an index that somebody else has open: his calls would go to the other access method's
-/// functions.
+/// Raises for an index that is open elsewhere in this session: calls from there would go to the
+/// other access method's functions.
 fn in_use(index: pg_sys::Relation) -> ! {
     let name = crate::storage::name_of(index);
     raise(
