@@ -199,8 +199,8 @@ impl<C: Clock> Filler<'_, C> {
         for number in 0..self.keys.len() {
             self.enter(slot, number)?;
         }
-        // Under the latch under which versions are taken out: who did so before is seen to have,
-        // and who does so behind finds the entry, even in a tree that was empty.
+        // Under the latch under which versions are removed: a removal before this is visible here,
+        // and one after this finds the entry, even in a tree that was empty.
         let after = if is_broken("index builds: the latch of the second look") {
             anchor.head()
         } else {

@@ -155,8 +155,8 @@ pub(crate) fn take_states_out(
     };
     let _charge = session.charge(table);
     loop {
-        // Most operations on a row that was changed often find nothing more: the first one that
-        // came by saw to all of them.
+        // Most operations on a row that was changed often find nothing more: the first one has
+        // removed the states of all.
         let mut count = 0;
         each_run(anchor.head(), &part, |_, _| {
             count += 1;

@@ -54,7 +54,8 @@ impl Session {
 }
 
 impl Engine {
-    /// The oldest transaction that has written and whose session has not seen to all its rows yet.
+    /// The oldest transaction that has written and whose session has not set the hints of all its
+    /// rows yet.
     pub fn oldest_unjudged(self) -> Option<Xid> {
         let marks = self.root().sessions.iter();
         marks

@@ -222,10 +222,11 @@ impl Anchor {
             .is_ok()
     }
 
-    /// Whether the version `head` names is at rest ([`VersionRef::is_at_rest`]), which stays so for
-    /// as long as it is on top. That is noted: of eight rows that share a dirty bit seven were not
-    /// changed, as a rule, and a note saves waiting for their versions. It is not if the row has
-    /// changed since, or is latched: then somebody else will come by. The caller is pinned.
+    /// Whether the version that `head` names is committed and alone ([`VersionRef::is_at_rest`]),
+    /// which stays true as long as it is on top. If so, AT_REST notes it in the head: of eight rows
+    /// that share a dirty bit seven were not changed, as a rule, and a sweep need not wait for
+    /// their versions. It is not noted if the row has changed since, or is latched: then somebody
+    /// else will visit the row. The caller is pinned.
     #[inline]
     pub(crate) fn is_at_rest(&self, head: Head) -> bool {
         if head.has(Head::AT_REST) {

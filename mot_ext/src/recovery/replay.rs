@@ -159,7 +159,8 @@ impl Replay {
         }
     }
 
-    /// Once threads run: sees to their end, and says so.
+    /// Once threads run: registers what ends them with the process, and reports them. Or reports
+    /// why they could not start.
     fn tell_threads(&mut self) {
         if let Some(error) = self.replayer.take_start_error() {
             self.has_told = true;

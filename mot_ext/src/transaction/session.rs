@@ -118,8 +118,8 @@ pub fn join_to_write() -> &'static Session {
     session
 }
 
-/// A transaction that has written is over: everything of it is logged, and its rows are seen to.
-/// Calls nothing.
+/// A transaction that has written is over: everything of it is logged, and its rows have their
+/// hints. Calls nothing.
 pub fn end_write() {
     if is_wal_sender() {
         uncount();
