@@ -1,4 +1,4 @@
--- Keys of types that users and extensions make: which are known, which are refused, and what has no
+-- Keys of types that users and extensions make: which are known, which have labels, and what has no
 -- place in an order.
 SET client_min_messages = warning;
 \pset format unaligned

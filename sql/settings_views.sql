@@ -1,4 +1,4 @@
--- The settings: every one is documented by its short description and belongs to the prefix.
+-- The settings: all of them, with what they are set by.
 SELECT name, vartype, context, unit FROM pg_settings WHERE name LIKE 'mot.%' ORDER BY name COLLATE "C";
 SET mot.max_memory = '1GB';
 SET mot.no_such_setting = 1;

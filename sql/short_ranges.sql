@@ -1,5 +1,5 @@
 -- Ranges between two parameters: taken to be short where the values could not change the plan, so that a prepared statement gets a generic
--- plan (planner/short_range.rs).
+-- plan (mot_ext/src/index_am/short_range.rs).
 CREATE SCHEMA short_ranges;
 SET search_path = short_ranges;
 CREATE FOREIGN TABLE t (id int PRIMARY KEY, a int NOT NULL, b int NOT NULL, v text) SERVER mot;

@@ -1,7 +1,8 @@
-//! Who judges transactions: PostgreSQL in the server, a scripted model in tests.
+//! Traits for what became of a transaction, and for what a snapshot sees. PostgreSQL answers in the
+//! server, a scripted model in tests.
 //!
 //! Implementations may call PostgreSQL and may unwind with a PostgreSQL error. The engine therefore
-//! never calls them while it holds a latch; being pinned is fine, a pin is released by unwinding.
+//! never calls them while it holds a latch. It may be pinned: unwinding releases a pin.
 
 use crate::errors::EngineError;
 use crate::ids::{CommandId, Xid};

@@ -1,9 +1,27 @@
 //! The engine of memory-optimized tables: rows, transactions, indexes, log records, checkpoints and
 //! recovery, in memory that processes share.
 //!
-//! It knows nothing of PostgreSQL but the bytes of a heap tuple. Who judges transactions
-//! ([`clock`]), where the log goes ([`transaction::Log`]) and what a disk is are traits, so all of
-//! it runs in tests without a server.
+//! It knows nothing of PostgreSQL but the bytes of a heap tuple. What became of a transaction
+//! ([`clock`]), where records go ([`transaction::Log`]) and what a disk is ([`disk`]) are traits.
+//! So all of it runs in tests without a server.
+//!
+//! ARCHITECTURE.md lists the rooms. Beside them are [`engine`] (the shared root and its state),
+//! [`session`] (one process's or thread's access), [`ids`], [`limits`], [`errors`], and for tests
+//! [`pause`]. [`rest`] says whether memory may be taken over by a warm restart.
+//!
+//! Words of the code, and what the documents call the same:
+//!
+//! | in the code | in the documents |
+//! |---|---|
+//! | `Slot` | row id |
+//! | image; stamp | tuple; its first 18 bytes, which are the version's own |
+//! | `judge`, verdict | resolve, outcome |
+//! | doomed | dropped, or rolled back, for good: unlinked, and to be freed |
+//! | lane | replay worker |
+//! | `settle` | of definitions: resolve; of KEYS_MOVED: clear |
+//! | litter | versions that a commit has superseded and not removed yet |
+//! | stretch | a transaction's own versions that lie together in a chain |
+//! | ahead | prefetching |
 
 // The tests beside the code share `tests/common`, which speaks of the crate by its name.
 #[cfg(test)]

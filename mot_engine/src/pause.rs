@@ -27,7 +27,7 @@ use std::sync::OnceLock;
 /// Whether an error may come out of a point.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub enum Raise {
-    /// An error there is one that the code must bear with.
+    /// The code must survive an error there.
     Allowed,
     /// After PostgreSQL's decision, or in a process that has no transaction: only waiting.
     Forbidden,

@@ -235,8 +235,8 @@ impl Session {
             .collect()
     }
 
-    /// The oids of these indexes. Who holds a lock on the table alone finds each again under a lock
-    /// on the index: it may be dropped beside him.
+    /// The oids of these indexes. A caller with a lock on the table alone looks each one up again
+    /// under a lock on the index, which may be dropped meanwhile.
     pub fn index_oids(&self, table: TableRef, clock: &impl Clock) -> Vec<u32> {
         let _pin = self.local.pin();
         table

@@ -1,9 +1,14 @@
 //! Every error of the extension: SQLSTATE, message, detail and hint in one place, in PostgreSQL's
 //! style (message without a capital or a full stop, detail and hint as sentences).
 //!
-//! Here are those that a statement meets by what it asks for. Beside them: what the engine's errors
-//! are in SQL (`engine`), where a start or replay fails (`start`), and what is told in the server
-//! log by those who go on (`told`).
+//! | file | what |
+//! |---|---|
+//! | `errors.rs` | errors of statements |
+//! | `refuse` | 0A000, and errors that their callers word themselves |
+//! | `engine` | the engine's errors in SQL |
+//! | `labels` | values that cannot get a label |
+//! | `start` | a start or a replay that fails |
+//! | `told` | messages in the server log of processes that continue |
 use crate::pg::{report, text};
 use pgrx::prelude::*;
 

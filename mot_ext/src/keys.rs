@@ -1,10 +1,21 @@
-//! Index keys on PostgreSQL's side: which types can be keys, and from a Datum to a key value.
+//! Index keys on PostgreSQL's side: which types have an encoding, and from a Datum to a key value.
 //!
 //! A key column's kind comes from its operator class's input type, so binary-coercible types and
 //! domains need no case of their own: varchar is text, a domain is its base type, regclass is oid.
+//! A column whose values have no encoding ([`IndexColumn::has_encoding`]) gets labels instead
+//! (`storage/labels.rs`). `mot_engine/src/key/kind.rs` lists what it takes to add a type.
+//!
+//! | file | what |
+//! |---|---|
+//! | `column` | a key column as the catalog has it: its kind, collation and order |
+//! | `answer` | whether an index answers a comparison exactly, roughly or not at all |
+//! | `foreign_types` | types that are not core's, known by their comparison function |
+//! | `row_types`, `text_order`, `folding`, `enum_order` | what orders follow from the catalog |
 //!
 //! `value` copies nothing: it points into the datum. Only a compressed or out-of-line varlena is
 //! expanded, in the current memory context; index bounds from constants and parameters rarely are.
+//!
+//! May be called by all rooms above; calls `errors` and `pg`.
 mod answer;
 mod column;
 mod enum_order;
@@ -22,7 +33,7 @@ use foreign_types::{ForeignType, foreign_type, is_core};
 use mot_engine::key::{KeyKind, KeyValue};
 use pgrx::pg_sys;
 
-/// The key kind of an operator class's input type; None when the type cannot be a key. May raise.
+/// The key kind of an operator class's input type; `None`: its values have no encoding. May raise.
 pub fn kind(input_type: pg_sys::Oid) -> Option<KeyKind> {
     Some(match input_type {
         pg_sys::BOOLOID => KeyKind::Bool,
@@ -142,9 +153,9 @@ unsafe fn varlena_payload<'a>(pointer: *mut pg_sys::varlena) -> &'a [u8] {
 /// A value of another type as a column's values are compared with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Converted {
-    /// As this value of the column's type is.
+    /// It compares as this value of the column's type does.
     Same(u64),
-    /// Equal to none: more than all those before this one, less than it and all behind.
+    /// It equals no value of the column: it lies between this one and the next smaller one.
     JustBelow(u64),
     /// Smaller than every value of the column.
     Below,
@@ -159,10 +170,10 @@ const fn is_integer(kind: KeyKind) -> bool {
 /// Whether values of a type can stand for values of a key column's type where btree's family
 /// compares the two: [`converted`] says how.
 ///
-/// Only of core's own types: what another's operators take them for, nobody knows. Not those where
-/// an order of the column's values is not the order that the operator sees: as one of time with
-/// zone, two values of `timestamp` may be one and the same, or the later one earlier, and so may
-/// two dates. [`lies_near`] is for these.
+/// Only core's own types: nobody knows what operators of other types do with them. Types are
+/// excluded where the operator sees the column's values in another order than the column's own.
+/// Taken as times with zone, two values of `timestamp`, or two dates, may be equal, or the later
+/// one earlier. [`lies_near`] is for these.
 pub fn converts(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
     use KeyKind::{Date, Float4, Float8, Timestamp, TimestampTz};
     if !(is_core(column) && is_core(argument)) {
@@ -182,11 +193,11 @@ pub fn converts(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
     }
 }
 
-/// Whether a range of values of a key column holds all that stand in an order to a value of this
-/// type, and not many others: [`earlier`] and [`later`] give its ends.
+/// Whether a comparison with a value of this type can be answered by a range of the key column that
+/// holds few other values: [`earlier`] and [`later`] give its ends.
 ///
-/// A time without zone is compared as the instant that it is in the session's time zone, and that
-/// lies no more than the zone's offset from it.
+/// A time without zone is compared as the instant that it is in the session's time zone. That
+/// instant differs from it by no more than the zone's offset.
 pub fn lies_near(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
     match (kind(column), kind(argument)) {
         (Some(of), Some(value)) if is_core(column) && is_core(argument) => {

@@ -1,13 +1,37 @@
 //! `mot`: memory-optimized tables inside an unmodified PostgreSQL.
 //!
-//! This crate is the glue: everything that names PostgreSQL lives here, everything that knows how
-//! rows and indexes lie in memory lives in `mot_engine`. `_PG_init` below is the table of contents;
-//! each line is one mechanism with its own room. A room uses only those below it:
-//! `core_suite/tests/rooms` has the order, ARCHITECTURE.md says what is in each.
+//! Everything that names PostgreSQL is in this crate. Everything that knows how rows and indexes
+//! lie in memory is in `mot_engine`. Each directory here, or file beside this one, is a *room*,
+//! which uses only those below it. `core_suite/tests/rooms` has the order, and ARCHITECTURE.md says
+//! what is in each. `_PG_init` below starts those that have something to register.
 //!
-//! The library answers without `shared_preload_libraries` too (the access-method and wrapper
-//! handlers are called by `\d`, `DROP` and `pg_dump`), but then nothing is mapped and touching a
-//! table raises 55000.
+//! Handlers of the access methods and of the foreign-data wrapper also answer without
+//! `shared_preload_libraries`, because `\d`, DROP and pg_dump call them. Then nothing is mapped,
+//! and using a table raises 55000.
+//!
+//! # One INSERT, from its plan to its redo
+//!
+//! Paths are of this crate's rooms, or, with `engine`, of `mot_engine/src`.
+//!
+//! 1. Core's ModifyTable calls `tuple_insert`: `table_am::insert`. A plan that is compiled runs in
+//!    `compiled::insert` instead.
+//! 2. `table_am::target` forms the tuple; `storage::computed_keys` adds the tail with its computed
+//!    keys.
+//! 3. `rows::write` (`Target::insert`) calls the engine. Where that answers `Busy` it waits and
+//!    calls again (`transaction::wait`). A duplicate key is its error 23505.
+//! 4. engine `transaction/insert.rs` takes a row id, writes the version into the arena and puts it
+//!    on the row's anchor. engine `transaction/enter.rs` makes the index entries and checks
+//!    uniqueness (`index/together.rs`, `index/enter.rs`).
+//! 5. Core calls `aminsert` for each index: `index_am::handler`. The entry is there, so it does
+//!    nothing, except for keys that core checks itself.
+//! 6. PRE_COMMIT: `transaction::xact` calls engine `transaction/log.rs`, which finds the
+//!    transaction's rows and makes records of them (`log/write.rs`). `transaction::wal_log`
+//!    inserts the records into the WAL. Core's commit record follows.
+//! 7. COMMIT: engine `transaction/commit.rs` sets COMMITTED in the versions.
+//! 8. Redo: `recovery::rmgr` receives each record, and `recovery::replay` gives it to engine
+//!    `recovery/parallel.rs`. That applies it, or hands it to replay workers (`recovery/lanes.rs`).
+//! 9. engine `recovery/replay.rs` puts the version on its row, makes the entries (`Place`) and
+//!    stores the record's LSN in the anchor.
 #![deny(ffi_unwind_calls)]
 #![allow(clippy::missing_safety_doc)]
 

@@ -177,11 +177,11 @@ pub fn newest(
 /// As [`newest`], for a recovery that replays everything from `replayed_from` on, and which
 /// generations it has passed by.
 ///
-/// A copier that was slower than checkpoints may have met a manifest and not the files of rows that
-/// it names: they were not there yet when it came by where they are listed. What it met when it
-/// began is whole, since nothing is removed while anybody copies. So a checkpoint whose files are
-/// missing or too short is passed by for an older whole one, but only if that covers
-/// `replayed_from`: replay brings everything behind it. Any other damage is an error.
+/// A copier that was slower than checkpoints may have copied a manifest without the files of rows
+/// that it names: they were not there yet when it read that part of the directory. The checkpoint
+/// that was there when it began is whole, since nothing is removed while anybody copies. So a
+/// checkpoint whose files are missing or too short is skipped for an older whole one, but only if
+/// that covers `replayed_from`: replay brings everything behind it. Any other damage is an error.
 pub fn newest_for_replay(
     disk: &dyn Disk,
     system_id: u64,

@@ -1,13 +1,13 @@
-//! Filling an index beside writers, and proving that its keys are unique.
+//! Fills an index beside writers, and proves that its keys are unique.
 //!
 //! The index is published, empty, before anything here begins. From then on every writer enters
-//! what he publishes, and whoever takes a version out removes its entries. What is left are the
-//! versions of those who had not seen the index: they are in their chains once all who were pinned
-//! at the publication have unpinned. mot_ext/src/index_am/README.md has the states, and why this
-//! suffices.
+//! what it publishes, and whoever removes a version removes its entries. What is left are versions
+//! of writers that had not seen the index. These versions are in their chains once all processes
+//! that were pinned at the publication have unpinned. `mot_ext/src/index_am/README.md` has the
+//! states, and why this suffices.
 //!
-//! A row is read, entered, and looked at again: its versions may go meanwhile, and whoever took one
-//! out has not found the entry. So an entry that no version of the chain needs any more is removed
+//! A row is read, entered, and read again. Its versions may go meanwhile, and whoever removed one
+//! has not found the new entry. So an entry that no version of the chain needs any more is removed
 //! again, under the latch of its leaf, as after any other cleaning.
 
 mod entries;
@@ -124,8 +124,8 @@ impl Session {
         }
     }
 
-    /// The oid of an index that a writer has just been told of, if the table still has it: it may
-    /// be dropped and freed beside him.
+    /// The oid of an index that has just answered a writer, if the table still has it: it may be
+    /// dropped and freed meanwhile.
     pub fn index_oid(&self, table: TableRef, index: IndexRef) -> Option<u32> {
         let _pin = self.local.pin();
         let is_there = table.all_indexes().any(|other| other == index);
@@ -199,8 +199,8 @@ impl<C: Clock> Filler<'_, C> {
         for number in 0..self.keys.len() {
             self.enter(slot, number)?;
         }
-        // Under the latch under which versions are taken out: who did so before is seen to have,
-        // and who does so behind finds the entry, even in a tree that was empty.
+        // Under the latch under which versions are removed: a removal before this is visible here,
+        // and one after this finds the entry, even in a tree that was empty.
         let after = if is_broken("index builds: the latch of the second look") {
             anchor.head()
         } else {

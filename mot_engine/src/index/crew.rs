@@ -1,4 +1,4 @@
-//! Who builds an index: one thread, which may be cancelled, or those of recovery.
+//! The threads of an index build: one thread, whose work may be cancelled, or those of recovery.
 
 use crate::checkpoint::on_threads;
 use crate::clock::{Clock, check_cancelled};

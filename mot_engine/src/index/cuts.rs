@@ -1,4 +1,4 @@
-//! Where the keys of an index are cut into parts.
+//! The keys at which an index build is cut into parts.
 
 use super::keys::{Keys, head_of};
 use std::ops::Range;

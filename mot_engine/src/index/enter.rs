@@ -1,4 +1,4 @@
-//! Making sure of an entry, with or without a test of uniqueness.
+//! Makes one entry, with or without a test of uniqueness.
 
 use super::judge::{Candidate, JudgedHeads, judge_candidate};
 use super::posting::{Posting, cells_for, has_slot, inline_value, slots_of};

@@ -1,4 +1,4 @@
-//! Does another row already have the key? Asked of each slot an entry names, before the leaf is
+//! Whether another row already has the key. Asked of each row id in an entry, before the leaf is
 //! latched.
 
 use crate::clock::Clock;

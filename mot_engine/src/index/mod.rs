@@ -1,14 +1,32 @@
-//! Index entries: sets of (key, slot) above the tree, uniqueness, building.
+//! Index entries: sets of (key, row id) above the tree, uniqueness, index builds.
 //!
-//! The three rules everything leans on:
-//! 1. A writer installs its version first and makes sure of the entry then. So an entry leads to a
-//!    row that has, had or is about to have the key.
+//! | file | what |
+//! |---|---|
+//! | `together`, `enter` | the entries of a row in all indexes; one entry, and uniqueness |
+//! | `judge`, `rival` | whether another row has the key; the same for keys that the server checks |
+//! | `remove`, `remaining` | entries that no version needs any more; keys left in a long chain |
+//! | `posting` | the row ids of one unique key |
+//! | `ranges`, `size` | where a row's entries lie, for SSI; memory of an index |
+//! | `build`, `plan`, `crew` | an index built from rows: its steps, its parts, its threads |
+//! | `collect`, `gather` | keys from rows that are there; keys while rows are loaded |
+//! | `keys`, `order`, `cuts`, `pages` | keys in process memory: sorted, cut into parts, its pages |
+//! | `beside` | an index filled beside writers |
+//!
+//! May be called by `transaction`, `reclaim`, `recovery`, `scan` and `check`. Calls `session`,
+//! `table`, `row`, `key`, `memory` and `mot_index`. Of rooms above it uses three items:
+//! `reclaim::prune_row`, `checkpoint::on_threads` and `transaction::NoClock`.
+//!
+//! Three rules, on which all of it rests:
+//!
+//! 1. A writer publishes its version first, then makes the entry. So an entry leads to a row that
+//!    has, had or is about to have the key.
 //! 2. An entry is removed only under the latch of its leaf, after the row's whole chain (unfinished
 //!    versions included) was walked there and no version has the key. With rule 1 no live version
 //!    can lose its entry.
-//! 3. Uniqueness is decided under the same latch. What needs the `Clock` is judged before; under
-//!    the latch only the heads' addresses are compared with those judged. The caller stays pinned
-//!    from judging to deciding, so an address cannot be another version's by then.
+//! 3. Uniqueness is decided under the same latch. What needs the `Clock` is resolved before. Under
+//!    the latch only the addresses in the heads are compared with those of the resolved versions.
+//!    The caller stays pinned from the one to the other, so an address cannot be another version's
+//!    by then.
 
 mod beside;
 mod build;

@@ -1,8 +1,8 @@
-//! Getting process memory its pages before it is filled.
+//! Gives process memory its pages before it is filled.
 //!
-//! Keys fill many MiB of fresh memory once. A page fault for each page of it costs more than to
-//! sort what lies there; the kernel gives many pages in one call for a fraction of that, and large
-//! ones where it may.
+//! Keys fill many MiB of fresh memory once. A page fault for each page costs more than sorting the
+//! keys on it. The kernel gives many pages in one call for a fraction of that, and large ones where
+//! it may.
 
 use std::mem::MaybeUninit;
 

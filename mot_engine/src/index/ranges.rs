@@ -1,4 +1,5 @@
-//! Which key ranges a row's index entries lie in, for whoever told others which ranges it has read.
+//! The key ranges in which a row's index entries lie. SSI asks for them: the server noted which
+//! ranges a transaction has read.
 
 use crate::errors::EngineError;
 use crate::key::{encode_row_if_any, prefix_numbers};

@@ -1,5 +1,5 @@
-//! The keys that are left in a row's chain, where many others are taken out: whether an entry is
-//! still needed is looked up, not looked for.
+//! The keys that are left in a row's chain while many versions are removed. Whether an entry is
+//! still needed is then one look-up, not a walk along the chain.
 
 use crate::errors::EngineError;
 use crate::key::{IndexDefinition, KeyBuffer, encode_row_if_any};
@@ -21,10 +21,10 @@ fn hash(key: &[u8]) -> u64 {
 }
 
 impl RemainingKeys {
-    /// Of what a chain has now; new versions come on top. The caller is pinned. Where he has set
-    /// the anchor's CLEANING, nobody else takes one of them out; else whoever does has not removed
-    /// its entries yet. `None` if there are none, or if process memory does not suffice: then the
-    /// chain is to be walked.
+    /// The keys that a chain has now; new versions come on top. The caller is pinned. If it has set
+    /// the anchor's CLEANING, nobody else removes one of these versions. Otherwise whoever does has
+    /// not removed the version's entries yet. `None`: there are none, or process memory does not
+    /// suffice, and the caller walks the chain.
     pub(crate) fn of(head: Head, definition: &IndexDefinition) -> Option<RemainingKeys> {
         let chain =
             || std::iter::successors(head.version(), VersionRef::next).filter(VersionRef::has_keys);

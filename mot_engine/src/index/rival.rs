@@ -1,11 +1,11 @@
-//! Unique keys of an index that is not unique here: the server asks for them, row by row.
+//! Unique keys of an index that is not unique to the engine: the server checks them, row by row.
 //!
-//! A deferrable constraint may be broken until it is due. Its index takes rows of one key. The
-//! server asks behind each change whether another row has the key, and again when the constraint is
-//! due.
+//! A deferrable constraint may be broken until it is due, so its index takes several rows of one
+//! key. The server asks after each change whether another row has the key, and again when the
+//! constraint is due.
 //!
-//! Whoever asks has entered his row before, and pins anew to look: a pin is a full fence. So of two
-//! who enter one key beside each other one at least finds the other.
+//! The row was entered before the question, and the look-up pins anew, which is a full fence. So of
+//! two concurrent writers of one key at least one finds the other.
 
 use super::enter::{EntryOutcome, judge_row};
 use super::only_slot;

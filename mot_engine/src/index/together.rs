@@ -1,13 +1,14 @@
 //! A row's entries in all indexes of its table.
 //!
-//! One index after the other, each descent would wait alone for what it misses. So all keys are
-//! encoded first, all trees are gone down side by side, and each key is then entered at the spot
-//! where its way ended: the same descents, no more of them, with their misses overlapping. Between
-//! finding a spot and using it others may change the tree, and so may we (judging a candidate
-//! prunes rows): the tree notices (`mot_index`).
+//! If one index came after the other, each descent would wait alone for its cache misses. So all
+//! keys are encoded first, and all trees are descended side by side. Each key is then entered at
+//! the position where its descent ended. That is as many descents, with overlapping misses. Between
+//! finding a position and using it others may change the tree, and so may we, by pruning a
+//! candidate's row. The tree notices that (`mot_index`).
 //!
-//! Which index stands in the way of a row is told as if it went in order. The first one does, and a
-//! key that cannot be encoded is told of after all indexes before its own.
+//! The answer names the index that it would name if indexes came in order: the first one that
+//! another row's key blocks. A key that cannot be encoded is reported after all indexes before its
+//! own.
 
 use super::append_slot;
 use super::enter::{EntryOutcome, enter_at};

@@ -16,7 +16,7 @@ fn numbers(word: u64) -> [u64; ROWS] {
     std::array::from_fn(|row| word >> (NUMBER_BITS * row) & u64::from(u32::MAX))
 }
 
-/// Gives a row another number, in a transaction of its own whose commit comes by what the session's
+/// Gives a row another number, in a transaction of its own whose commit prunes what the session's
 /// earlier ones left.
 fn change(place: &Place, session: &Session, slots: [Slot; ROWS], row: usize, number: u64) {
     session.engine().raise_horizon(place.world.horizon());

@@ -1,5 +1,5 @@
-//! A row whose key moves and settles, beside who looks for it by both keys: each finds it by the
-//! key that it has for his snapshot, and by no other.
+//! A row whose key changes, and whose KEYS_MOVED is then cleared, beside readers that look for it
+//! by both keys. Each finds it by the key that it has for its snapshot, and by no other.
 
 use super::{Me, Place, body, thread};
 use crate::ids::CommandId;

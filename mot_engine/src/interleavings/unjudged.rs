@@ -25,8 +25,8 @@ fn sweep_and_forget(place: &Place, session: &Session) {
     }
 }
 
-/// Whoever comes by the row and finds no hint has to ask for the outcome, and looks again if that
-/// is forgotten.
+/// A reader that finds no hint at the row has to ask for the outcome, and reads the row again if
+/// that is forgotten.
 fn ask(place: &Place, session: &Session, slot: Slot) {
     let is_judged =
         |version: crate::VersionRef| version.flags() & (flags::COMMITTED | flags::ABORTED) != 0;

@@ -37,9 +37,9 @@ pub struct IndexDefinition {
     pub layout: Vec<AttributeLayout>,
     /// What key columns are in rows that end before them, by attribute; NULL where nothing is said.
     pub missing: Vec<MissingValue>,
-    /// Of an index with computed keys, on expressions or with a predicate: the number under which
-    /// rows' tails have them (`computed.rs`). Its columns name no attributes, and there is no
-    /// layout: but where it is on columns alone, of which some have labels.
+    /// For an index with computed keys: the number under which rows' tails have them
+    /// (`computed.rs`). If it is on expressions or partial, its columns name no attributes, and
+    /// there is no layout. If it is computed only because of labels, both are there.
     pub computed: Option<u32>,
 }
 

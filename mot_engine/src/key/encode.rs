@@ -231,13 +231,13 @@ pub(crate) fn encode_first_columns(
     Ok(Some(key.len()))
 }
 
-/// As [`encode_row`], of a row that the index need not have taken. Where the key is too long, or is
-/// not known, the row has none, either.
+/// As [`encode_row`], for a row that the index need not have accepted: a row whose key is too long,
+/// or not known, has none.
 ///
-/// A writer that would give a row a key too long for one of its indexes is refused, and so is the
-/// index if a row has one. But there are such states beside the index: older ones, which others had
-/// replaced when it was made; and younger ones, of an index that was dropped and is not gone yet.
-/// On a standby somebody may still see the older ones: from him replay keeps the index
+/// A writer whose row has a key too long for an index is refused, and so is an index if a row has
+/// such a key. But there are such states beside an index: older ones, which were replaced when it
+/// was made, and younger ones, if it was dropped and is not gone yet. On a standby a snapshot may
+/// still see the older ones. Such a snapshot does not use the index
 /// (`Session::indexes_kept_from_older`).
 #[inline]
 pub fn encode_row_if_any(

@@ -1,9 +1,9 @@
 //! The order of an enum's values.
 //!
 //! A key has a value's oid, but the order is in PostgreSQL's catalog: ALTER TYPE may put a new
-//! value between two others. So an index orders such a column only roughly, and whoever reads keys
-//! in order asks here. Values with even oids lie in the order of these (`enum_cmp`); of others the
-//! server knows.
+//! value between two others. So an index orders such a column only roughly, and a scan that gives
+//! an order asks here. Values with even oids are in the order of their oids (`enum_cmp`). For
+//! others the server is asked.
 
 use std::cmp::Ordering;
 use std::sync::OnceLock;

@@ -1,6 +1,26 @@
 //! Types as keys know them: by their order.
 //!
 //! Contract: a kind's number is stored in definitions. None ever means another kind.
+//!
+//! # To add a kind
+//!
+//! A type without a kind has labels (`label.rs`), for which scans and writers call functions of its
+//! class. Keys of a kind are compared as bytes. They should lie as the class orders the values;
+//! README.md ("Rough orders") has the exceptions.
+//!
+//! 1. Here: a variant, its place at the end of [`SCALARS`], [`KeyKind::width`], and
+//!    [`ElementKind::align`] unless that is 4.
+//! 2. `encode/kinds.rs`: its bytes, in `encode_datum` if a datum holds the value itself, and in
+//!    `encode_bytes`; a long form gets a file beside it. README.md lists the forms.
+//! 3. `length.rs`, if values have one width, for scans that skip; `fixed.rs`, if they are integers,
+//!    for faster loads.
+//! 4. `tests/`: its number in `byte_form.rs`, its order against a model, a value in `rows.rs` and
+//!    `missing.rs`.
+//! 5. `mot_ext/src/keys.rs`: `kind`, from the type to the kind, and `is_by_value`. A type of an
+//!    extension is known by its comparison function: `keys/foreign_types.rs`.
+//! 6. SQL against a heap table: `sql/key_types.sql`; `am_key_types.sql` for types of extensions.
+//!
+//! An index that exists keeps the kind, or the labels, with which it was built.
 
 use super::record::Record;
 use crate::errors::EngineError;
@@ -89,7 +109,8 @@ pub enum KeyKind {
     Hstore,
     /// ltree: by labels.
     Ltree,
-    /// cube: by dimensions, smaller and larger ends. Not the order of the type, which has none.
+    /// cube, in indexes of earlier builds (new ones give cubes labels): by dimensions, smaller and
+    /// larger ends. The type itself has no order of several dimensions.
     Cube,
     /// seg: by lower and upper end, their marks and digits.
     Seg,
@@ -306,7 +327,8 @@ impl KeyKind {
         }
     }
 
-    /// Whether keys lie in the order of the type's own class, but for that of texts.
+    /// Whether keys lie in the order of the type's own class. The order of texts is not considered:
+    /// it follows from the collation.
     pub fn is_ordered(self) -> bool {
         !matches!(self, KeyKind::Enum | KeyKind::Cube)
     }

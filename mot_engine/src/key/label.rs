@@ -1,41 +1,44 @@
 //! Labels: keys of values whose order only functions of the server know.
 //!
-//! Nobody can encode such a value. So who writes the first of several equal values looks for its
-//! neighbours in the index, with the server's comparison, and gives it a label between theirs. This
-//! is list labeling with labels of any length (Dietz and Sleator, "Two algorithms for maintaining
-//! order in a list", 1987). *Where we differ*: no label ever changes, and one that finds no room
-//! between two others gets longer than they are. REINDEX makes them short again.
+//! The engine cannot encode such a value. So the writer of a new value finds its neighbours in the
+//! index, with the server's comparison, and gives it a label between theirs. An equal value gets
+//! the same label. This is list labeling with labels of any length (Dietz and Sleator, "Two
+//! algorithms for maintaining order in a list", 1987). *Where we differ*: a label never changes.
+//! One that finds no room between two others gets longer than they are. REINDEX makes all of them
+//! short again.
 //!
-//! A label is a fraction between 0 and 1, in digits of base 252, without zeros at its end. A digit
-//! is kept as the digit and 2: a key's text has no zero byte, and is ended by one.
+//! This file is the arithmetic of labels. `mot_ext/src/storage/labels.rs` finds the neighbours.
 //!
-//! Labels are told apart within one value of the columns before theirs. They are computed keys: a
-//! row has them in its tail, and nobody who replays it asks for a comparison.
+//! A label is a fraction between 0 and 1, in digits of base 252, without zeros at its end. Each
+//! digit is stored plus 2, so a label has no zero byte, and a zero byte ends it in a key.
+//!
+//! Labels are compared only where the columns before have equal values. They are computed keys: a
+//! row has them in its tail, so replay and loading need no comparison.
 
 use super::definition::KeyColumn;
 use super::encode::TAG_VALUE;
 
 /// Values of a digit.
 const BASE: u128 = 252;
-/// A digit is kept as itself and this.
+/// The byte of digit 0.
 const DIGIT_ZERO: u8 = 2;
 /// Most bytes of a label: with others it fits into a key.
 pub const LABEL_BYTES_MAX: usize = 1000;
-/// A gap is measured to this many units, which leaves room for a multiplication by the base.
+/// Most units to which a gap is measured, which leaves room for a multiplication by the base.
 const GAP_MAX: u128 = 1 << 100;
-/// Units between two labels of a run: room for those that come between.
+/// Units between two labels of values that come in order (a run): room for later ones between.
 const RUN_STEP: u128 = BASE;
-/// Least units of a gap that a run goes on in: a run of 65,000 labels costs a digit at most.
+/// Least units of a gap in which a run continues: so 65,000 labels of it add a digit at most.
 const RUN_GAP: u128 = 1 << 24;
-/// Digits of a label that is made with all others.
+/// Digits of a label that an index build makes.
 const RANKED_DIGITS: u32 = 6;
 /// Units between two of these.
 const RANKED_STEP: u128 = 100 * BASE;
-/// Where these begin: the room before them is for those that come later.
+/// The first of these: smaller labels are left to later values.
 const RANKED_START: u128 = 2 * BASE.pow(RANKED_DIGITS - 1);
 
 const _: () = assert!(BASE as usize + DIGIT_ZERO as usize <= u8::MAX as usize);
-/// Most values that are labelled together: rows that tuple ids name.
+/// Most values that an index build labels: as many rows as tuple ids can name.
 pub const RANKS_MAX: u64 = 1 << 33;
 
 const _: () = assert!(RANKED_START + RANKS_MAX as u128 * RANKED_STEP < BASE.pow(RANKED_DIGITS));
@@ -76,7 +79,7 @@ pub fn between(below: Option<&[u8]>, above: Option<&[u8]>, put: Put) -> Vec<u8> 
     }
 }
 
-/// The label of the value of a rank, from 0 to [`RANKS_MAX`], among values that are all known.
+/// The label that an index build gives to the value of a rank, from 0 to [`RANKS_MAX`].
 pub fn of_rank(rank: u64) -> Vec<u8> {
     let mut rest = RANKED_START + u128::from(rank) * RANKED_STEP;
     let mut digits = [0; RANKED_DIGITS as usize];
@@ -88,7 +91,7 @@ pub fn of_rank(rank: u64) -> Vec<u8> {
     kept(digits.to_vec())
 }
 
-/// The label in a key that begins with this column; `None`: it is NULL, or malformed.
+/// The label at the beginning of a key of this column; `None`: it is NULL, or malformed.
 pub fn of_key(column: &KeyColumn, key: &[u8]) -> Option<Vec<u8>> {
     if column.nullable && *key.first()? != TAG_VALUE {
         return None;
@@ -101,7 +104,8 @@ pub fn of_key(column: &KeyColumn, key: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// A digit of a label. `None` is 0, or, with `is_above`, 1: its first digit is then the base.
+/// A digit of a label. The label `None` is the number 0, or, with `is_above`, the number 1, whose
+/// first digit is the base.
 fn digit_of(label: Option<&[u8]>, at: usize, is_above: bool) -> i128 {
     match label {
         Some(label) => label
@@ -112,8 +116,8 @@ fn digit_of(label: Option<&[u8]>, at: usize, is_above: bool) -> i128 {
     }
 }
 
-/// A number of so many digits, moved by some units of the last; `None` moves from the end that the
-/// sign leads away from.
+/// A label cut to so many digits, moved by some units of the last digit. `None` is 0 if it moves
+/// up, and 1 if it moves down.
 fn moved(label: Option<&[u8]>, digits: usize, by: i128) -> Vec<u8> {
     let mut moved: Vec<u8> = (0..digits)
         .map(|at| digit_of(label, at, false) as u8)

@@ -1,5 +1,5 @@
-//! Where a column ends in a key, for kinds that say it plainly: of one width, and texts in the
-//! order of their bytes. So do texts that are ordered only roughly (`rough.rs`).
+//! Where a column ends in a key, for kinds from whose bytes it can be told: those of one width,
+//! labels, and texts in the order of their bytes or in a rough one (`rough.rs`).
 //!
 //! Contract: of a key that [`super::encode_value`] has begun with a value of the column,
 //! [`KeyColumn::encoded_length`] gives the value's length. Total: of other bytes it gives some

@@ -1,9 +1,9 @@
-//! Very many encoded values of a column, or keys, in little memory: one behind the other, with a
-//! place for each.
+//! Very many encoded values of a column, or keys, in little memory: one after the other, with the
+//! position of each.
 //!
-//! A client's list (`= ANY`) may have a hundred million elements. So each costs its own bytes and
-//! four, eight once they are sorted; and every byte is asked for in a way that may be refused, for
-//! a list that does not fit is the statement's error and not the server's end.
+//! A client's list (`= ANY`) may have a hundred million elements. So each element costs its own
+//! bytes and four more, or eight once they are sorted. Every allocation may fail: a list that does
+//! not fit is the statement's error and not the server's end.
 
 use super::definition::KeyColumn;
 use crate::errors::EngineError;

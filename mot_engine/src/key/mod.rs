@@ -1,6 +1,10 @@
 //! Index keys: from PostgreSQL values to byte strings that `memcmp` orders as the type's btree
 //! operator class would.
 //!
+//! Owns the encodings, the byte form of index definitions, and labels for values without an
+//! encoding. May be called by every room of the engine; of these it calls only `collation`.
+//! `kind.rs` says what it takes to add a type.
+//!
 //! Contract:
 //! - Everything here is pure and total: no shared memory, no latch, no PostgreSQL call. Any bytes
 //!   may be handed in; malformed ones give an error, never an out-of-bounds access.

@@ -1,9 +1,10 @@
 //! Log records: what a transaction changed, as bytes for PostgreSQL's WAL.
 //!
 //! Contract:
-//! - Pure encoding and decoding. Decoding is total: any bytes give records or an error.
-//! - A row occurs at most once in a record. All changes of a record belong to the transaction id
-//!   the WAL gives with it.
+//! - Pure encoding and decoding. Decoding is total: any bytes give records or an error, and no
+//!   panic.
+//! - A row occurs at most once in a record. All changes of a record, except Free and Keys, belong
+//!   to the transaction id that the WAL gives with it. PostgreSQL's commit record decides.
 //! - The bytes are stored for as long as WAL is: a change of form takes a new `LOG_VERSION`, and
 //!   the old ones stay readable. Golden-bytes tests hold the forms still.
 //! - No checksum: the WAL has its own.

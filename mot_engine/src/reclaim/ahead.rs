@@ -1,12 +1,11 @@
-//! What the sweep will come to, asked for before it does.
+//! Prefetches the rows that the sweep comes to.
 //!
-//! Dirty rows lie scattered over large tables, and most were changed by another processor: each is
-//! two or three misses that wait for one another, anchor, newest state, the state below. So the
-//! sweep looks some groups ahead, and asks for the anchors of one and the newest states of a nearer
-//! one while it works at the nearest.
+//! Dirty rows lie scattered over large tables, and most were changed by another processor. Each is
+//! two or three cache misses that depend on one another: anchor, newest state, the state below. So
+//! the sweep prefetches the anchors of groups farther on, and the newest states of nearer ones.
 //!
-//! All of it is hints. Bits are only looked at here; the sweep takes them itself, and what was not
-//! foreseen it sweeps as well.
+//! Prefetches are hints. Dirty bits are only read here; the sweep takes them itself, and also
+//! sweeps what was not foreseen.
 
 use crate::ids::Slot;
 use crate::row::{Anchor, Head, prefetch_anchor, prefetch_header};

@@ -1,5 +1,5 @@
-//! Taking versions out of one row, with the index entries only they needed, and giving the slot
-//! back when nothing is left.
+//! Removes versions of one row, and the index entries that only these needed. Frees the row id when
+//! nothing is left.
 
 use super::OldSnapshots;
 use super::tail::{cut_replaced, cut_tail, outdates};
@@ -206,9 +206,9 @@ fn finish_cleaning(session: &Session, table: TableRef, slot: Slot, anchor: &Anch
     end_cleaning(table, slot, anchor, complete);
 }
 
-/// An entry whose key could not be computed is still there: the slot stays unused for ever rather
-/// than lead a reader astray. Only replay on a standby puts another row there, because the primary
-/// did: so who comes by an entry compares.
+/// An entry whose key could not be computed is still there, and must not lead to another row. So
+/// the slot stays unused for ever. Only replay on a standby puts another row there, because the
+/// primary did. So a reader that comes from an entry compares keys.
 const ENTRY_STAYS: u64 = Head::ENTRY_LEFT | Head::KEYS_MOVED;
 
 /// Stores the head of a chain after something was taken out of it under this latch: without that

@@ -1,28 +1,30 @@
 //! Definitions of transactions that their sessions gave up.
 //!
-//! A session settles what its transaction created and dropped when that ends. Nobody does where the
-//! session gave the transaction up (PREPARE), or is gone (what a restart found of transactions that
-//! may be prepared). COMMIT PREPARED and ROLLBACK PREPARED call nobody. Until somebody comes by,
-//! the clock judges the ids (`table/makers.rs`), so everybody sees at once what exists.
+//! As a rule the session resolves what its transaction created and dropped, when that ends. Nobody
+//! does where the session gave the transaction up (PREPARE), or is gone: a restart finds
+//! transactions that may be prepared. COMMIT PREPARED and ROLLBACK PREPARED call nobody. Meanwhile
+//! the ids are resolved by the clock at each look (`table/makers.rs`), so everybody sees at once
+//! what exists.
 //!
-//! The process that sweeps comes by in each of its rounds, as long as something is open:
+//! The process that sweeps resolves them in each of its rounds, as long as some are open:
 //!
 //! - what a committed transaction created, or another one did not drop after all, gets a 0;
-//! - what is gone is doomed, as a session's commit or rollback does.
+//! - what is gone is unlinked, as by a session's commit or rollback.
 //!
-//! Nobody stands in between. Who uses a table holds a lock on it, and the prepared transaction had
-//! the strongest one until its outcome was in the commit log. Other sessions' caches are emptied by
-//! the invalidations that the server sends before it gives that lock up. What was created and
-//! rolled back exists for nobody. Who only looks is pinned, or walks the table, and both are waited
-//! for.
+//! Nobody uses it meanwhile. A user of a table holds a lock on it, and the prepared transaction had
+//! the strongest one until its outcome was in the commit log. Before the server releases that lock
+//! it sends invalidations, which empty other sessions' caches. What was created and rolled back
+//! exists for nobody. Whoever only looks is pinned, or walks the table, and both are waited for.
 //!
-//! - **A word that a session settles is left alone** (`given_up`). It may be about to doom the
-//!   definition itself, whose memory must be there.
-//! - **Before the server is told that outcomes may be forgotten** (unjudged.rs), what has ended is
-//!   settled. A transaction below that bound had ended when the round began, and its bits were set
-//!   before its session took its mark off. What replay cuts off is settled by the replayer.
-//! - **A crash at any place** loses nothing. A checkpoint has the ids, or the definition is settled
-//!   in it, or left out: then the outcome was in the log, and durable, when the round asked for it.
+//! - **A word that a session resolves is left alone** (`given_up`). The session may be about to
+//!   unlink the definition, whose memory must be there.
+//! - **Before a bound is given below which outcomes may be forgotten** (`unjudged.rs`), what has
+//!   ended is resolved. A transaction below the bound had ended when the round began, and its bits
+//!   were set before its session took its mark off. The replayer resolves what replay's truncation
+//!   of the commit log would cut off.
+//! - **A crash at any place** loses nothing. A checkpoint has the ids, or has the definition
+//!   resolved or left out. In the latter cases the outcome was durable in the log when the round
+//!   asked for it.
 
 use crate::clock::Clock;
 use crate::session::Session;

@@ -2,25 +2,26 @@
 //!
 //! The horizon alone says: below the newest committed state under it nothing is needed. While one
 //! snapshot is kept for an hour the horizon stands still, and every state since would stay. But
-//! most of them nobody sees: the old snapshot is too old for them, the others too new.
+//! most of these states nobody sees: the old snapshot is too old for them, the others too new.
 //!
-//! Who sweeps is told ([`Session::mind`](crate::Session::mind)):
-//! - `told`: bounds of old snapshots, exactly as PostgreSQL reads them: all below `xmin` had ended,
+//! The caller gives the sweeper two things ([`Session::mind`](crate::Session::mind)):
+//!
+//! - the exact bounds of old snapshots, as PostgreSQL reads them: all below `xmin` had ended,
 //!   nothing from `xmax` on had begun;
 //! - `recent`: every other snapshot, now and from now on, sees all that was committed by
 //!   transactions below it.
 //!
-//! A committed state V is needed by nobody if a newer one W of its row is committed and below
-//! `recent`, and each old snapshot either sees W (W below its `xmin`) or cannot see V (V not below
-//! its `xmax`). What lies in between, where the bounds do not tell, stays: that is at most what ran
-//! when the snapshot was taken. W itself may be taken out by the same rule: who sees W sees what W
-//! was taken out for.
+//! A committed state V is needed by nobody if two things hold. A newer one W of its row is
+//! committed and below `recent`. And each old snapshot either sees W (W below its `xmin`) or cannot
+//! see V (V not below its `xmax`). States for which the bounds do not decide stay: at most those of
+//! transactions that ran when the snapshot was taken. W itself may be removed by the same rule:
+//! whoever sees W sees the state for whose sake W was removed.
 //!
 //! - A state that changed a unique key stays: a KEY SHARE locker that comes from an old state
-//!   passes over others and must meet it.
-//! - No old snapshot of a SERIALIZABLE transaction may be told: it must meet whoever replaced what
-//!   it sees. It counts for `recent`.
-//! - Only the sweeper knows; writers prune by the horizon.
+//!   passes over other changes, and must meet this one.
+//! - An old snapshot of a SERIALIZABLE transaction must not be given: that transaction must meet
+//!   the versions that replaced what it sees. It counts for `recent`.
+//! - Only the sweeper knows of old snapshots; writers prune by the horizon.
 
 use crate::ids::Xid;
 use crate::row::{VersionRef, flags};

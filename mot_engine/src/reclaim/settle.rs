@@ -1,24 +1,22 @@
-//! Taking KEYS_MOVED back.
+//! Clears KEYS_MOVED.
 //!
-//! As long as a row says that its keys have moved, whoever comes to it by an index makes the key of
-//! the version seen and compares it, and whoever takes a version out of it looks in every index
-//! whether the version's entry is still needed. Once the row is at rest and nobody is cleaning it,
-//! the entries of its one version are all that lead to it. What is left is a scan that took an old
-//! version's entry out of the tree before that was removed, and comes to the row later. It is told
-//! by a number of the table's ([`TableRef::keys_settled`]): it reads it before it reads entries,
-//! and again where it finds a row without the flag; if the number has moved on, it compares keys as
-//! if the flag were there.
+//! While a row has the flag, a reader that reaches it by an index encodes the key of the version it
+//! sees, and compares. Whoever removes one of its versions looks in every index whether the entry
+//! is still needed. Once the row is quiescent and nobody is cleaning it, only entries of its one
+//! version lead to it. One case is left: a scan may have read an old version's entry before that
+//! was removed, and reach the row later. So the table has a number ([`TableRef::keys_settled`]). A
+//! scan reads it before it reads entries, and again at a row without the flag. If the number has
+//! risen, the scan compares keys as if the flag were there.
 //!
-//! Why that suffices: the entry is removed, then the number moves on, then the flag goes. Who finds
-//! the flag gone so finds the number moved on, unless what he read before was that already; but
-//! then he read the tree after the entry was gone.
+//! **Why that suffices.** First the entry is removed, then the number rises, then the flag goes. So
+//! a scan that finds the flag gone finds a higher number, unless the number that it read before was
+//! already the higher one. But then it read the tree after the entry was gone.
 //!
-//! The number moves on and the flag goes under the row's latch, at which the chain is looked at
-//! once more. Without it somebody could put a version with another key on the row, enter it, and
-//! take both away again between the two: a scan that began in between has the new number and that
-//! entry.
+//! The number rises and the flag goes under the row's latch, after one more look at the chain.
+//! Otherwise somebody could put a version with another key on the row, enter it, and remove both
+//! between the two. A scan that began in between would have the new number and that entry.
 //!
-//! The sweeper alone does this: one word of a table that all scans of it read is not for every
+//! The sweeper alone does this, because all scans of a table read the number: it is not for every
 //! committing session to write.
 
 use crate::pause::{Point, reach};

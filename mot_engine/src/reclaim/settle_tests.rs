@@ -1,5 +1,4 @@
-//! Rows whose keys moved become rows as others are, and scans that come late are not led astray by
-//! it.
+//! The sweeper clears KEYS_MOVED, and scans that come late still find the right rows.
 
 use crate::common::{self, Fate, Me, Row, Snap, World, body, key};
 use crate::pause::{Point, set_hook};
@@ -124,7 +123,7 @@ impl Place {
         self.session.find_index(self.table, oid, &clock).unwrap()
     }
 
-    /// How often the row is found by a number, in every way there is to come by an index.
+    /// How often the row is found by a number, in every way in which an index is read.
     /// `meanwhile` happens each time between entries and rows.
     fn finds(
         &self,
@@ -307,8 +306,8 @@ fn a_scan_with_an_entry_that_was_taken_back_is_not_led_astray() {
     common::check(&place.session, place.table, &common::reader(&place.world));
 }
 
-/// The sweeper comes by while a session is removing the entries of what it took out: it settles
-/// nothing, and comes again.
+/// The sweeper visits the row while a session is removing entries of versions that it removed. It
+/// does not clear KEYS_MOVED, and visits the row again.
 #[test]
 fn keys_do_not_settle_while_entries_are_removed() {
     let place = Place::new();

@@ -1,13 +1,12 @@
-//! Taking a transaction's own states out of a row, all at once.
+//! Removes a transaction's own states from a row, all at once.
 //!
-//! They lie one below the other: while a transaction owns a row nobody else puts a state on it,
-//! only row locks come in between. One by one, each of n states with a key of its own would be
-//! looked for among those left: n²/2 steps, in a commit, which nobody can cancel.
+//! They lie one below the other: while a transaction owns a row, nobody else puts a state on it,
+//! and only row locks come in between. Removed one by one, each of n states with a key of its own
+//! would be searched among those left. That is n²/2 steps, in a commit, which nobody can cancel.
 //!
-//! What stays in between (locks, states taken back before) parts the states into runs. The states'
-//! own addresses of what is below them stay, so a reader that stands on one walks on, and a run is
-//! walked after it is cut off. What stays is others' to take out meanwhile: no run is walked past
-//! its end.
+//! What stays in between (locks, states that were rolled back before) divides the states into runs.
+//! The removed states keep their own addresses, so a reader on one walks on. A run is walked after
+//! it is unlinked. Others may remove what stays meanwhile, so no run is walked beyond its end.
 
 use super::clean::{Uncounted, end_cleaning, leave, remove_entry, without_stale_lock_flag};
 use crate::ids::Slot;
@@ -156,8 +155,8 @@ pub(crate) fn take_states_out(
     };
     let _charge = session.charge(table);
     loop {
-        // Most operations on a row that was changed often find nothing more: the first one that
-        // came by saw to all of them.
+        // Most operations on a row that was changed often find nothing more: the first one has
+        // removed the states of all.
         let mut count = 0;
         each_run(anchor.head(), &part, |_, _| {
             count += 1;

@@ -1,5 +1,5 @@
-//! The background sweep: settles hints, reclaims what the horizon allows, visits only rows that
-//! were left with something to do.
+//! The background sweep: resolves versions, removes what the horizon allows, and visits only rows
+//! whose dirty bit says that something is to be done.
 
 use super::Sweeping;
 use super::ahead::Ahead;

@@ -1,4 +1,4 @@
-//! Taking the tail of a long chain out, all at once.
+//! Removes the tail of a long chain, all at once.
 
 use super::stretch::{Run, Runs, finish};
 use crate::ids::{Slot, Xid};

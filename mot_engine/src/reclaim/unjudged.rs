@@ -1,9 +1,8 @@
-//! Which transactions' outcomes may still have to be asked for.
+//! The bound below which no transaction's outcome will be asked for.
 //!
-//! The server may forget the outcomes of transactions that nobody needs (PostgreSQL: VACUUM cuts
-//! the commit log off). A version whose hint says neither COMMITTED nor ABORTED needs its
-//! transaction's. Who makes the server forget is told a bound, and this is how it is found, by the
-//! one process that sweeps:
+//! The server may forget outcomes that nobody needs: in PostgreSQL, VACUUM truncates the commit
+//! log. A version whose hint says neither COMMITTED nor ABORTED still needs its transaction's
+//! outcome. The process that sweeps finds the bound, and whoever makes the server forget gets it:
 //!
 //! 1. A := the oldest transaction that is running now.
 //! 2. M := the oldest mark ([`Engine::oldest_unjudged`]).
@@ -11,22 +10,26 @@
 //!    ([`Sweep::groups_kept_out`](super::Sweep::groups_kept_out)).
 //! 4. No outcome below min(A, M) will be asked for.
 //!
-//! Why that holds, of a version of transaction X below the bound. X had ended at 1, for it is below
-//! A, and everything it made was made before. Then either its session stamps the versions that are
-//! left or takes them out, and X was marked from its first write until that was done, so it had
-//! been done at 2. Or nobody does: the session gave it up (PREPARE), or was lost (a crash). Then
-//! its rows were noted as having something to do before X could end, or before the first sweep,
-//! which looks at every row. In both cases what a session leaves behind in a row that somebody else
-//! is cleaning is noted before the mark goes. So 3 has looked at the version and settled its hint.
+//! **Why that holds**, for a version of a transaction X below the bound. X had ended at 1, because
+//! it is below A, and all its versions were made before. There are two cases:
 //!
-//! - The mark is set while the transaction runs, and taken off (Release) after the last hint is set
-//!   and the last row noted. Whoever reads 0 (Acquire) sees both. That 2 sees a mark of who had
-//!   ended at 1 is the server's lock over who runs, which both pass.
+//! - Its session sets COMMITTED in the versions that are left, or removes them. X was marked from
+//!   its first write until that was done, so it was done at 2.
+//! - Nobody does: the session gave X up (PREPARE), or was lost (a crash). Then the dirty bits of
+//!   its rows were set before X could end, or before the first sweep, which visits every row.
+//!
+//! In both cases, if somebody else was cleaning a row, its dirty bit was set before the mark went.
+//! So 3 has visited the version and set its hint.
+//!
+//! - The mark is set while the transaction runs, and taken off (Release) after the last hint and
+//!   the last dirty bit are set. Whoever reads 0 (Acquire) sees both. If a transaction had ended at
+//!   1 and is still marked, 2 sees the mark: both pass the server's lock over running transactions.
 //! - While X runs its mark changes nothing: A is not above it.
-//! - A version below a committed one that everybody sees is not looked at: it is taken out unasked,
-//!   here or by who comes next.
-//! - What the server forgot all the same (before this process began to tell it, or by damage) is
-//!   left as it is, and reported: it is not to hold the bound for ever, for that helps nobody.
+//! - A version below a committed one that everybody sees is not resolved: it is removed without,
+//!   here or by the next process that meets it.
+//! - If the server forgot an outcome all the same (before this process gave a bound, or by damage),
+//!   the version is left as it is, and reported. To hold the bound for it for ever would help
+//!   nobody.
 
 use crate::engine::Engine;
 use crate::ids::Xid;
@@ -51,7 +54,8 @@ impl Session {
 }
 
 impl Engine {
-    /// The oldest transaction that has written and whose session has not seen to all its rows yet.
+    /// The oldest transaction that has written and whose session has not set the hints of all its
+    /// rows yet.
     pub fn oldest_unjudged(self) -> Option<Xid> {
         let marks = self.root().sessions.iter();
         marks

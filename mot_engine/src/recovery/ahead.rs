@@ -1,11 +1,11 @@
-//! The rows that a record's changes are of, asked for before replay comes to them.
+//! Prefetches the rows of a record before replay comes to them.
 //!
-//! A row is two misses that wait for one another, anchor and newest version, and the log names rows
-//! in no order that a processor could guess. So a second reader goes through the record some
-//! changes in front: it asks for anchors, and for the versions of nearer rows.
+//! A row has two cache misses that depend on one another, anchor and newest version, and the log
+//! names rows in no order that a processor could guess. So a second reader goes through the record
+//! some changes in front. It prefetches anchors, and the versions of nearer rows.
 //!
-//! All of it is hints: no version is followed, and what the second reader does not understand ends
-//! it. Records of a row or two are not worth a second reader.
+//! Prefetches are hints: no version is followed, and a byte that the second reader does not
+//! understand ends it. Records of a row or two are not worth a second reader.
 
 use crate::ids::{Slot, TableId};
 use crate::log::{RowsAhead, RowsReader};

@@ -1,19 +1,19 @@
-//! After replay: what the log left open is judged, and the tables are made ready for writers.
+//! After replay: resolves what the log left open, and makes the tables ready for writers.
 //!
-//! - Definitions of transactions that committed are settled, others doomed; dropped ones likewise.
-//!   Those of transactions that may be prepared are left to the reclaimer (`reclaim/given_up.rs`).
+//! - Definitions of transactions that committed stay, and others go; dropped ones the other way
+//!   round. Those of transactions that may be prepared are left to the reclaimer
+//!   (`reclaim/given_up.rs`).
 //! - Row locks of the latter are put back (`transaction/kept_locks.rs`).
-//! - Rows whose newest state has no verdict are judged. What did not commit is taken out, and the
-//!   next change of such a row is logged whole, since its LSN is that of a version that is gone.
-//! - Empty slots go to the free lists, and those behind the last segment are to be given out anew.
-//!   Of ranges without rows the load has made no segments, and their slots, on no list, would be
-//!   lost for good.
+//! - Rows whose newest state has no hint are resolved. What did not commit is removed, and the next
+//!   change of such a row is logged whole, since its LSN is that of a version that is gone.
+//! - Empty row ids go to the free lists, and those behind the last segment can be given out anew.
+//!   The load makes no segments for ranges without rows, so their row ids would otherwise be on no
+//!   list, and lost.
+//! - Rows are counted anew, because replay counted as if everything committed.
 //!
-//! - Rows are counted: replay counted as if everything committed.
-//!
-//! Contract: no writer runs. Readers may (a standby that is promoted): what is taken out is
-//! retired. The sweeper is kept out of the table that is being looked at, or it could still be
-//! removing entries of a row whose slot is given away here.
+//! Contract: no writer runs. Readers may (a standby that is promoted), so what is removed is
+//! retired. The sweeper is kept out of the table that is being resolved: it could still be removing
+//! entries of a row whose id is given away here.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;

@@ -1,13 +1,12 @@
-//! Lanes: threads that apply the log, each its share of the rows.
+//! Lanes: the replay workers, threads that apply the log, each for its share of the rows.
 //!
 //! Every lane reads every record and applies the changes of its own rows. Which lane a row belongs
-//! to never changes, so the changes of one row are applied in the order of the log, and nothing
-//! orders those of different rows (README.md beside this file).
+//! to never changes. So the changes of one row are applied in the order of the log, and those of
+//! different rows in any order (README.md).
 //!
 //! Contract: lanes run with all signals blocked and call nothing of PostgreSQL. They never wait for
-//! another lane, and not for the process that they belong to, so whoever waits for them waits for
-//! the processor, or for memory. They end when the [`Stopper`] says so; nothing of the process may
-//! go away before.
+//! another lane, nor for their process. So whoever waits for them waits for the processor, or for
+//! memory. They end when the [`Stopper`] says so, and nothing of the process may go away before.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Sender, channel};

@@ -1,8 +1,8 @@
-//! A look at every row of a table by several threads: for those who judge what is open, when replay
-//! is over or before the server cuts its commit log off.
+//! Several threads walk all rows of a table and find those with open versions. `finish` does so
+//! when replay is over, and `verdicts.rs` before the commit log is truncated.
 //!
-//! Judging asks the server's clock and is the caller's own thread's. The threads find out for which
-//! rows it has to be asked: few, as a rule.
+//! Only the caller's own thread asks the server's clock. The threads find the rows for which it has
+//! to ask: few, as a rule.
 
 use std::ops::Range;
 

@@ -1,20 +1,19 @@
-//! Replay with several threads: what the process that reads the log does.
+//! Replay with several threads: the dispatcher, which is the process that reads the log.
 //!
-//! Called like `Replayer`, by one thread: the dispatcher. It applies a record itself, or hands it
-//! over to the lanes and goes on reading. README.md beside this file has the protocol; what is
-//! decided here:
+//! It is called like `Replayer`, by one thread. It applies a record itself, or hands it over to the
+//! lanes and continues to read. README.md has the protocol. What is decided here:
 //!
 //! | record | while lanes are at work | while they are not |
 //! |---|---|---|
-//! | Rows, of a log that is ahead | handed over | handed over |
-//! | Rows, small, of a log that is not ahead | handed over | applied here |
+//! | Rows, while more of the log is there to be read | handed over | handed over |
+//! | Rows, small, at the end of the log | handed over | applied here |
 //! | Rows, when the arena is nearly full | applied here once all else is | applied here |
 //! | Rows, with one row of many megabytes | applied here once all else is | applied here |
 //! | Definitions, and keys put behind rows | applied here once all else is | applied here |
 //! | what cannot be read | applied here once all else is | applied here |
 //!
-//! What is applied here wakes nobody, and no reader waits for it. A row of many megabytes is never
-//! copied.
+//! What is applied here wakes no thread, and no reader waits for it. A row of many megabytes is
+//! never copied.
 
 use super::lanes::{Lanes, Stopper};
 use super::queue::{Trouble, cost};
@@ -30,15 +29,15 @@ use crate::session::Session;
 use crate::transaction::free_doomed;
 use std::sync::atomic::Ordering;
 
-/// A record up to this is applied by the dispatcher itself if the log is not ahead.
+/// A record up to this is applied by the dispatcher itself at the end of the log.
 const SMALL_BYTES: usize = 16 << 10;
 /// A longer record, which is one row, is never copied.
 const COPIED_BYTES_MAX: usize = 2 * LOG_RECORD_BYTES_MAX;
 
-/// What the caller knows of the log, and of who looks on.
+/// What the caller knows of the log, and of readers.
 #[derive(Copy, Clone, Debug)]
 pub struct HandOver {
-    /// More of the log is there to be read: it pays to hand over.
+    /// More of the log is there to be read, so it pays to hand over.
     pub is_ahead: bool,
     /// Most bytes that may be handed over and not applied yet. A longer record goes alone.
     pub bytes_max: usize,
@@ -74,9 +73,9 @@ impl ParallelReplayer {
     /// Applies the record that ends at `lsn`, logged by (top-level) transaction `xid`, or hands it
     /// over. `pause` is called while this waits; it may unwind or not return.
     ///
-    /// `ArenaFull`: the same record may be given again, once there is room; it is not in yet.
-    /// `TooManyIndexes`: the same, once those that are gone are settled. Of any other error there
-    /// is no way on. Either may be of an earlier record (`failed_at`).
+    /// After `ArenaFull` the record is not in yet, and may be given again once there is room; after
+    /// `TooManyIndexes`, once `settle_gone_indexes` has found places. After any other error replay
+    /// cannot continue. Either may be of an earlier record (`failed_at`).
     pub fn apply(
         &mut self,
         session: &Session,
@@ -132,9 +131,9 @@ impl ParallelReplayer {
         }
     }
 
-    /// Called before the server's commit log is cut off at `below`, with nothing handed over that
-    /// is not applied (`drain`): judges what older transactions left (`verdicts.rs`). Returns how
-    /// many versions got a verdict.
+    /// Resolves what transactions older than `below` left (`verdicts.rs`). Called before the
+    /// server's commit log is truncated there, when all that was handed over is applied (`drain`).
+    /// Returns how many versions were resolved.
     pub fn judge_below(
         &mut self,
         session: &Session,
@@ -150,8 +149,8 @@ impl ParallelReplayer {
         judge_below(session, clock, below, threads)
     }
 
-    /// The end of the record that the last error is about, if that is an earlier one than was
-    /// given.
+    /// The end of the record that the last error is about, if it is an earlier one than the given
+    /// one.
     pub fn failed_at(&self) -> Option<Lsn> {
         self.failed_at
     }
@@ -174,8 +173,8 @@ impl ParallelReplayer {
     fn is_for_lanes(&self, record: &[u8], how: HandOver) -> bool {
         let pays = how.is_ahead || record.len() > SMALL_BYTES || self.is_at_work();
         let is_short = self.engine.is_short_of_memory();
-        // Who runs out of memory with a record in hand stops as without lanes, and readers need not
-        // wait for what cannot be applied.
+        // With little memory the dispatcher applies records itself and stops where memory runs out.
+        // So readers do not wait for records that were handed over and cannot be applied.
         self.wanted > 0
             && pays
             && !is_short

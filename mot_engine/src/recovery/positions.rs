@@ -1,15 +1,15 @@
-//! How far the log was handed over to the lanes (the threads that apply it), and how far each lane
-//! has come.
+//! How far the log was handed over to the lanes (the replay workers), and how far each lane has
+//! come.
 //!
-//! In the shared root, so that readers and the checkpoint worker, which are other processes, can
-//! wait. A position is the end of a record. The dispatcher alone stores `handed`, before a lane can
-//! see the record; each lane stores its own `applied` after its last change of a record is
-//! complete. Every lane passes every record, also one that has nothing for it. So a position is
-//! reached when all lanes have passed it.
+//! Positions lie in the shared root, because readers and the checkpoint worker, which wait for
+//! them, are other processes. A position is the end of a record. The dispatcher alone stores
+//! `handed`, before a lane can see the record. Each lane stores its own `applied` after its last
+//! change of a record is complete. Every lane passes every record, also one that has nothing for
+//! it. So a position is reached when all lanes have passed it.
 //!
-//! A reader takes its snapshot first and `handed` then. A transaction that the snapshot takes for
-//! ended had its records handed over before the server replayed its end, hence before `handed` was
-//! read.
+//! A reader takes its snapshot first, then reads `handed`. If the snapshot takes a transaction for
+//! ended, its records were handed over before the server replayed its end, hence before `handed`
+//! was read.
 
 use crate::engine::Engine;
 use crate::ids::Lsn;

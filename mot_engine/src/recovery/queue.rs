@@ -1,16 +1,16 @@
 //! The queue between the dispatcher, which reads the log, and the lanes, which apply it.
 //!
-//! Process-local. Records are copied into it once, gathered in batches; every lane takes every
-//! batch, in order. A batch leaves when all lanes have done it. The dispatcher's limit bounds the
-//! bytes of all batches, the open one included.
+//! It is process-local. Records are copied into it once, gathered in batches. Every lane takes
+//! every batch, in order, and a batch leaves when all lanes have applied it. The dispatcher's limit
+//! bounds the bytes of all batches, the open one included.
 //!
-//! - The open batch is sealed by the first lane that finds nothing else to do, or when it is large:
-//!   lanes that are behind find large batches, lanes that are not find each record at once.
-//! - A lane without work looks again every millisecond for a while, and sleeps then until it is
-//!   woken. The dispatcher wakes sleeping lanes at once, the others when there is something worth
-//!   it. Nobody spins.
-//! - The lock is held for a copy of at most [`BATCH_BYTES`], never over the application of a change
-//!   and never over the dispatcher's `pause`.
+//! - The open batch is sealed when it is large, or by the first lane that finds nothing else to do.
+//!   So lanes that are behind find large batches, and lanes that are not find each record at once.
+//! - A lane without work looks again every millisecond for a while, then sleeps until it is woken.
+//!   The dispatcher wakes sleeping lanes at once, the others when there is enough work. Nobody
+//!   spins.
+//! - The lock is held for a copy of at most [`BATCH_BYTES`], never while a change is applied and
+//!   never over the dispatcher's `pause`.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};

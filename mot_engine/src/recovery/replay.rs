@@ -1,19 +1,18 @@
 //! Applies log records.
 //!
-//! A change becomes a version on top of its row, marked as logged, of a transaction whose outcome
-//! is not known here. Readers and `finish` ask the clock. What was rolled back on the primary
-//! therefore lies in the chain, too, until somebody judges it.
+//! A change becomes a version on top of its row, flagged LOGGED. The outcome of its transaction is
+//! not known here: readers and `finish` ask the clock. So a version that was rolled back on the
+//! primary also lies in the chain until somebody resolves it.
 //!
-//! Per row the order is: version, index entries, mark with the LSN. A record that stopped halfway
-//! (the arena was full) is found by the version on top that is not marked: every other one is.
-//! Until the mark is complete the version is APPLYING, and nobody judges it.
+//! The order for a row is: version, index entries, mark with the LSN. If a record stopped halfway
+//! because the arena was full, the top version has no mark; all others have. Until the mark is
+//! complete the version is APPLYING, and nobody resolves it.
 //!
-//! Several replayers may apply shares of one record at once (`lanes.rs`). What is below touches a
-//! row that is in its share, and what all rows have in common only in ways that commute. README.md
-//! beside this file says why.
+//! Several replayers may apply shares of one record at once (`lanes.rs`). The code below touches
+//! the rows of its share, and shared counters only in ways that commute. README.md says why.
 //!
-//! On a standby the sweeper runs beside replay, takes out what was rolled back and what no reader
-//! there needs, and empties rows that are deleted.
+//! On a standby the sweeper runs beside replay. It removes what was rolled back and what no reader
+//! needs, and frees the ids of deleted rows.
 
 mod define;
 mod keys;
@@ -35,7 +34,7 @@ use crate::table::TableRef;
 
 use place::Place;
 
-/// The log was taken in up to here: applied, or handed over.
+/// Notes that the log up to here is applied, or handed over.
 pub(super) fn came_to(engine: Engine, lsn: Lsn) {
     engine.root().last_lsn.fetch_max(lsn.0, Ordering::AcqRel);
     engine
@@ -44,7 +43,8 @@ pub(super) fn came_to(engine: Engine, lsn: Lsn) {
         .store(lsn.0, Ordering::Relaxed);
 }
 
-/// Changes of a record, told when it ends: not one by one, since lanes share the counter.
+/// Counts the changes of a record. They are added to the shared counter at its end, not one by one,
+/// since lanes share it.
 struct Counted {
     changes: u64,
     engine: Engine,
@@ -76,7 +76,7 @@ impl Default for Replayer {
 }
 
 impl Replayer {
-    /// A replayer that knows nothing yet, and builds indexes with so many threads.
+    /// A replayer that has seen no tables yet, and builds indexes with so many threads.
     pub fn new(threads: usize) -> Replayer {
         Replayer {
             tables: HashMap::new(),
@@ -92,7 +92,8 @@ impl Replayer {
         self.has_readers = has_readers;
     }
 
-    /// Says where to ask for the next transaction id. Until then what may be read beside stays.
+    /// Sets the function that knows the next transaction id. Without it, replay keeps the former
+    /// images of all rows that get keys (`transaction/reform.rs`).
     pub fn set_next_xid(&mut self, next_xid: fn() -> Xid) {
         self.next_xid = next_xid;
     }
@@ -183,7 +184,7 @@ impl Replayer {
         Ok(())
     }
 
-    /// The anchor of a row of the caller's share, in a table that was met before.
+    /// The anchor of a row of the caller's share, in a table that was already looked up.
     #[inline]
     fn anchor_if_known(
         &self,
@@ -232,7 +233,7 @@ impl Replayer {
         }
         let newest = anchor.head().newest_data();
         if let Some(version) = newest.filter(|version| version.flags() & flags::LOGGED == 0) {
-            // Installed by an attempt that ran out of memory behind this point.
+            // Published by an attempt that ran out of memory after this point.
             at.enter(version)?;
             at.mark(anchor, version);
             return Ok(());
@@ -270,8 +271,9 @@ impl Replayer {
             }
             version.set_next(head);
             let mut new = head.with_address(version.address());
-            // A standby's sweeper may have taken out what this was compared with, rolled back, and
-            // KEYS_MOVED with it. It may still be removing entries of the row that was here.
+            // The state with which keys were compared may have been rolled back. Then a standby's
+            // sweeper may have removed it, and KEYS_MOVED with it. It may still be removing entries
+            // of the row that was here.
             let may_differ = keys_changed || head.newest_data() != newest;
             if may_differ && (!head.is_empty() || head.has(Head::CLEANING)) {
                 new = new.with_flags(Head::KEYS_MOVED);
@@ -281,9 +283,9 @@ impl Replayer {
             }
             anchor.wait_unlatched();
         };
-        // The sweeper takes out what was rolled back, and its entries with it. If the version
-        // compared with is not marked so by now, that happens after this version is in the chain,
-        // and then its entries stay.
+        // The sweeper removes what was rolled back, with its entries. If the compared version is
+        // not flagged ABORTED by now, that happens after this version is in the chain. Then entries
+        // that this version needs stay.
         if newest.is_some_and(|newest| newest.flags() & flags::ABORTED != 0) {
             version.add_flags(flags::KEYS_CHANGED);
         }

@@ -1,4 +1,4 @@
-//! Putting a checkpoint's rows into their tables, and gathering the keys of their indexes.
+//! Puts a checkpoint's rows into their tables, and collects the keys of their indexes.
 
 use std::sync::atomic::Ordering;
 

@@ -1,13 +1,12 @@
-//! Verdicts while replay goes on, before the server cuts its commit log off.
+//! Resolves transactions during replay, before the server truncates its commit log.
 //!
-//! Replay asks nobody what became of a transaction; `finish`, the sweeper and readers ask later.
-//! But the log also says where the server that wrote it cut its commit log off, and when that is
-//! replayed the outcomes of the transactions before it can be told no more: a recovery reads "not
-//! committed" where nothing is left. So whoever replays judges what they left, right before.
+//! Replay asks for no outcomes; `finish`, the sweeper and readers ask later. But the log also says
+//! where the server that wrote it truncated its commit log. After that record is replayed, a
+//! recovery would read "not committed" for all older transactions. So whoever replays resolves what
+//! they left, right before.
 //!
-//! Contract: everything that the log has of transactions below `below` is applied, and they have
-//! ended there. Readers and the sweeper may be at work beside it: a verdict is a hint that anybody
-//! may set.
+//! Contract: all that the log has of transactions below `below` is applied, and they have ended
+//! there. Readers and the sweeper may run beside it: the result is a hint, which anybody may set.
 
 use super::finish::{Finished, settle_definitions};
 use super::look::{look_at_slots, note};

@@ -222,10 +222,11 @@ impl Anchor {
             .is_ok()
     }
 
-    /// Whether the version `head` names is at rest ([`VersionRef::is_at_rest`]), which stays so for
-    /// as long as it is on top. That is noted: of eight rows that share a dirty bit seven were not
-    /// changed, as a rule, and a note saves waiting for their versions. It is not if the row has
-    /// changed since, or is latched: then somebody else will come by. The caller is pinned.
+    /// Whether the version that `head` names is committed and alone ([`VersionRef::is_at_rest`]),
+    /// which stays true as long as it is on top. If so, AT_REST notes it in the head: of eight rows
+    /// that share a dirty bit seven were not changed, as a rule, and a sweep need not wait for
+    /// their versions. It is not noted if the row has changed since, or is latched: then somebody
+    /// else will visit the row. The caller is pinned.
     #[inline]
     pub(crate) fn is_at_rest(&self, head: Head) -> bool {
         if head.has(Head::AT_REST) {
@@ -270,8 +271,8 @@ impl Anchor {
         }
     }
 
-    /// Makes the slot an element of the free list. Latched, though nobody reaches the slot any
-    /// more: whoever came to clean the row a moment too late would put the head back that he found.
+    /// Makes the slot an element of the free list. Under the latch, though nobody reaches the slot
+    /// any more: a process that cleans the row too late would otherwise store the old head again.
     pub(crate) fn set_free(&self, next: Option<Slot>) {
         let link = next.map_or(0, |slot| slot.0 + 1);
         self.latch().head = Head(Head::FREE | (link << 4));

@@ -1,8 +1,8 @@
 //! Walking and trimming a row's chain.
 //!
-//! Newest first. All functions here need the caller pinned. Judging a version may call the `Clock`,
-//! so none of it happens under a latch. What was judged is kept in the version's hint flags, which
-//! later walks under a latch may rely on.
+//! Newest first. All functions here need the caller pinned. Resolving a version may call the
+//! `Clock`, so none of it happens under a latch. Results are kept in the version's hint flags, on
+//! which later walks under a latch may rely.
 
 use super::anchor::{Anchor, Head};
 use super::version::{VersionRef, flags};

@@ -1,4 +1,15 @@
-//! Rows: anchors and the chains of versions they head. See README.md.
+//! Rows: anchors and the chains of versions they head. README.md has the layout and the protocol.
+//!
+//! | file | what |
+//! |---|---|
+//! | `anchor` | the head word and the LSN of a row |
+//! | `version` | one state of a row, and its flags |
+//! | `chain` | which version is visible, or newest; resolving; unlinking |
+//! | `ordinal` | the change count in a state; what a tombstone says |
+//! | `strength` | strengths of row locks |
+//! | `prefetch` | prefetching |
+//!
+//! It calls `clock`, and knows nothing of tables, indexes or the log.
 
 mod anchor;
 mod chain;

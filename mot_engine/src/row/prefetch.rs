@@ -1,8 +1,9 @@
-//! Asking for memory before it is needed: a scan knows which rows come next, and what a row costs
-//! is waiting for its lines.
+//! Prefetches anchors and versions: a scan knows which rows come next, and most of a row's cost is
+//! waiting for its cache lines.
 //!
 //! A prefetch of any address is harmless, so an anchor is enough: its row need not be there any
-//! more. Only who asks for what lies below a version follows that one, and is pinned.
+//! more. Only a prefetch of what lies below a version follows that version, and its caller is
+//! pinned.
 
 use super::anchor::Anchor;
 use super::version::{Version, VersionRef};

@@ -1,10 +1,19 @@
-//! Reading many rows: in slot order, or through an index.
+//! Reading many rows: in the order of row ids, or through an index.
 //!
-//! A scan is pinned only inside `next`. Between two calls it holds slots and keys, and versions
-//! that its registered snapshot sees and keeps: a slot reused meanwhile is judged by the scan's
-//! snapshot like any other row, and the new row is younger than the snapshot. To one that sees
-//! younger rows (`Now`), which keeps nothing, it may be another row: its key is compared, and no
-//! row is judged before it is asked for.
+//! | file | what |
+//! |---|---|
+//! | `row_scan`, `shared` | all rows; the same by several processes |
+//! | `index_scan`, `range`, `points` | rows of a key range; ranges; many whole keys at once |
+//! | `grouped` | an index that orders its values only roughly: rows in exact order |
+//! | `found`, `pending` | rows that were looked up; entries whose rows are prefetched |
+//!
+//! A scan is pinned only inside `next`. Between two calls it holds row ids and keys, and versions
+//! that its registered snapshot sees and keeps.
+//!
+//! A row id may be reused meanwhile. Then the new row is younger than the snapshot, and the scan
+//! passes over it like over any row that it does not see. `Now` sees younger rows and keeps
+//! nothing, so a scan with it compares the row's key, and looks at no row before it is asked for
+//! it.
 
 mod found;
 mod grouped;

@@ -1,9 +1,9 @@
-//! All rows, in slot order.
+//! All rows, in the order of their row ids.
 //!
-//! Rows are looked up in groups, pinned once a group. What a group found is handed out one by one,
-//! unpinned: the scan's registered snapshot keeps every version it sees. It does not keep states of
-//! the transaction's own that are rolled back: who may go on behind that looks rows up one by one
-//! ([`RowScan::one_by_one`]).
+//! Rows are looked up in groups, with one pin for each group. What a group found is handed out one
+//! by one, unpinned: the scan's registered snapshot keeps every version it sees. It does not keep
+//! own states that are rolled back. A scan that may continue after such a rollback looks rows up
+//! one by one ([`RowScan::one_by_one`]).
 
 use crate::clock::Snapshot;
 use crate::ids::Slot;

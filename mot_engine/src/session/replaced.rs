@@ -1,4 +1,4 @@
-//! Who has replaced, deleted or locked a state: what `xmax` of a heap tuple tells.
+//! Which transaction replaced, deleted or locked a state: what `xmax` of a heap tuple says.
 
 use super::Session;
 use crate::clock::Clock;

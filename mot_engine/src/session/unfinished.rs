@@ -1,5 +1,5 @@
-//! A look at a row that also sees what is not finished yet, as heap's SnapshotDirty does: for
-//! whoever must not pass over a key that another transaction is about to give, or to take away.
+//! Looks at a row that also see unfinished states, as heap's SnapshotDirty does: for callers that
+//! must not miss a key that another transaction is adding or removing.
 
 use super::Session;
 use crate::clock::Clock;

@@ -312,9 +312,9 @@ impl Directory {
     }
 }
 
-/// Between leaving something behind in a row and looking whether its bit is set, and between
-/// clearing the bit and looking at the row: one of the two must see the other. On x86-64 the locked
-/// instructions that changed the row and the bit see to it.
+/// A fence between leaving something in a row and reading whether its bit is set, and between
+/// clearing the bit and reading the row: one of the two must see the other. On x86-64 the locked
+/// instructions that changed the row and the bit are such fences.
 fn order_rows_and_bits() {
     if cfg!(not(target_arch = "x86_64")) {
         fence(Ordering::SeqCst);

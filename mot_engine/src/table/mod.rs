@@ -1,5 +1,14 @@
-//! Tables and indexes as they lie in the arena, the directory from slots to anchors, and the
-//! catalog from relations to storages.
+//! Tables and indexes as they lie in the arena.
+//!
+//! | file | what |
+//! |---|---|
+//! | `storage`, `index` | a table's storage, an index's storage |
+//! | `catalog` | from a relation to its storages |
+//! | `directory`, `slots` | from a row id to its anchor; free row ids |
+//! | `makers` | who created and who dropped a definition, and how that is resolved |
+//! | `persistence` | what of a table is logged and checkpointed |
+//!
+//! Below it are `memory`, `row` and `key`.
 
 mod catalog;
 mod directory;

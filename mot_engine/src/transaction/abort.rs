@@ -1,4 +1,5 @@
-//! Taking work back: wholly, to a savepoint, or the last operation. Nothing here can fail.
+//! Removes work: of the whole transaction, back to a savepoint, or of the last operation. Nothing
+//! here can fail.
 
 use super::ahead::Ahead;
 use super::commit::unlock;
@@ -58,7 +59,7 @@ impl Transaction {
     }
 
     /// Takes back the last row operation: an insert whose entries met a duplicate that the
-    /// statement passes over. The statement goes on, so nobody waits for others here.
+    /// statement passes over. The statement continues, so this waits for nobody.
     pub fn retract(&mut self, session: &Session) {
         debug_assert!(
             self.operations
@@ -154,11 +155,11 @@ fn give_slots_back(session: &Session, operations: &[Operation]) {
     }
 }
 
-/// Rows known at once of which all states were taken back.
+/// Rows that are remembered at once of which all states were removed.
 const ROWS_UNDONE: usize = 16;
 
-/// Rows of which the first operation that came by took all states back. Another one would look for
-/// its own among all that old snapshots need.
+/// Rows of which the first operation has removed all states. Each further operation would search
+/// for its own among all that old snapshots need.
 #[derive(Default)]
 struct Undone {
     rows: [Option<(TableRef, Slot)>; ROWS_UNDONE],

@@ -1,13 +1,13 @@
-//! The rows of a large transaction, asked for before its end comes to them.
+//! Prefetches the rows of a large transaction before its end comes to them.
 //!
-//! What it did thousands of rows ago is in no near cache any more, and the end goes over all of
-//! them: to tell the log, to note what the log was told, to stamp. Each row is three misses of
-//! which two wait for one another: anchor, own state, the state below. So the anchor and the state
-//! of a row farther off and the state below of a nearer one are asked for while a row is worked at.
+//! Rows that the transaction wrote thousands of rows ago are in no near cache any more, and its end
+//! walks over all of them: to log, to mark what was logged, to set COMMITTED. Each row has three
+//! cache misses, of which two depend on one another: anchor, own state, the state below. So the end
+//! prefetches anchor and state of a row farther on, and the state below of a nearer one.
 //!
-//! All of it is hints: nothing is believed or kept, and where an operation says that its state was
-//! is asked for without being followed. What is followed hangs from the row's head, so the caller
-//! is pinned, or owns the row's states (`Changed`).
+//! Prefetches are hints: nothing is believed or kept. The address that an operation has for its
+//! state is prefetched without being followed. What is followed hangs from the row's head, so the
+//! caller is pinned, or owns the row's states (`Changed`).
 
 use super::Operation;
 use super::log::Changed;

@@ -1,8 +1,8 @@
-//! Commit: stamping, trimming, counting. Runs after PostgreSQL's commit record decided; nothing
-//! here can fail.
+//! Commit: sets COMMITTED in the transaction's versions, cuts out states between, updates counters.
+//! It runs after PostgreSQL's commit record has decided, and cannot fail.
 //!
-//! From the moment PostgreSQL has decided, others may judge our versions committed, put theirs on
-//! top and even prune ours. So each version is looked for in its row's chain first.
+//! From the moment PostgreSQL has decided, others may resolve our versions as committed, put theirs
+//! on top and even prune ours. So each version is first looked up in its row's chain.
 
 use super::ahead::Ahead;
 use super::doom::{doom_index, doom_table};

@@ -1,9 +1,9 @@
-//! Tables and indexes that come and go with a transaction.
+//! Tables and indexes that a transaction creates and drops.
 //!
 //! The caller holds PostgreSQL's lock: AccessExclusive for creating, dropping and truncating
-//! tables, at least Share for creating an index at once (nobody else writes). Writers may run
-//! beside the drop of an index, and beside one that is begun and filled (index/beside.rs). What
-//! aborts or is dropped goes to the catalog's doomed lists; the reclaimer frees it (`free.rs`).
+//! tables, and at least Share for creating an index at once (nobody else writes). Writers may run
+//! beside the drop of an index, and beside an index that is begun and filled (`index/beside.rs`).
+//! What is rolled back or dropped goes to the catalog's lists of what is to be freed (`free.rs`).
 
 use super::free::free_index;
 use super::{Kind, Transaction};
@@ -127,8 +127,8 @@ impl Transaction {
         self.reserve(table.key(), xid)?;
         let _charge = session.charge(table);
         let id = next_index_id(session);
-        // Until it is published: whoever takes a version out removes the entries of the indexes he
-        // finds.
+        // Until it is published: whoever removes a version removes its entries only in the indexes
+        // that it finds.
         let _quiet = Quiet::begin(table);
         let index = Unpublished {
             session,

@@ -1,9 +1,9 @@
-//! Tables and indexes that are gone for good: unlinked, and freed, here or by the reclaimer.
+//! Tables and indexes that are gone for good: unlinked here, and freed here or by the reclaimer.
 //!
-//! A temporary table is freed by the session whose it is, if it has not grown large. Its memory is
-//! at once in the session's cache, and a session that makes and drops one again and again leaves
-//! the reclaimer nothing to do. That needs no wait. Whoever else looks at such a table, for its
-//! size or to check it, holds a lock that keeps the drop off, or walks the table and is counted.
+//! A temporary table that has not grown large is freed by its session. Its memory is at once in the
+//! session's cache, and a session that creates and drops one again and again leaves the reclaimer
+//! nothing to do. No wait is needed: whoever else looks at such a table, for its size or to check
+//! it, holds a lock that blocks the drop, or walks the table and is counted.
 
 use super::free::free_table;
 use crate::session::{Session, temporary};

@@ -1,4 +1,4 @@
-//! The index entries of a version just installed.
+//! The index entries of a version that was just published.
 
 use super::examine::data_below;
 use super::{NoClock, Transaction};
@@ -14,9 +14,9 @@ use crate::table::{IndexRef, TableRef};
 /// What became of a row's entries.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub enum Entered {
-    /// All there.
+    /// All entries are there.
     Done,
-    /// Wait for this transaction, then call again. It may have the key of the index with this oid,
+    /// Wait for this transaction, then call again. It may have the key in the index with this oid,
     /// which may be gone by then.
     Busy(Xid, u32),
     /// Another live row has the key of this index.
@@ -24,8 +24,8 @@ pub enum Entered {
 }
 
 impl Transaction {
-    /// Makes sure of every index entry of a version this transaction just installed. Calling it
-    /// again, after a wait, is fine.
+    /// Makes every index entry of a version that this transaction just published. It may be called
+    /// again, after a wait: entries that are there stay.
     pub fn enter(
         &mut self,
         session: &Session,
@@ -57,9 +57,8 @@ impl Transaction {
         })
     }
 
-    /// Makes sure of the entries that a caller, who goes index by index, has left out: in indexes
-    /// that he did not know to be ready. They are asked for no uniqueness. `entered`: in how many
-    /// he has.
+    /// Makes the entries that a caller, who enters index by index, has left out: in indexes that it
+    /// did not know to be ready. Uniqueness is not checked. `entered`: in how many it has entered.
     pub fn enter_rest(
         &mut self,
         session: &Session,
@@ -113,7 +112,7 @@ impl Transaction {
     }
 }
 
-/// Enters a version that changes keys: `enter` gets the state below it that has entries.
+/// Enters a version if it changes keys. `enter` gets the state below, whose entries are there.
 #[inline(always)]
 fn with_below(
     session: &Session,

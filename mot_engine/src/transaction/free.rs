@@ -1,21 +1,20 @@
-//! Giving back the memory of tables and indexes that are gone.
+//! Frees the memory of tables and indexes that are gone.
 //!
-//! The reclaimer calls it, while nobody reads a replay that needs room, and for temporary tables
-//! their session (`doom.rs`): whoever takes a definition from the catalog's list of doomed ones, or
-//! from the catalog, is the only one to free it.
+//! Called by the reclaimer, by a replay without readers that needs memory, and by sessions for
+//! temporary tables (`doom.rs`). Whoever takes a definition out of the catalog, or out of its list
+//! of dropped ones, is the only one to free it.
 //!
-//! A server that writes the log first tells it what it frees. Recovery then finds, before the first
-//! record that was written with that memory in use for something else, that it may free the same:
-//! it needs no more room than the server had. Definitions of which the log knows nothing are not
-//! told.
+//! A server that writes the log first logs what it frees. So a recovery finds this before the first
+//! record that was written with that memory in other use. It may free the same, and needs no more
+//! memory than the server had. Definitions that are not in the log are freed without a record.
 //!
-//! It goes in stretches, and the caller is asked between two of them, who may unwind: what is freed
-//! is out of the storage that had it by then, and the rest is doomed again, as a whole that is only
-//! smaller. So whoever takes it next goes on with it, in this process, in another, or after a warm
-//! restart, which keeps the list of what is doomed with everything else. Whatever unwinds here, a
-//! panic within the memory too, nothing may be freed twice: what names a block forgets it before it
-//! is freed, so that at worst a little is lost. What is told again then was freed before in
-//! recovery's eyes, and is no more there.
+//! It works in steps, and calls `pause` between two of them, which may unwind. What was freed by
+//! then is out of the storage, and the rest goes back to the list, as a storage that is only
+//! smaller. Whoever takes it next continues: this process, another one, or a process after a warm
+//! restart, since the list lies in the arena. Nothing may be freed twice, whatever unwinds here,
+//! also a panic inside `memory`. So what names a block forgets it before the block is freed; at
+//! worst some memory is lost. A second record of the same definition is harmless: recovery has
+//! freed it, and finds it no more.
 
 use super::Log;
 use crate::errors::EngineError;

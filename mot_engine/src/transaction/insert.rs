@@ -11,8 +11,8 @@ use crate::table::TableRef;
 use std::sync::atomic::Ordering;
 
 impl Transaction {
-    /// Puts a new row into a fresh slot. Nobody else sees it before commit; `enter` makes its index
-    /// entries.
+    /// Puts a new row under a free row id. Nobody else sees it before commit; `enter` makes its
+    /// index entries.
     pub fn insert(
         &mut self,
         session: &Session,
@@ -49,8 +49,8 @@ impl Transaction {
             .anchor(slot)
             .expect("a slot that was handed out has an anchor");
         debug_assert!(anchor.head().is_empty() && !anchor.head().is_free());
-        // The slot belongs to its taker; only one who came too late to clean the former row may
-        // hold the latch for a moment.
+        // The row id is ours. Only a process that cleans the former row too late may hold the latch
+        // for a moment.
         while !anchor.publish(Head::empty(), Head::empty().with_address(version.address())) {
             anchor.wait_unlatched();
         }

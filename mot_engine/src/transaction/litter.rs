@@ -1,21 +1,20 @@
-//! What this session's commits have left behind: rows with a state below that somebody may still
-//! see.
+//! Prunes what this session's earlier commits have left: rows with a state below that somebody may
+//! still see.
 //!
-//! The sweeper comes by when that has gone cold, in a process of its own: it waits for every line
-//! it looks at, and what it frees takes a way through shared lists before somebody writes to it
-//! again. But a session that wrote to a table will do so again, as a rule soon; so its commits take
-//! out what the earlier ones left, as soon as the horizon has passed those. Chain and blocks are
-//! still near then, and the blocks are its own to use again.
+//! The sweeper comes to them late, in a process of its own, when they are in no cache. What it
+//! frees goes through shared lists. But a session that wrote to a table will soon do so again, as a
+//! rule. So its commits prune what the earlier ones left, as soon as the horizon has passed those.
+//! Then chain and blocks are still in its cache, and it reuses the blocks itself.
 //!
-//! - Only in a commit that left something in the same table itself, before anything is doomed:
-//!   until then its lock keeps the table there, and keeps away whoever wants entries to stay
-//!   (`reclaim/README.md`, `Quiet`).
-//! - Nothing leans on it. The row's dirty bit is set all the same; what is forgotten here (of many
-//!   tables, of many rows, of a process that ends) the sweeper finds. What is not, it passes over:
-//!   the row is noted as at rest.
-//! - A slot may be another row's by now. So only what hints and horizon allow goes, as in every
-//!   pruning.
-//! - Little at a time, for this is in the way of a commit's end.
+//! - Only a commit that left something in the same table does this, before any table is dropped for
+//!   good. Until then its lock keeps the table, and keeps away index builds and checks, which need
+//!   entries to stay (`reclaim/README.md`, `Quiet`).
+//! - Nothing depends on it. The row's dirty bit is set as well, so the sweeper finds what is
+//!   forgotten here: rows of too many tables, too many rows, rows of a process that ends. A row
+//!   that was pruned here has AT_REST, and the sweeper skips it.
+//! - A row id may be another row's by now. So only what hints and horizon allow is removed, as in
+//!   every pruning.
+//! - It prunes few rows at a time, because it delays a commit's end.
 
 use crate::ids::{Slot, TableId, Xid};
 use crate::reclaim::tidy_row;

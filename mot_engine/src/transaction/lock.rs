@@ -1,8 +1,7 @@
 //! Row locks: FOR UPDATE, FOR NO KEY UPDATE, FOR SHARE, FOR KEY SHARE.
 //!
-//! A lock is an entry in the chain (a version without a state), so that it ends with its
-//! (sub)transaction by the same rule that judges versions, and waiting for it is waiting for a
-//! transaction.
+//! A lock is an entry in the chain: a version without a state. So it ends with its (sub)transaction
+//! by the same rule that resolves versions, and waiting for it is waiting for a transaction.
 
 use super::examine::{Found, examine};
 use super::{Fresh, Kind, Transaction};

@@ -1,29 +1,29 @@
-//! Telling the log what a transaction changed.
+//! Logging: a transaction's changes become records of the log.
 //!
-//! Runs before the commit record, may fail, and runs once: nothing is changed after it. Definitions
-//! first, then all rows of tables that were filled as they were made, by copies (`copy.rs`) or by
-//! inserts (`own_tables.rs`), then the last state of each changed row, in records of at most
-//! [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX) bytes (one longer row is a record of
-//! its own).
+//! It runs before the commit record, may fail, and runs once: nothing is changed after it.
+//! Definitions come first. Then come all rows of tables that were filled as they were made, by
+//! copies (`copy.rs`) or by inserts (`own_tables.rs`). At last comes the newest state of each
+//! changed row. A record has at most [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX)
+//! bytes; one longer row is a record of its own.
 //!
-//! Rows go table by table. A transaction that goes back and forth between tables, as a procedure
-//! does that changes a stock and adds an order's line for each item, would else name its table with
-//! every row and have no inserted row before it to be like. Replay does not mind: a row is in one
-//! table and at most once in a record, and its indexes are its table's. Within a table the order
-//! stays. Rows of tables that are not logged are passed over, and so is all of temporary ones. A
-//! transaction of very many operations is put in order [`OPERATIONS_SORTED`] at a time, so
-//! that memory stays bounded. That of few tables, which is nearly every one, is gone through once
-//! for each table, without moving a row; else the rows are sorted.
+//! **Order.** Rows go table by table. A procedure may change a stock and add an order's line for
+//! each item, in turns. In that order each row would name its table again, and an inserted row
+//! would have no similar one before it. Replay accepts any order: a row is in one table, at most
+//! once in a record, and its indexes are its table's. Within a table the order stays. Tables that
+//! are not logged, and temporary ones, are left out.
 //!
-//! The session's `logging` mark is up from before a record is appended until the last row of it is
-//! marked, so that a checkpoint that waits for it finds every row whose record lies before its redo
-//! position marked. It waits for one record, however much is loaded. How a row is marked so that
-//! LSN and flag are never seen apart: [`Anchor::mark_version`]; why that matters:
-//! checkpoint/README.md.
+//! Operations are put in order [`OPERATIONS_SORTED`] at a time, so that memory stays bounded. If
+//! they are of few tables, as is the rule, they are walked once for each table. Otherwise the rows
+//! are sorted.
 //!
-//! Nobody's garbage is freed while a session is pinned, and to append a record can take long. So it
-//! is pinned while it walks chains, and not while it appends and marks: what is kept meanwhile is
-//! [`Changed`].
+//! **Marks.** The session's `logging` mark is up from before a record is appended until its last
+//! row is marked. So a checkpoint that waits for the mark finds every row marked whose record lies
+//! before its redo position. It waits for one record at most. [`Anchor::mark_version`] says how LSN
+//! and flag are set together, and `checkpoint/README.md` why that matters.
+//!
+//! **Pins.** While a session is pinned nobody's garbage is freed, and appending a record can take
+//! long. So the session is pinned while it walks chains, and not while it appends and marks. What
+//! it keeps meanwhile is [`Changed`].
 
 use super::ahead::Ahead;
 use super::examine::{data_below, newest_data};
@@ -46,8 +46,8 @@ pub trait Log {
     /// Appends a record and returns its end. May unwind with a PostgreSQL error.
     fn append(&mut self, record: &[u8]) -> Lsn;
 
-    /// Runs `work`, which appends a record and marks what it tells of, while no checkpoint of
-    /// PostgreSQL's passes between the two.
+    /// Runs `work`, which appends a record and marks its rows. No checkpoint of PostgreSQL's passes
+    /// between the two.
     fn held<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T
     where
         Self: Sized,
@@ -56,14 +56,14 @@ pub trait Log {
     }
 }
 
-/// Operations put in order of their tables at a time.
+/// Operations that are put in the order of their tables at a time.
 const OPERATIONS_SORTED: usize = 1 << 16;
 
-/// Tables whose rows are picked out of the operations one table after the other. A transaction that
-/// changes more tables has its rows sorted.
+/// Most tables for each of which the operations are walked once. The rows of a transaction that
+/// changes more tables are sorted.
 const TABLES_PICKED: usize = 12;
 
-/// Rows of which the list keeps room between transactions.
+/// Rows for which the list keeps memory between transactions.
 const ROWS_KEPT: usize = 1024;
 
 /// Records under construction; their memory is kept between transactions.
@@ -75,9 +75,11 @@ pub(super) struct Writers {
     order: Vec<Changed>,
 }
 
-/// A row to be logged: its operation, and the last state. That stays what it is, and where it is,
-/// until the transaction ends. Nobody else puts a state on a row we own, or takes out what runs,
-/// and we change nothing more. Its anchor lives as long as the table. So neither needs a pin.
+/// A row to be logged: its operation, and its newest state.
+///
+/// The state stays where it is until the transaction ends: nobody else puts a state on a row that
+/// we own, or removes an unfinished one, and we change nothing more. The anchor lives as long as
+/// the table. So neither needs a pin.
 #[derive(Copy, Clone)]
 pub(super) struct Changed {
     table: TableRef,
@@ -114,11 +116,11 @@ impl Tables {
     }
 }
 
-/// The `logging` mark, taken back by unwinding, too.
+/// The `logging` mark, which is also lowered by unwinding.
 pub(super) struct Mark<'a>(&'a Session);
 
 impl<'a> Mark<'a> {
-    /// Raises it. Returns the engine's round behind it, for the marks of rows.
+    /// Raises it. Then reads the engine's checkpoint round, for the marks of rows.
     pub(super) fn raise(session: &'a Session) -> (Mark<'a>, u64) {
         let early = crate::sync::is_broken("log: the round behind the mark");
         let early = early.then(|| session.engine().round());
@@ -192,8 +194,8 @@ impl Transaction {
 }
 
 impl Writers {
-    /// Lists the rows of tables that are left to be logged, as far as they survived, in the order
-    /// in which they are logged.
+    /// Lists the surviving rows of those tables that are still to be logged, in the order of the
+    /// log.
     fn list(
         &mut self,
         own: &Own,
@@ -221,7 +223,7 @@ impl Writers {
         Ok(())
     }
 
-    /// Appends those of some tables' rows that survived; there is room.
+    /// Adds the surviving rows of some tables to the list; memory was reserved.
     #[inline]
     fn push_surviving(
         &mut self,
@@ -247,7 +249,7 @@ impl Writers {
     }
 
     /// Logs all rows of a table that the transaction has made, as inserts, in the order of their
-    /// slots: of each the state that `state` says.
+    /// row ids: of each the state that `state` chooses.
     fn log_all(
         &mut self,
         session: &Session,
@@ -269,7 +271,7 @@ impl Writers {
         Ok(last)
     }
 
-    /// Lists the rows of some slots that have a state to be logged.
+    /// Lists the rows in a range of row ids that have a state to be logged.
     fn list_all(
         &mut self,
         table: TableRef,
@@ -425,7 +427,7 @@ fn describe_all(changed: &Changed, rows: &mut RowsWriter) -> Result<(), EngineEr
 }
 
 /// Whether `base`, which lies below `version`, is the row's last logged state. A logged state of an
-/// aborted transaction can lie between.
+/// aborted transaction may lie between.
 fn is_last_logged(version: VersionRef, base: VersionRef) -> bool {
     let mut at = version.next();
     while let Some(below) = at {
@@ -451,8 +453,8 @@ fn is_logged_definition(operation: &Operation) -> bool {
     !operation.kind().is_of_row() && operation.table.persistence().logs_definitions()
 }
 
-/// From now on a checkpoint may tell of the definition: without its record, a crash could hand its
-/// xid to another transaction.
+/// From now on a checkpoint may hold the definition. Without its record in the log, the xid could
+/// be given to another transaction after a crash.
 fn mark_definition(operation: &Operation, lsn: Lsn) {
     let word = match operation.kind() {
         Kind::CreateTable => &operation.table.storage().created_lsn,

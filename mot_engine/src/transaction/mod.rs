@@ -1,11 +1,22 @@
-//! A transaction's work: what it changed, in order, so that it can be logged, committed, or taken
-//! back wholly or to a savepoint.
+//! A transaction's work: what it changed, in order, so that it can be logged, committed, or rolled
+//! back, wholly or to a savepoint. README.md has the protocol.
+//!
+//! | file | what |
+//! |---|---|
+//! | `insert`, `update`, `lock`, `enter` | the calls of a statement |
+//! | `examine` | what a writer finds at a row; the peer is HeapTupleSatisfiesUpdate |
+//! | `definitions`, `copy`, `reform` | tables and indexes; copies of rows; keys behind rows |
+//! | `own_rows`, `own_tables` | rows changed very often; rows of a table that it has made |
+//! | `log`, `commit`, `abort`, `prepare` | the ends of a transaction |
+//! | `kept_locks` | row locks of prepared transactions over a restart |
+//! | `litter`, `doom`, `free` | pruning after commits; what is dropped for good, and its memory |
+//! | `ahead`, `pinned` | prefetching, and short pins, at the ends of large transactions |
 //!
 //! The engine never waits. A writer that meets another's unfinished work answers `Busy(xid)`; the
 //! caller waits and calls again.
 //!
 //! Invariants:
-//! - Room for the operation is reserved before anything is installed: what is installed is
+//! - Room for the operation is reserved before anything is published: what is published is
 //!   recorded.
 //! - Operations of a savepoint level are a suffix of the list: earlier ones belong to outer levels.
 //! - Commit, abort and savepoint abort cannot fail, ask no `Clock`, and need no new memory.
@@ -57,7 +68,7 @@ use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
 use std::ptr::NonNull;
 
-/// A clock for callers that never ask one (replay enters without a test of uniqueness).
+/// A clock for callers that never ask one: replay checks no uniqueness.
 pub(crate) enum NoClock {}
 
 impl crate::clock::Clock for NoClock {
@@ -152,9 +163,9 @@ impl Operation {
 
 /// The (sub)transaction ids a transaction wrote with.
 ///
-/// Once PostgreSQL has decided, others judge our versions by themselves: one may have been
-/// superseded, pruned and its memory reused before our own commit or abort comes by. So an address
-/// is believed only when it is met in the row's chain with an xid of ours.
+/// Once PostgreSQL has decided, others may resolve our versions. One may be superseded and pruned,
+/// and its memory reused, before our own commit or abort reaches it. So an address is believed only
+/// if it is found in the row's chain with an xid of ours.
 #[derive(Default)]
 struct Own {
     /// Ascending.
@@ -212,8 +223,8 @@ impl Own {
         }
     }
 
-    /// The operations from this position on were taken back. What is still there of them is marked
-    /// as aborted, and nobody's.
+    /// The operations from this position on were rolled back. Versions of them that are still there
+    /// are flagged ABORTED.
     fn forget_since(&mut self, position: usize) {
         // A subtransaction's xid is above those that came before it.
         while self.xids.pop_if(|own| own.since >= position).is_some() {}
@@ -233,8 +244,8 @@ impl Own {
     }
 }
 
-/// A version that is not published: freed again unless it comes to that, also when a clock unwinds.
-/// The session knows it, for the end of a process that unwinds nothing. One at a time.
+/// A version that is not published yet: freed unless it is, also when a clock unwinds. The session
+/// notes it, for the end of a process that does not unwind. One at a time.
 struct Fresh<'a> {
     session: &'a Session,
 }
@@ -277,7 +288,7 @@ pub struct Transaction {
     level: u32,
     /// Some of its rows were logged.
     is_logged: bool,
-    /// The log will be told no more of it.
+    /// Nothing more of it will be logged.
     is_sealed: bool,
     writers: log::Writers,
 }
@@ -306,8 +317,7 @@ impl Transaction {
         self.operations.is_empty()
     }
 
-    /// Whether anything was done that the log must tell of (row locks are not, nor is what becomes
-    /// of temporary tables).
+    /// Whether anything was done that must be logged. Row locks and temporary tables are not.
     pub fn has_changes(&self) -> bool {
         self.operations.iter().any(|operation| {
             operation.kind() != Kind::Lock && !operation.table.key().is_temporary()
@@ -342,8 +352,8 @@ impl Transaction {
         self.is_sealed = false;
     }
 
-    /// Room to record an operation of this transaction id, on a relation. Of a temporary table the
-    /// log is told nothing: work on it may go on when all else is logged (ON COMMIT).
+    /// Room to record an operation of this transaction id, on a relation. A temporary table is not
+    /// logged, so work on it may continue when all else is logged (ON COMMIT).
     fn reserve(&mut self, relation: RelationKey, xid: Xid) -> Result<(), EngineError> {
         if (self.is_logged || self.is_sealed) && !relation.is_temporary() {
             return Err(EngineError::Corrupt {

@@ -1,28 +1,29 @@
-//! Two-phase commit: a transaction is logged, given up by its session, and ended later by anybody.
+//! Two-phase commit: a transaction is logged, given up by its session, and ended later by any
+//! session.
 //!
 //! Protocol (the caller's part is in `mot_ext/src/transaction/xact.rs`):
 //!
 //! 1. Before PostgreSQL prepares: `log_locks`, then `log`, as before a commit. Anything may still
 //!    fail; then `abort`.
-//! 2. When it has prepared: `give_up`. The transaction is in progress for everybody from before
-//!    this until it is ended, and nobody can end it before this is done. So the versions are still
-//!    this transaction's own, and nobody puts one on top.
-//! 3. From then on versions and definitions are nobody's work any more: the clock judges them, as
-//!    after a crash. Others wait for the transaction as for any other; when it is ended, whoever
-//!    meets a version settles its hint, and the sweeper (the rows are marked for it) takes out what
-//!    was rolled back, with its index entries and FULL_IMAGE_NEXT, and row locks.
+//! 2. When it has prepared: `give_up`. The transaction is running for everybody from before this
+//!    until it is ended, and nobody can end it before this is done. So the versions are still this
+//!    transaction's own, and nobody puts one on top.
+//! 3. From then on no session owns versions and definitions: the clock says what became of them, as
+//!    after a crash. Others wait for the transaction as for any other. When it is ended, whoever
+//!    meets a version resolves it. The rows are marked for the sweeper, which removes what was
+//!    rolled back, with its index entries and FULL_IMAGE_NEXT, and row locks.
 //!
-//! - **Counters** count it as committed at once, since nobody of its own comes by at the end. The
-//!   versions are flagged COUNTED_EARLY; whoever takes out a flagged one that was rolled back takes
-//!   the count back (`reclaim/clean.rs`).
+//! - **Counters** count it as committed at once, since no code of its own runs at the end. The
+//!   versions are flagged COUNTED_EARLY. Whoever removes a flagged one that was rolled back
+//!   corrects the counters (`reclaim/clean.rs`).
 //! - **After a restart** the same versions come from the log or a checkpoint, and
 //!   `recovery::finish` leaves them open. They are then held with the strength of a key change,
 //!   whatever it was: stronger than needed, never weaker.
 //! - **Row locks** on rows that the transaction then changed are held by the versions, too. The
 //!   others (`bare_locks`) are logged in records of their own and kept until the transaction has
 //!   ended (`kept_locks.rs`).
-//! - **Definitions** keep the ids of their makers and droppers, which the clock judges. The
-//!   sweeping process settles them (`reclaim/given_up.rs`).
+//! - **Definitions** keep the ids of their makers and droppers, and the clock says whether they
+//!   exist. The sweeping process resolves them (`reclaim/given_up.rs`).
 
 use super::commit::{Counts, base_below, last_own, live_bytes, trim};
 use super::examine::{data_below, newest_data};

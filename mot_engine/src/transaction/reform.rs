@@ -151,7 +151,7 @@ impl Reforms {
         self.rows.len() >= ROWS_AT_A_TIME || self.bodies.len() >= BYTES_AT_A_TIME
     }
 
-    /// Forgets the rows, and gives those that were left: others have come by.
+    /// Forgets the rows, and gives those that were left because others have changed them.
     pub fn take_left(&mut self) -> impl Iterator<Item = Slot> {
         self.bodies.clear();
         self.rows

@@ -276,11 +276,12 @@ impl<'a> Change<'a> {
     }
 }
 
-/// That an update assigns to columns alone that no index of the table has, and when that was.
+/// The fact that an update assigns only to columns that no index of the table has, and when that
+/// was true.
 ///
-/// It is asked under the pin under which the new state is published. An index that is begun beside
-/// writers waits for who is pinned after it has raised the number: who still finds the old one has
-/// his state in the row's chain when the index is filled.
+/// It is checked under the pin under which the new state is published. An index that is begun
+/// beside writers raises the number, then waits for all that are pinned. So a writer that still
+/// finds the old number has its state in the row's chain when the index is filled.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub struct BesideKeys {
     table: TableId,

@@ -1,7 +1,7 @@
-//! What an index is asked: a test of each of its leading columns.
+//! Conditions that an index can answer: one test of each of its leading columns.
 //!
-//! By one value each (`=`, `= ANY`, `IS NULL`), then of the next column by a range (`<` to `>`,
-//! `IS NOT NULL`, a string prefix).
+//! The first columns are fixed by one value each (`=`, `= ANY`, `IS NULL`). The next one may have a
+//! range (`<` to `>`, `IS NOT NULL`, a string prefix).
 mod families;
 
 pub use families::membership;

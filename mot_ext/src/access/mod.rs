@@ -1,5 +1,8 @@
 //! Reading rows by key: conditions on key columns, the ranges that they bound, and the scan of
-//! those. Index scans and compiled statements read through this room. README.md has the details.
+//! those. README.md says what each file holds.
+//!
+//! May be called by all rooms above: `index_am` and `compiled` read through it. Calls `rows`,
+//! `transaction`, `executor` and `keys`.
 pub mod bounds;
 pub mod conditions;
 mod prefixes;

@@ -1,9 +1,9 @@
-//! The prefixes of keys that a scan's tests fix: one for each combination of what the leading
-//! columns may be, in key order.
+//! The prefixes of keys that a scan's tests fix, in key order: one for each combination of the
+//! leading columns' values.
 //!
-//! They are multiplied out, column by column, as long as they are some thousands. What the columns
-//! behind those may be is kept apart, and each prefix made when its turn comes. So a list that a
-//! client gives is in memory once, and all of it is asked for in a way that may fail.
+//! They are multiplied out, column by column, up to some thousands. The values of the columns after
+//! those are kept apart, and each further prefix is made when its turn comes. So a client's list is
+//! in memory once, and each allocation for it may fail.
 use mot_engine::key::KeyList;
 use mot_engine::{Direction, EngineError};
 use pgrx::pg_sys;
@@ -138,7 +138,7 @@ impl Prefixes {
         ))
     }
 
-    /// The next one in the direction. What the caller appends he takes away again.
+    /// The next prefix in the direction. The caller removes what it appends to it.
     pub fn next(&mut self, direction: Direction) -> Option<&mut Vec<u8>> {
         self.combine(direction).then_some(&mut self.combined)
     }

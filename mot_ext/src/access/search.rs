@@ -1,4 +1,4 @@
-//! How a compiled statement finds its rows.
+//! How a compiled statement finds its rows: by which index, with which conditions.
 use super::conditions::Test;
 use pgrx::pg_sys;
 

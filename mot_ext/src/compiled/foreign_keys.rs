@@ -1,10 +1,11 @@
 //! Foreign keys of a table that is written to: their triggers are queued and fired by core's own
 //! functions.
 //!
-//! They are the only row triggers that a compiled write bears: they look at rows after the
-//! statement, and change nothing of its. An execution that may queue something opens a level of
-//! core's queue at Start and has it fired at Finish, as `standard_ExecutorStart` and
-//! `standard_ExecutorFinish` do, unless who runs it does that himself (`EXEC_FLAG_SKIP_TRIGGERS`).
+//! They are the only row triggers of a table that a compiled statement may write to. They look at
+//! rows after the statement, and change none of its rows. An execution that may queue something
+//! opens a level of core's queue at Start, and has it fired at Finish, as `standard_ExecutorStart`
+//! and `standard_ExecutorFinish` do. It does neither if its caller does so itself
+//! (`EXEC_FLAG_SKIP_TRIGGERS`).
 use super::frame::within;
 use super::parent_check;
 use crate::pg::{self, version};

@@ -128,7 +128,7 @@ unsafe fn publishes_mot_table(relation: *mut pg_sys::RangeVar) -> bool {
             return false;
         }
         match pg_sys::get_rel_relkind(relid) as u8 {
-            // What is not his core will refuse, and it is not locked for it.
+            // Core will refuse a table that the user does not own, so it is not locked here.
             pg_sys::RELKIND_PARTITIONED_TABLE if version::owns_class(relid) => {
                 partitions_include_mot_table(relation)
             }

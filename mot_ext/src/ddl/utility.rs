@@ -30,7 +30,7 @@ pub struct Statement {
     completion: *mut pg_sys::QueryCompletion,
 }
 
-/// Who goes on with a statement.
+/// Who continues with a statement.
 pub enum Next {
     /// Nobody: it is done.
     Done,

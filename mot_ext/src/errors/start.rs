@@ -1,5 +1,5 @@
-//! Where the tables cannot be loaded at a start, or their log cannot be replayed: what stops the
-//! start, and what statements are told.
+//! Tables that cannot be loaded at a start, or a log that cannot be replayed: errors that stop the
+//! start, and those that statements get.
 use crate::pg::{self, interrupts, report, text};
 use mot_engine::EngineError;
 use pgrx::prelude::*;

@@ -1,4 +1,5 @@
-//! What is told in the server log by those who go on, and the hints of errors that are tried again.
+//! Messages in the server log of processes that continue, and the hints of errors after which they
+//! try again.
 use crate::pg::{interrupts, report};
 use mot_engine::EngineError;
 use mot_engine::memory::ArenaFull;

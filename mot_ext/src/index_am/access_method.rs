@@ -1,4 +1,4 @@
-//! Giving an index another access method: in the catalog, and in the entry of the relation cache.
+//! Changes an index's access method: in the catalog, and in the entry of the relation cache.
 use crate::errors::refuse::raise;
 use crate::pg::version;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -133,8 +133,8 @@ pub unsafe fn replace_routine(index: pg_sys::Relation) {
     }
 }
 
-/// Raises for an index that somebody else has open: his calls would go to the other access method's
-/// functions.
+/// Raises for an index that is open elsewhere in this session: calls from there would go to the
+/// other access method's functions.
 fn in_use(index: pg_sys::Relation) -> ! {
     let name = crate::storage::name_of(index);
     raise(

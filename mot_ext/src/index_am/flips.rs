@@ -1,21 +1,22 @@
-//! Showing an index as a btree for a while, in this process's memory alone.
+//! Shows an index as a btree for a while, in this process's memory alone.
 //!
 //! Core reads an index's access method from the index's entry in the relation cache
-//! (`rd_rel->relam`). Its functions are called through another field (`rd_indam`), which stays
-//! ours: scans, inserts and builds go on as ever.
+//! (`rd_rel->relam`). It calls the functions through another field (`rd_indam`), which stays ours.
+//! So scans, inserts and builds continue as before.
 //!
-//! - An entry is held open while it is shown so: it does not move. An invalidation reads the
-//!   catalog row anew, and core calls the callback right after that, which shows it again.
-//! - Where the planner meets such an index on 15 to 17 it asks btree for the height of the tree.
-//!   Btree looks into the cache of the entry first, so there is a small tree's description
+//! - An entry is held open while it is shown as a btree, so that it does not move. An invalidation
+//!   reads the catalog row anew. Core calls the callback right after that, which shows it as a
+//!   btree again.
+//! - Where the planner meets such an index on 15 to 17, it asks btree for the height of the tree.
+//!   Btree looks into the cache of the entry first, so there is the description of a small tree
 //!   (`rd_amcache`). The planner's hook (`index_order`) makes the index ours again for all that
 //!   follows.
 //! - An index that core drops meanwhile is closed by the object access hook, right before core
-//!   looks whether it is open.
-//! - A table that the statement writes anew has its indexes built anew, which must not be open: the
-//!   object access hook of the transient table closes them (make_new_heap in cluster.c).
-//! - An error leaves entries open; the transaction's end closes them. What shows them is taken back
-//!   before: in `Drop`, or in the callbacks of (sub)transactions.
+//!   checks whether it is open.
+//! - A table that the statement rewrites has its indexes built anew, and these must not be open.
+//!   The object access hook of the transient table closes them (make_new_heap in cluster.c).
+//! - An error leaves entries open, and the transaction's end closes them. Before that they are
+//!   shown as ours again: in `Drop`, or in the callbacks of (sub)transactions.
 use super::access_method::Method;
 use crate::pg::btree::{LOW_TREE, Tree};
 use crate::pg::version::index_am::ASKS_FOR_BTREE;

@@ -1,7 +1,7 @@
 //! The routine of the index access method, and the callbacks that need no file of their own.
 //!
-//! Its indexes have btree's operator classes: so core plans, infers and prints with them as with
-//! btree's. What btree's own functions say of options holds for these, too.
+//! Its indexes have btree's operator classes, so core plans, infers and prints with them as with
+//! btree's. Options are checked by btree's own functions.
 use super::{cost, scan, uniqueness};
 use crate::errors;
 use crate::pg::btree;

@@ -1,9 +1,9 @@
 //! From core's scan keys to key ranges.
 //!
-//! The conditions on leading columns that fix a value each (`=`, `= ANY`, IS NULL) become prefixes,
-//! those on the next column a range. Core evaluates the rest, and whatever the range does not hold
-//! exactly, over the row (`xs_recheck`). Where there is none on the first column, that may be
-//! passed over (`skip`).
+//! Conditions that fix one value of each leading column (`=`, `= ANY`, IS NULL) become prefixes of
+//! keys, and those on the next column a range. Core evaluates the rest over the row, and each
+//! condition that the range does not answer exactly (`xs_recheck`). If no condition is on the first
+//! column, that column may be skipped (`skip`).
 use super::labels::Labelled;
 use super::rows;
 use super::skip::Skip;

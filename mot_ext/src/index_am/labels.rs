@@ -1,9 +1,10 @@
-//! Conditions on values that have labels: from a value to where it lies among those of the rows
-//! that a scan sees (`storage/labels.rs`).
+//! Conditions on columns with labels: a scan first looks for the label of the argument
+//! (`storage/labels.rs`), among the rows that it sees.
 //!
-//! A condition can bound a scan where the columns before have one value each. A value that no row
-//! has is looked for by a label between its neighbours'. Rows that others enter there meanwhile are
-//! not seen by the scan's snapshot. Core evaluates the conditions over each row that is found.
+//! - A condition bounds the scan only if each column before has one value.
+//! - If no row has the argument's value, a comparison takes a label between the neighbours', which
+//!   nobody stores. Rows that others enter there meanwhile are not seen by the scan's snapshot.
+//! - Core evaluates the conditions again over each row that is found.
 use super::keys::{Condition, has, is_of, test_of};
 use crate::access::bounds::Bounds;
 use crate::access::conditions::Test;
@@ -17,7 +18,7 @@ use mot_engine::{Direction, IndexRef, KeyRange, TableRef};
 use pgrx::pg_sys;
 use std::ptr;
 
-/// What a scan needs to look for values with labels, from one rescan to the next.
+/// What a scan keeps from one rescan to the next to look for labels.
 pub struct ScanLabels {
     search: Search,
     /// By column and type of the argument.
@@ -52,7 +53,7 @@ impl ScanLabels {
         }
     }
 
-    /// With what a scan reads, and sees, now. The labels that were found before go.
+    /// For one rescan: the storage that it reads, and the snapshot. Frees the labels found before.
     pub fn at<'a>(&'a mut self, place: (TableRef, IndexRef), seen: Seen<'a>) -> Labelled<'a> {
         // SAFETY: this value's own context; nobody uses what was found for the scan before.
         unsafe { pg_sys::MemoryContextReset(self.arguments) };
@@ -87,7 +88,7 @@ impl ScanLabels {
     }
 }
 
-/// The values with labels that one rescan sees.
+/// Looks for the labels of one rescan.
 pub struct Labelled<'a> {
     labels: &'a mut ScanLabels,
     place: (TableRef, IndexRef),

@@ -1,9 +1,9 @@
-//! Comparisons of rows, `(a, b) > (1, 2)`: since 18 core has an index of another access method than
-//! btree answer them, too.
+//! Comparisons of rows, `(a, b) > (1, 2)`. Since 18 core also asks indexes of other access methods
+//! than btree.
 //!
-//! The scan key is a header with one subkey for each member. The members that lie one behind the
-//! other in the index, in one direction, give one end of a range. NULL decides by what is before
-//! it, so core evaluates the comparison over each row of the range.
+//! The scan key is a header with one subkey for each member. The members that are consecutive
+//! columns of the index, in one direction, give one end of a range. A NULL is decided by the
+//! members before it, so core evaluates the comparison over each row of the range.
 use super::keys::{Condition, comparison, has, is_of};
 use crate::access::conditions::Test;
 use mot_engine::key::IndexDefinition;

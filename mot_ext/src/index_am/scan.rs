@@ -1,8 +1,8 @@
-//! Index scans: an index gives rows, and the version that the snapshot sees of each, in key order.
+//! Index scans: row by row in key order, each with the version that the snapshot sees.
 //!
-//! The version goes to the table's callback with the row (`table_am::fetch`), so that one look-up
-//! serves both. A scan can turn round (cursors): it begins anew in the other direction, and passes
-//! over what lies before the row at which it turned.
+//! The version goes to the table's callback with the row (`table_am::fetch`), so one look-up serves
+//! both. A scan may change its direction (cursors). It then begins anew in the other direction, and
+//! skips rows up to the one at which it turned.
 mod bitmap;
 mod steps;
 

@@ -1,9 +1,11 @@
-//! Scans whose conditions leave the index's first column open, `b = 5` on (a, b): for each value of
-//! that column the range that the conditions have behind it. As core's btree does from 18 on.
+//! Scans whose conditions leave the index's first column open, such as `b = 5` on (a, b). For each
+//! value of that column they read the range that the other conditions have behind it, as core's
+//! btree does from 18 on.
 //!
-//! The next value is that of the next entry. To look for one costs more than to read some entries,
-//! so it is done only where the table's statistics say that the values are few. Otherwise all of
-//! the index is read, and core evaluates the conditions. The planner counts both by the same rule.
+//! The next value is that of the next entry. A search for it costs more than reading some entries,
+//! so this is done only where the table's statistics say that the values are few. Otherwise the
+//! whole index is read, and core evaluates the conditions. The planner counts both by the same
+//! rule.
 use crate::access::bounds::Bounds;
 use crate::pg::list::cells;
 use crate::pg::version;

@@ -1,9 +1,9 @@
-//! Unique keys that the engine does not keep: core asks for them in `aminsert`
+//! Unique keys that the engine does not check: core asks for them in `aminsert`
 //! (`storage/core_keys.rs`).
 //!
-//! The row is entered before that, by the table's callback. So of two who enter one key beside each
-//! other one at least meets the other, and maybe both do. If both are to wait they wait for each
-//! other, as with an exclusion constraint, and one gets 40P01.
+//! The table's callback has entered the row before. So of two sessions that enter one key at the
+//! same time at least one meets the other's row, and maybe both do. If both have to wait, they wait
+//! for each other, as with an exclusion constraint, and one gets 40P01.
 use crate::errors::or_raise;
 use crate::rows::tid;
 use crate::storage;

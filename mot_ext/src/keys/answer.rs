@@ -4,18 +4,19 @@ use super::{converts, lies_near};
 use mot_engine::key::{KeyColumn, KeyKind};
 use pgrx::pg_sys;
 
-/// What the rows are that an index finds.
+/// Which rows an index finds for a condition.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Those that pass.
+    /// Exactly those that pass.
     Exact,
-    /// Others may be among them: core tests each.
+    /// Others, too: core tests each row.
     Roughly,
 }
 
 impl IndexColumn {
-    /// The answer to `=`, or to a list, with values of a type, of an index that has the column so.
-    /// `None`: there is none, or the values' labels are to be looked for. May raise.
+    /// How an index that has `column` answers `=`, or a list, with values of a type. `None`: it
+    /// does not, or the column has labels, for which the scan looks itself (`index_am/labels.rs`).
+    /// May raise.
     pub fn answer_to_equality(self, column: &KeyColumn, argument: pg_sys::Oid) -> Option<Answer> {
         if column.kind == KeyKind::Label {
             return None;
@@ -24,15 +25,15 @@ impl IndexColumn {
         (is_known && self.has_row_type_of(column)).then_some(Answer::Exact)
     }
 
-    /// Whether the catalog has the row type that keys were made for. One that was changed
-    /// in a way that builds no index anew is looked for row by row.
+    /// Whether the catalog still has the row type for which keys were made. If not, and no index
+    /// was built anew for the change, core tests row by row.
     fn has_row_type_of(self, column: &KeyColumn) -> bool {
         let is_stored = |is_computed| self.kind_in(is_computed) == Some(column.kind);
         column.kind.record().is_none() || is_stored(true) || is_stored(false)
     }
 
-    /// The answer to `<`, `<=`, `>=` and `>` with a value of a type, of an index that has the
-    /// column so. `None`: as above. May raise.
+    /// How an index that has `column` answers `<`, `<=`, `>=` and `>` with a value of a type.
+    /// `None`: as above. May raise.
     pub fn answer_to_range(self, column: &KeyColumn, argument: pg_sys::Oid) -> Option<Answer> {
         if column.kind == KeyKind::Label || !self.is_ordered_as(column) {
             return None;

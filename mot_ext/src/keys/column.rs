@@ -1,4 +1,5 @@
-//! A key column of an index, as the catalog has it.
+//! A key column of an index, as the catalog has it: from its operator class, type and collation to
+//! its kind, its order, and whether it has an encoding.
 use super::folding::{folding, folds};
 use super::foreign_types::{compares_alike, is_core};
 use super::row_types::{RowType, row_type};

@@ -1,9 +1,9 @@
-//! Types that are not core's own, and have keys: known by the function that compares them.
+//! Types that are not core's own, and have an encoding: known by the function that compares them.
 //!
 //! Nothing else says what a type's values are: its name and its schema are the user's. A type of an
 //! extension is known by a function of the extension's library. Another one is known if it is
 //! compared by one of core's functions, as those of `isn` are: then its values are what that
-//! function takes them for.
+//! function takes them for. All other types have labels (`storage/labels.rs`).
 use super::is_by_value;
 use crate::pg::local::ProcessLocal;
 use mot_engine::key::{ElementKind, KeyKind};

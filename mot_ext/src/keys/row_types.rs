@@ -1,7 +1,7 @@
 //! Row types as keys: their columns, as the catalog has them.
 //!
-//! A row type is looked at once, and again when a relation, a type, a function, an operator class
-//! or a collation changes: scans ask.
+//! A row type is looked up once, because scans ask for it. It is looked up again after a relation,
+//! a type, a function, an operator class or a collation has changed.
 use super::column::IndexColumn;
 use crate::errors;
 use crate::pg::local::ProcessLocal;

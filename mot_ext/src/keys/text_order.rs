@@ -1,4 +1,4 @@
-//! In whose order a collation has texts, and whether keys can lie so.
+//! The order that a collation gives to texts, and whether keys can lie in it.
 //!
 //! The catalog is read once for each collation, and again when its rows change.
 use crate::pg::local::ProcessLocal;

@@ -1,6 +1,19 @@
 //! The views of the extension: memory, tables, indexes, transactions, checkpoints, recovery.
 //!
 //! Figures are read without stopping anybody; they are exact when nothing is written meanwhile.
+//! They come from the engine's shared root, and from the control block (`shared_memory`), where
+//! workers and recovery keep theirs.
+//!
+//! # To add a view
+//!
+//! 1. A function here with `#[pg_extern]`. `.ci/install` makes the extension's SQL from these.
+//! 2. Its `CREATE VIEW` in the block below, with the function in `REVOKE`, `GRANT` and `requires`,
+//!    and the view in the last `GRANT`. The views are for members of `pg_monitor`.
+//! 3. `sql/settings_views.sql`: a statement whose figures follow what was done. The expected result
+//!    lists all views with their columns, which are an interface.
+//! 4. README.md names the view under "Operate", and a guide in `docs/` says what its figures mean.
+//!
+//! A view of a lower room's own structures may be there, as `mot.stat_horizon` is.
 use crate::pg::text;
 use crate::transaction::clock::PgClock;
 use crate::transaction::session;

@@ -1,10 +1,20 @@
-//! PostgreSQL by hand: functions the bindings lack, functions called per row without pgrx's guard,
-//! how errors of users pass ([`guard`]), and what differs between major versions ([`version`]).
-//! Nothing else declares an extern.
+//! PostgreSQL's functions and structures, as the rooms above use them. Externs are declared here;
+//! only files with a hook declare that hook, or core's own function of it.
+//!
+//! | files | what |
+//! |---|---|
+//! | `guard`, `report`, `violation`, `text` | errors of users' code, reports, text |
+//! | `version/` | what differs between major versions: no other room asks |
+//! | `nodes`, `list`, `depth`, `planning`, `executor`, `wire` | parse trees, plans, output |
+//! | `index_row`, `inheritance`, `rights`, `btree` | the catalog |
+//! | `owner`, `predicate`, `sxact` | processes and transactions; predicate locks |
+//! | `interrupts`, `worker`, `checkpointer`, `title` | waits, background processes |
+//! | `slot`, `timeline`, `unlogged` | WAL and files |
+//! | `local` | statics of a process |
 //!
 //! pgrx wraps each bound function in a thread check and a `sigsetjmp`. That is right wherever
-//! PostgreSQL may raise an error; the functions declared `extern "C"` here are those proven (by
-//! reading their source in 15 to 18) never to raise one.
+//! PostgreSQL may raise an error. The functions declared `extern "C"` here never raise one, as
+//! their sources in 15 to 18 show. Most are called for each row.
 pub mod btree;
 pub mod checkpointer;
 pub mod depth;

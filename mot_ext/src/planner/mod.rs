@@ -1,7 +1,17 @@
-//! What the planner is offered for memory-optimized tables beyond core's own paths: README.md of
-//! the executor.
+//! What the planner is offered for memory-optimized tables beyond core's own paths, and what it
+//! believes of them.
 //!
-//! Costs are core's, in its unit and by its settings. Core's own SeqScan is always there, too.
+//! | file | what |
+//! |---|---|
+//! | `costs`, `workers` | a table without pages; how many parallel workers |
+//! | `filtered_scan` | paths to MOT Scan: conditions inside a scan of all rows |
+//! | `aggregated_scan`, `aggregate` | paths to MOT Aggregate, and when they are offered |
+//! | `index_order`, `unique_proof` | the order of an index, and what its uniqueness proves |
+//! | `lists_in_order`, `row_comparisons` | index paths that core offers only from 17 or 18 on |
+//! | `shown_method`, `shown_sizes`, `inlining` | queries over catalogs: btree's name, true sizes |
+//!
+//! The nodes are in `plan_nodes`, and the executor's README has the scans. Costs are core's, in its
+//! unit and by its settings. Core's own SeqScan is always offered, too.
 mod aggregate;
 mod aggregated_scan;
 mod costs;

@@ -1,11 +1,11 @@
-//! The reclaimer's long naps; `transaction/wake.rs` ends them.
+//! The reclaimer's long sleeps while there is nothing to do; `transaction/wake.rs` ends them.
 //!
-//! With nothing to do it looks around twice a second. A burst that begins in such a nap would leave
-//! all it supersedes until the nap is over, and writers would prune below a horizon of before it.
-//! So whoever has left some rows behind looks whether it naps, and wakes it: for a busy server that
-//! is one look at a word that nobody writes, once in so many rows. Few changes now and then wake
-//! nobody; nor does anybody where an old snapshot or transaction holds the horizon, for then it
-//! would find that it can do nothing.
+//! Asleep, it looks around twice a second. If a burst of changes begins meanwhile, all that it
+//! supersedes would stay until the sleep is over, and writers would prune below an old horizon. So
+//! a session that has left some rows behind looks whether the reclaimer sleeps, and wakes it. For a
+//! busy server that is one read of a word that nobody writes, once in so many rows. Few changes
+//! wake nobody. Nor does anybody wake it while an old snapshot or transaction holds the horizon,
+//! because it could do nothing.
 use crate::pg::interrupts;
 use crate::pg::worker::shutdown_asked;
 use crate::shared_memory;

@@ -1,5 +1,13 @@
-//! Removing what nobody sees any more: the worker that takes out dead versions and frees what is
-//! gone, its sleep, and storages of databases that were dropped without us.
+//! Removing what nobody sees any more.
+//!
+//! | file | what |
+//! |---|---|
+//! | `reclaimer` | the worker: the horizon, dead versions, what is dropped for good |
+//! | `idle_sleep` | its long sleeps |
+//! | `orphans` | storages of databases that were dropped while the library was not preloaded |
+//!
+//! May be called by `workers` and `monitoring`. The engine's part is
+//! `mot_engine/src/reclaim/README.md`.
 pub mod idle_sleep;
 pub mod orphans;
 mod reclaimer;

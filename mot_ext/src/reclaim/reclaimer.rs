@@ -26,7 +26,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// The pause after an idle round is as many times longer than that after a busy one, unless a
-/// session ends it (`nap`).
+/// session ends it (`idle_sleep`).
 const IDLE_ROUNDS: i64 = 25;
 /// While an old snapshot holds the horizon back, all rows changed since wait, and are visited again
 /// and again: a tenth of a processor at most. Processor time: a sweep that had to wait for one on a

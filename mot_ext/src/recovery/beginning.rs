@@ -1,5 +1,5 @@
-//! What a recovery leaves in the directory before its first record: the checkpoint that its next
-//! start goes on from, should there be no newer one by then.
+//! The empty checkpoint that a recovery writes before its first record, if there never was one. The
+//! next start begins from it, unless there is a newer one by then.
 use crate::checkpoint::files;
 use crate::pg::text::show_lsn;
 use crate::shared_memory;

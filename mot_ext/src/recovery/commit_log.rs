@@ -1,20 +1,21 @@
-//! PostgreSQL cuts its commit log off, and a recovery must not have to ask for what was in it.
+//! Replay and the truncation of PostgreSQL's commit log: outcomes are read before they are gone.
 //!
-//! What became of a replayed transaction nobody tells a resource manager; the commit log is asked
-//! when replay has ended, or by readers and the reclaimer of a standby. But VACUUM cuts the commit
-//! log off where no heap table needs it any more, and replay does the same where the log says so.
-//! From then on a recovery reads "not committed" of older transactions: their rows, of transactions
-//! that have committed, would be taken out.
+//! Nobody tells a resource manager what became of a replayed transaction. The commit log is asked
+//! when replay has ended, or by readers and the reclaimer of a standby. But VACUUM truncates the
+//! commit log where no heap table needs it any more, and replay does the same where the log says
+//! so. After that a recovery reads "not committed" for older transactions, and would remove rows
+//! that are committed.
 //!
-//! 1. **Replay.** PostgreSQL calls nobody before it replays CLOG_TRUNCATE, so this module stands
-//!    before its resource manager's function in the table that our own is registered in: what older
-//!    transactions left is judged first (`ParallelReplayer::judge_below`). They had all ended when
-//!    VACUUM cut there, and what they had to log, commit records included, lies before.
-//! 2. **The gap**, which we read before PostgreSQL begins to replay (`recovery::load::replay_gap`):
-//!    the outcomes of its transactions are in files that may be gone by now, or be there again
-//!    without them: a recovery makes a file anew that it has something to write to. So the files
-//!    say nothing about the gap; its commit records do, which are read with it, and so are the
-//!    records that cut the commit log off ([`Outcomes`]).
+//! 1. **Replay.** PostgreSQL calls nobody before it replays CLOG_TRUNCATE. So a function of this
+//!    module stands before its resource manager's own, in the table in which ours is registered. It
+//!    first resolves what older transactions left (`ParallelReplayer::judge_below`). They had all
+//!    ended when VACUUM truncated there, and what they had to log, commit records included, lies
+//!    before.
+//! 2. **The gap**, which we read before PostgreSQL begins to replay (`recovery::load::replay_gap`).
+//!    The files with the outcomes of its transactions may be gone, or be there again without them,
+//!    because a recovery makes a file anew in which it has something to write. So the files say
+//!    nothing about the gap. Its commit records do, and so do its CLOG_TRUNCATE records
+//!    ([`Outcomes`]).
 use super::replay::{self, Replay};
 use super::xid_set::XidSet;
 use crate::pg;

@@ -1,8 +1,8 @@
 //! Recovery: loading the newest checkpoint, reading the WAL behind it, and replaying records of our
-//! own resource manager. README.md beside this file describes the mechanism.
+//! own resource manager. README.md has the protocol, and says what each file holds.
 //!
-//! Below it is `checkpoint`, which finds and opens the files; above it is the worker that loads
-//! where no replay does.
+//! May be called by `workers` and `monitoring`. Calls `checkpoint`, which finds and opens the
+//! files, and rooms below it. `_PG_init` gives two of its functions to `shared_memory`.
 mod beginning;
 pub mod commit_log;
 pub mod ended;

@@ -1,7 +1,7 @@
-//! Reading a stretch of WAL ourselves: the gap between the checkpoint that was loaded and the
-//! position from which PostgreSQL replays. A gap exists when the checkpoint worker could not hold
-//! PostgreSQL's checkpoint (restartpoints of a standby, a worker that was down); the physical slot
-//! `mot` has then kept the WAL.
+//! Reads WAL by itself: the gap between the checkpoint that was loaded and the position from which
+//! PostgreSQL replays. A gap exists where the checkpoint worker could not hold PostgreSQL's
+//! checkpoint (restartpoints of a standby, a worker that was down). The physical slot `mot` has
+//! then kept the WAL.
 //!
 //! Runs in the startup process (inside rm_startup) and in the checkpoint worker (after a clean
 //! start). May raise.

@@ -1,11 +1,12 @@
-//! Replay as the startup process does it: engine's replayer with its threads, what they wait for,
-//! and how they end with the process.
+//! Replay in the startup process: the engine's replayer with its threads, what they wait for, and
+//! how they end with the process.
 //!
-//! - Threads (mot_engine/src/recovery/README.md) begin when they are first needed and know the
-//!   engine alone. They end before the process does, in a callback of its exit, also at a FATAL in
+//! - Threads (`mot_engine/src/recovery/README.md`) start when they are first needed, and know only
+//!   the engine. They end before the process does, in a callback of its exit, also at a FATAL in
 //!   the middle of a record.
 //! - `apply` and `drain` wait for memory if need be: visibly and interruptibly.
-//! - Readers of a standby call `wait_until_applied` with their snapshot in hand.
+//! - Readers of a standby call `wait_until_applied` (`transaction/applied.rs`) once they have their
+//!   snapshot.
 use super::{ended, stall};
 use crate::errors::{self, or_raise};
 use crate::pg::text::show_lsn;
@@ -158,7 +159,8 @@ impl Replay {
         }
     }
 
-    /// Once threads run: sees to their end, and says so.
+    /// Once threads run: registers what ends them with the process, and reports them. Or reports
+    /// why they could not start.
     fn tell_threads(&mut self) {
         if let Some(error) = self.replayer.take_start_error() {
             self.has_told = true;

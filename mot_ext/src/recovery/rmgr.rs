@@ -1,14 +1,14 @@
 //! The resource manager: what PostgreSQL calls when it replays, shows or identifies our records.
 //!
-//! - `rm_startup` runs when PostgreSQL has found a record to replay, before the first one; not at
-//!   all after a clean shutdown. It loads the newest checkpoint (unless the worker has: a standby
-//!   may have been read before), or writes an empty one if there never was any, reads the WAL
-//!   between that and PostgreSQL's redo position itself if there is any, and then waits until the
-//!   checkpoint worker stands at its gate.
-//! - `rm_redo` applies one record, or hands it over to threads (`replay`); a row that already has
-//!   it is skipped, so replay may begin anywhere.
-//! - `rm_cleanup` runs when replay has ended; it waits until everything is applied. Recovery is not
-//!   over for PostgreSQL yet: unlogged relations become empty, and its last checkpoint follows.
+//! - `rm_startup` runs when PostgreSQL has found a record to replay, before the first one, and
+//!   never after a clean shutdown. It loads the newest checkpoint, unless the worker has (a standby
+//!   may have been read before). If there never was a checkpoint, it writes an empty one. It then
+//!   reads the WAL between the checkpoint and PostgreSQL's redo position, if there is any, and
+//!   waits until the checkpoint worker holds its gate.
+//! - `rm_redo` applies one record, or hands it over to threads (`replay`). A row that already has
+//!   the record is skipped, so replay may begin anywhere.
+//! - `rm_cleanup` runs when replay has ended, and waits until everything is applied. Recovery is
+//!   not over for PostgreSQL yet: unlogged relations become empty, and its last checkpoint follows.
 //! - An error in any of them is FATAL for the startup process: the server does not start, and says
 //!   why. Nothing is skipped.
 use super::replay::{self, Stopwatch, replayer};

@@ -1,18 +1,16 @@
-//! Replay that waits for memory, told in the server log and in the process title.
+//! Messages about a replay that waits for memory: in the server log and in the process title.
 //!
-//! Who tells:
-//!
-//! - The process that replays, as long as it stands in `Replay::apply` or `Replay::drain`: it meets
+//! - The process that replays reports while it is in `Replay::apply` or `Replay::drain`: it meets
 //!   the stall itself.
-//! - The checkpoint worker, when threads wait for memory while that process waits for the next WAL
-//!   record. PostgreSQL runs no code of ours in the startup process then (its latch could be set,
-//!   but its loop calls nothing of an extension's), and the record on which the threads stand may
-//!   be the last for a long time. The startup process does its part (making room, as long as nobody
-//!   reads) when it has the next record.
+//! - The checkpoint worker reports when threads wait for memory while that process waits for the
+//!   next WAL record. PostgreSQL runs no code of ours in the startup process then: its latch could
+//!   be set, but its loop calls no extension. The record at which the threads wait may be the last
+//!   for a long time. The startup process makes room, as long as nobody reads, when it has the next
+//!   record.
 //!
-//! The first keeps `RecoveryStats::waits_for_memory` up meanwhile; the worker is silent then, and
-//! waits a moment before it says anything, so both speak at a time only if the one begins while the
-//! other ends.
+//! The first keeps `RecoveryStats::waits_for_memory` up meanwhile, and then the worker is silent.
+//! The worker also waits a moment before it reports. So both report at one time only if the one
+//! begins while the other ends.
 use super::replay::has_readers;
 use crate::pg::text::show_lsn;
 use crate::pg::title;

@@ -1,6 +1,6 @@
 //! The row locks of compiled statements: SELECT ... FOR UPDATE, NO KEY UPDATE, SHARE, KEY SHARE, as
-//! nodeLockRows takes them. A row that changed meanwhile is locked in its newest state, which the
-//! caller judges again.
+//! nodeLockRows takes them. A row that changed meanwhile is locked in its newest state, and the
+//! caller checks its conditions again.
 use super::write::{Skipped, Target, refuse_under_old_snapshot};
 use crate::shared_memory::test_switch::{self, Step};
 use crate::transaction::wait::{Purpose, RowLockQueue, WaitPolicy};

@@ -1,14 +1,14 @@
-//! A kind of slot for rows in place.
+//! The kind of slot in which rows are shown where they lie.
 //!
-//! It is core's slot of heap tuples, which points at a version in the arena, but for one thing:
-//! where a heap tuple's header has `xmax`, `cmin` and `ctid`, a version has the engine's word
-//! (mot_engine/src/row/version.rs). So who asks the slot for those system columns is answered from
-//! here (`rows/upon.rs`), and who takes a copy of the tuple gets one with a heap tuple's header.
-//! Nobody reads a header of the arena but through these functions: a plan's expressions ask the
-//! slot, and what PL/pgSQL, sorts or triggers keep are copies.
+//! It is core's slot of heap tuples, pointed at a version in the arena. There is one difference.
+//! Where a heap tuple's header has `xmax`, `cmin` and `ctid`, a version has the engine's word
+//! (`mot_engine/src/row/version.rs`). So this kind of slot answers for those system columns
+//! (`upon.rs`), and gives copies of the tuple a heap tuple's header. Nobody reads a header in the
+//! arena in another way: a plan's expressions ask the slot, and PL/pgSQL, sorts and triggers keep
+//! copies.
 //!
-//! A re-evaluation has the rows that it refetches put into it (`tuple::store_copy`): copies, which
-//! the slot owns.
+//! A re-evaluation stores the rows that it fetches again as copies, which the slot owns
+//! (`tuple::store_copy`).
 use super::upon;
 use crate::transaction::clock::narrow;
 use mot_engine::Upon;

@@ -1,8 +1,8 @@
-//! `xmax`, `cmin` and `cmax`: whose change, or lock, lies upon a version.
+//! `xmax`, `cmin` and `cmax` of a version: who changed or locked it.
 //!
-//! A version does not say it, so the row's chain is asked when somebody asks for these columns. As
-//! on heap, `cmin` and `cmax` are one: the replacer's command, or else the maker's. Other than on
-//! heap, a lock that has ended is gone.
+//! A version does not say it, so the row's chain is walked when somebody asks for these columns. As
+//! on heap, `cmin` and `cmax` are one field: the command of the replacer, or else of the maker.
+//! Unlike on heap, a lock that has ended is not shown.
 use super::tid;
 use crate::storage;
 use crate::transaction::clock::PgClock;

@@ -1,9 +1,10 @@
 //! Changing one row: the loops that wait, as in heapam and nodeModifyTable.
 //!
-//! The second writer of a row queues on it, waits for the first one's transaction, and looks again.
-//! If the row has changed then, READ COMMITTED locks its newest state and hands it back for
-//! re-checking ([`Fate::Newer`]); REPEATABLE READ raises 40001. A row this very command changed
-//! already is left alone; one that a trigger or function of this command changed is an error.
+//! The second writer of a row queues on it, waits for the first one's transaction, and tries again.
+//! If the row has changed by then, READ COMMITTED locks its newest state and hands it back for
+//! re-checking ([`Fate::Newer`]), and REPEATABLE READ raises 40001. A row that this very command
+//! has changed is left alone. One that a trigger or function of this command has changed is an
+//! error.
 use super::tuple;
 use crate::errors::or_raise;
 use crate::pg::{index_row, version as pg_version};
@@ -28,7 +29,7 @@ pub struct Target {
     pub relation: Relation,
     pub session: &'static Session,
     pub table: TableRef,
-    /// Readers of what is written must be asked for.
+    /// SSI is told of each write, so that it finds readers of what is written.
     pub is_serializable: bool,
 }
 
@@ -104,8 +105,8 @@ impl Target {
         }
     }
 
-    /// Inserts a row whose labels nobody else can put others beside; a duplicate is an error.
-    /// `None`: somebody had to be waited for, and the row was taken back before.
+    /// Inserts a row under label locks; a duplicate is an error. `None`: it had to wait, so it took
+    /// the row back and released the locks, and the row needs new labels.
     pub fn insert_without_wait(
         &self,
         body: &[u8],
@@ -164,8 +165,8 @@ impl Target {
         }
     }
 
-    /// Makes an attempt of the engine's. It is made again where there is no key for an index that
-    /// is found dead, or that may have been dropped since.
+    /// Calls the engine. It calls once more if a key could not be made, because the index may have
+    /// been found dead or dropped since.
     pub fn attempt<T>(&self, mut make: impl FnMut() -> Result<T, EngineError>) -> T {
         match make() {
             Err(
@@ -186,9 +187,9 @@ impl Target {
         self.session.index_oid(self.table, index).is_none()
     }
 
-    /// Looks in the catalog which indexes have nothing to say any more: DROP INDEX CONCURRENTLY
-    /// marks them there, and tells nobody. Asked where some index refuses a row, or makes it wait.
-    /// True: one was found, and writers know it now.
+    /// Looks in the catalog for dead indexes, and marks them for all writers. DROP INDEX
+    /// CONCURRENTLY marks an index as dead there, and calls nobody. Asked where an index refuses a
+    /// row or makes it wait. Answers whether one was found.
     pub fn finds_dead(&self) -> bool {
         let mut found = false;
         for relation in self.session.index_oids(self.table, &PgClock) {
@@ -199,11 +200,12 @@ impl Target {
         found
     }
 
-    /// A new state of a row wants a key that a running transaction holds. Not waiting with the
-    /// state in place: an entry of an earlier state of the row, which somebody still sees, may lead
-    /// others to it by a key that it has no entry for yet; they would wait for us, and we maybe for
-    /// them. It is taken back, and the row locked meanwhile, so that nobody else changes it (if
-    /// somebody was quicker, the next attempt finds out).
+    /// Waits where a new state of a row has a key that a running transaction holds.
+    ///
+    /// The state is taken back before the wait. Left in place, it could be met by an entry of an
+    /// earlier state that somebody still sees, under a key for which it has no entry yet. Others
+    /// would then wait for us, and we maybe for them. The row is locked meanwhile, so that nobody
+    /// else changes it. If somebody was faster, the next attempt finds out.
     pub fn wait_for_key(
         &self,
         slot: Slot,
@@ -216,7 +218,7 @@ impl Target {
         queue.wait_to_enter(slot, by, index);
     }
 
-    /// Refuses a new state that has a key of another row's.
+    /// Raises 23505 for a new state that has the key of another row.
     pub fn duplicate(
         &self,
         index: IndexRef,
@@ -239,8 +241,8 @@ impl Target {
         })
     }
 
-    /// Puts a new state on a row whose state `seen` the statement saw. `beside_keys`: it differs in
-    /// columns alone that no index had then.
+    /// Puts a new state on a row whose state `seen` the statement saw. `beside_keys`: it differs
+    /// only in columns that no index had then.
     pub fn update(
         &self,
         slot: Slot,
@@ -299,8 +301,8 @@ impl Target {
         }
     }
 
-    /// Whether an update need not wait for who holds the row: the unique index for whose sake it
-    /// takes the strong lock is found dead. It is tried again.
+    /// Whether an update need not wait for the holder of the row, and tries again: the unique index
+    /// because of which it takes the strong lock is found dead.
     pub fn is_held_by_dead(&self, written: Written, strength: LockStrength) -> bool {
         matches!(written, Written::Busy(_)) && strength == LockStrength::Update && self.finds_dead()
     }
@@ -335,7 +337,8 @@ impl Target {
         }
     }
 
-    /// After a write that was not done: waits (None: try again), or says what became of the row.
+    /// After a write that was not done: waits and answers `None` (try again), or says what became
+    /// of the row.
     fn wait_or_give_up(
         &self,
         slot: Slot,

@@ -1,14 +1,23 @@
-//! What all processes of the server share: the engine's arena and a block of our own, the control
-//! block.
+//! What all processes of the server share: the engine's arena, and a block of our own, the *control
+//! block*.
 //!
-//! - Both are mapped once, in the postmaster (the control block while it preloads libraries, the
-//!   arena in the first `shmem_startup_hook`); every child inherits them at the same address.
+//! | file | what |
+//! |---|---|
+//! | `mod.rs` | the mappings, and the control block ([`Control`]) |
+//! | `settings`, `test_switch` | settings; the setting that plants bugs for tests |
+//! | `server_phase` | whether the server recovers, or stops |
+//! | `snapshots`, `outcomes`, `sleeper`, `pause_points` | parts of it, for rooms above |
+//!
+//! May be called by every room but `pg`.
+//!
+//! - Both are mapped once, in the postmaster: the control block while it preloads libraries, the
+//!   arena in the first `shmem_startup_hook`. Every child inherits them at the same address.
 //! - Both are formatted in `shmem_startup_hook`, which runs at server start and again after a crash
-//!   of a backend, when no child is alive. Nothing from before survives: tables are loaded again.
-//!   The one exception is a warm restart (`crate::recovery::warm`): the arena of the server before
-//!   is taken over as it is.
-//! - Not preloaded: nothing is mapped, `engine()` answers `None`, and touching a table raises
-//!   55000.
+//!   of a backend, when no child is alive. Nothing from before survives: tables are loaded again. A
+//!   warm restart (`recovery/warm`) is the one exception: it takes over the arena of the server
+//!   before as it is.
+//! - If the library is not preloaded, nothing is mapped, `engine()` answers `None`, and using a
+//!   table raises 55000.
 mod outcomes;
 #[cfg(debug_assertions)]
 mod pause_points;

@@ -1,4 +1,4 @@
-//! What the server is at, as our workers ask it: recovering, from what, or shutting down.
+//! What the server is doing, as our workers ask it: whether it recovers, from what, or stops.
 use crate::{pg, shared_memory};
 use mot_engine::Lsn;
 use pgrx::pg_sys;

@@ -1,8 +1,18 @@
-//! Every setting of the extension, in one table.
+//! Every setting of the extension, and its value in the unit in which code uses it. Only
+//! `mot.test_switch` is elsewhere (`test_switch.rs`).
 //!
 //! Settings with the postmaster context can only be defined while the server reads
 //! `shared_preload_libraries`; without it they keep their defaults, and nothing reads them because
 //! nothing is mapped.
+//!
+//! # To add a setting
+//!
+//! 1. Here: a static with its default, and its definition in `define_for_...`. Only those of
+//!    [`define_for_sessions`] exist without `shared_preload_libraries`.
+//! 2. `docs/settings.md`: a row. `.ci/style` fails without it. README.md names only what nearly
+//!    every server sets.
+//! 3. `expected/settings_views.out`, which lists all settings with context and unit.
+//! 4. A test of what it changes.
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use pgrx::pg_sys;
 use std::ffi::CString;

@@ -30,7 +30,7 @@ impl Napping {
         let process = self.0.swap(std::ptr::null_mut(), Ordering::SeqCst);
         if !process.is_null() {
             // SAFETY: a place among PostgreSQL's processes. Should it be another process's by now,
-            // that one is woken for nothing, which all bear with.
+            // that one is woken for nothing, which does no harm.
             unsafe { pg_sys::SetLatch(&raw mut (*process).procLatch) };
         }
     }

@@ -1,5 +1,4 @@
-//! Which snapshot a backend has, if it has only one: its line in the control block
-//! (`transaction/horizon/README.md`).
+//! A published snapshot: a backend's line in the control block (`transaction/horizon/README.md`).
 use mot_engine::{OldSnapshot, Xid};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 

@@ -235,8 +235,8 @@ pub unsafe fn build_index_beside_writers(heap: pg_sys::Relation, index: pg_sys::
     let definition = unsafe { definition(heap, index) };
     refuse_other_number(storage, &definition);
     if definition.has_labels() {
-        // Labels are told apart by the whole index, so all rows get theirs at once. Who writes
-        // waits until the index is ready.
+        // A label lies between those of all other rows, so all rows get theirs at once. Writers
+        // wait until the index is ready.
         let lock = pg_sys::ShareLock as pg_sys::LOCKMODE;
         // SAFETY: the caller's open table.
         unsafe { pg_sys::LockRelationOid((*heap).rd_id, lock) };

@@ -1,4 +1,5 @@
-//! What an index build tells: the catalog of older snapshots, the user of a key that repeats.
+//! What an index build reports: to the catalog, that older snapshots must not use the index; to the
+//! user, a key that occurs twice.
 use super::key_text;
 use crate::errors;
 use crate::pg::{nodes, violation};

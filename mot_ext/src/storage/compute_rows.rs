@@ -1,19 +1,19 @@
-//! The keys of rows that are there already, in an index with computed keys that is being built.
+//! Computed keys of rows that were there before their index, when that is built.
 //!
-//! A row is formed with its computed keys behind it, and these were formed before the index was.
+//! A row is formed with its computed keys behind it. These rows were formed before the index was.
 //!
-//! - **In a new index** each committed row gets its key in place (`mot_engine`,
-//!   `transaction/reform.rs`): it stays the state that it is, for everybody's snapshot. Writers and
-//!   row lockers go on beside it. They form rows with keys of this index: core has waited for all
-//!   who do not know it. A row with unfinished work on top is waited for, unless the committed
-//!   state below has its key. So nobody is waited for twice on account of one row, but where
-//!   functions are not immutable.
+//! - **In a new index** each committed row gets its key in place (engine `transaction/reform.rs`).
+//!   It stays the same state for everybody's snapshot, and writers and row lockers continue beside
+//!   it. They form rows with keys of this index, because core has waited for all who do not know
+//!   it. The build waits for a row with unfinished work on top, unless the committed state below
+//!   has its key. So it waits once for a row at most, unless functions are not immutable.
 //! - **Own uncommitted rows** get a new state, as by any change.
-//! - **In an index that is rebuilt** (REINDEX) rows have their keys. Where one is another one by
-//!   now, since a function is not immutable, the row gets a new state, too: the former key is the
-//!   one of the former index, which comes back with a rollback. That takes an EXCLUSIVE lock
-//!   (`ddl/tables/index_locks.rs`), and snapshots from before do not use the index
-//!   (`indcheckxmin`). Where nobody has taken that lock, such a row is an error.
+//! - **In an index that is rebuilt** (REINDEX) rows have their keys. If a key differs now, because
+//!   a function is not immutable, the row gets a new state: a rollback brings the former index
+//!   back, and with it the former key. This takes an EXCLUSIVE lock (`ddl/tables/index_locks.rs`),
+//!   and snapshots from before do not use the index (`indcheckxmin`). Without that lock such a row
+//!   is an error.
+//! - **Labels** are given anew to all rows at once (`labels/rank.rs`).
 use super::computed_keys::Evaluator;
 use super::definition::index_definition;
 use super::labels::rank::{LabelsByRow, Ranked};

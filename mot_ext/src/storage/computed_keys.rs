@@ -1,11 +1,13 @@
-//! Computed keys of a row: what indexes on expressions, and partial ones, have of it.
+//! Computed keys of a row: those of indexes on expressions, of partial indexes, and of columns with
+//! labels (`labels.rs`).
 //!
 //! The engine keeps them in the row's tail (`mot_engine/src/key/computed.rs`). They are computed
-//! here, when a row is formed, for every index that is live in the catalog. So who is not ready yet
-//! has its keys, too.
+//! here, when a row is formed, for every index that is live in the catalog: also for one that is
+//! not ready yet.
 //!
-//! - Expressions run code of users: no engine latch, no pin and no row under way is held meanwhile.
-//!   That code may write to the same table. So an evaluator in use is taken out of the cache.
+//! - Expressions and comparisons run code of users, so no engine latch and no pin is held
+//!   meanwhile, and no row is half written. That code may write to the same table. So an evaluator
+//!   in use is taken out of the cache.
 //! - An evaluator here lives no longer than the transaction, and no longer than the next
 //!   invalidation of any relation or function: as long as core would keep what it has prepared, or
 //!   less. A compiled statement keeps one longer, whose expressions are plain

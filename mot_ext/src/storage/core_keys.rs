@@ -1,13 +1,13 @@
-//! Keys that core checks: those of exclusion constraints, and unique ones that the engine does not
-//! keep.
+//! Keys that core checks: those of exclusion constraints, and of unique ones that the engine does
+//! not check.
 //!
 //! The engine refuses a second row of a unique key at once. A deferrable constraint may be broken
 //! until it is due, so its index is not unique to the engine. Core asks the index access method
-//! for it (`index_am/uniqueness.rs`), and has to be told of each update that changes a key.
+//! instead (`index_am/uniqueness.rs`), and must be told of each update that changes a key.
 //!
-//! REINDEX CONCURRENTLY builds such an index's successor as one that is not deferrable, and gives
-//! it the mark when it is built. So a unique index that is built beside a deferrable one of the
-//! same columns is not unique to the engine, either.
+//! REINDEX CONCURRENTLY builds such an index's successor as one that is not deferrable, and marks
+//! it as deferrable when it is built. So a unique index that is built beside a deferrable one of
+//! the same columns is not unique to the engine, either.
 use super::computed_keys::is_on_expressions;
 use super::{find_index, table, with_index_and_table};
 use crate::pg::index_row;

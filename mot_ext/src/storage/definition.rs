@@ -1,4 +1,5 @@
-//! From catalog rows to an engine index definition.
+//! From catalog rows to the engine's definition of an index. Here each key column gets its kind, or
+//! labels.
 use super::computed_keys::{is_computed, is_on_expressions};
 use super::{core_keys, file_of};
 use crate::keys::IndexColumn;
@@ -22,8 +23,8 @@ pub unsafe fn index_definition(
     unsafe {
         let form = &*(*index).rd_index;
         let is_computed = is_computed(index);
-        // What its values have, they keep until it is built anew, whatever the catalog says of
-        // their type by now.
+        // An index that has storage keeps its encoding, or its labels, until it is built anew,
+        // whatever the catalog says of the type by now.
         let stored = super::definition_of(index);
         let mut columns = Vec::with_capacity(form.indnkeyatts as usize);
         let mut last = 0;
@@ -53,8 +54,8 @@ pub unsafe fn index_definition(
             });
             last = last.max(attnum as usize);
         }
-        // Labels of one file are not to be compared with those of another: each build gives all
-        // rows new ones, under another number.
+        // Labels of one file must not be compared with those of another. Each build gives all rows
+        // new labels, so their number is the file's.
         let has_labels = columns.iter().any(|column| column.kind == KeyKind::Label);
         IndexDefinition {
             relation: (*index).rd_id.to_u32(),

@@ -1,4 +1,4 @@
-//! A unique key met twice, in core's words.
+//! Error 23505, with core's message.
 use super::key_text;
 use crate::pg::{text, violation};
 use crate::transaction::session;

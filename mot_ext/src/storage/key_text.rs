@@ -1,4 +1,4 @@
-//! A row's key in an index as errors show it.
+//! A row's key in an index, as error messages show it.
 use crate::pg::nodes;
 use pgrx::pg_sys;
 

@@ -1,23 +1,40 @@
-//! Keys of types that only functions of their operator classes can compare: labels
-//! (`mot_engine/src/key/label.rs`).
+//! Labels: keys of values that only functions of an operator class can compare.
 //!
-//! A row's label is found, or made, when the row is formed: as its other computed keys are. The
-//! index is searched with the class's comparison ([`search`]), which reads the values from the
-//! rows. A value that is there has its label; another one gets a label between its neighbours'.
+//! A key column has labels where its values have no encoding (`IndexColumn::has_encoding`):
+//!
+//! - `keys` does not know its type;
+//! - its class is neither the type's default nor one that compares texts by bytes;
+//! - different texts are equal to its collation, and no sort keys of that are exact.
+//!
+//! `mot_engine/src/key/label.rs` says what a label is.
+//!
+//! | file | what |
+//! |---|---|
+//! | `labels.rs` | the labels of a row that is formed ([`Labeller`]) |
+//! | [`search`] | from a value to its equal, or its neighbours, in the index |
+//! | [`order`] | the class's comparison |
+//! | `values` | the values of key columns, read from stored rows |
+//! | [`rank`] | the labels of all rows, for an index build |
+//! | `transaction/label_locks.rs` | one session at a time labels values of an index |
+//! | `index_am/labels.rs` | from the conditions of a scan to labels |
+//!
+//! **When a row is formed**, its labels are found or made, as its other computed keys are. The
+//! index is searched with the class's comparison, which reads the values from the rows. An equal
+//! value has its label already; a new value gets one between its neighbours'.
 //!
 //! Invariants:
-//! - **Of any two states that one snapshot sees, the labels lie as their values do**, within one
-//!   value of the columns before. Who labels a value looks at every state that may last
-//!   (`IndexScan::next_lasting`), and nobody else labels one until its entry is made
-//!   (`transaction/label_locks.rs`).
-//! - A reader compares with states that its own snapshot sees alone. So it does not matter what
-//!   reclaim has taken out, on the primary or on a standby.
+//! - **Of any two states that one snapshot sees, the labels lie as their values do**, where the
+//!   columns before have equal values. A writer that makes a label looks at every state that any
+//!   snapshot may yet see (`IndexScan::next_lasting`). Until its entry is made, no other writer
+//!   makes a label of that index.
+//! - A reader compares only with states that its own snapshot sees. So it does not matter what
+//!   reclaim has removed, on the primary or on a standby.
 //! - No engine latch or pin is held where a comparison runs: it may be code of users.
-//! - A row is in the index once the index has its storage. Until then rows are formed without a
-//!   label, and the build gives them theirs ([`rank`]).
+//! - Rows have labels once the index has its storage. Until then they are formed without, and the
+//!   build gives them theirs.
 //!
-//! What a class says wrongly is as wrong here as in a btree: rows are not found. `mot.check` tells,
-//! and REINDEX cures.
+//! A comparison that contradicts itself does the same harm as in a btree: rows are not found.
+//! `mot.check` reports it, and REINDEX repairs it.
 mod order;
 pub mod rank;
 mod search;
@@ -43,17 +60,17 @@ use std::collections::{HashMap, VecDeque};
 /// A label's digits; empty: the column is NULL, or has an encoding.
 pub type Label = Vec<u8>;
 
-/// How an evaluator comes by the labels of a row.
+/// Where the labels of a row come from.
 pub enum Labelling {
-    /// They are found, or made, in the index as it is.
+    /// From the index, for a write: a value that it lacks gets a new one.
     Written,
-    /// They are found there: a value that is not there has an empty one.
+    /// From the index, for a check: a value that it lacks gets an empty one.
     Found,
-    /// They are given, by column; none: the row has no key, though it should.
+    /// From the caller, by column. An empty list raises `KeyNotComputed`.
     Given(Vec<Label>),
 }
 
-/// What labels rows of one index.
+/// Finds or makes the labels of rows in one index.
 pub struct Labeller {
     table: TableRef,
     definition: IndexDefinition,
@@ -203,14 +220,17 @@ pub unsafe fn datum(label: &[u8], memory: pg_sys::MemoryContext) -> pg_sys::Datu
     }
 }
 
-/// Labels of an index that this process made last, the newest first.
+/// The labels that this process made last in an index, the newest first.
+///
+/// Values often come in ascending or descending order: a *run*. Its next value is put close to its
+/// last one, since the middle of the gap would make labels longer by a bit each time.
 type Recent = VecDeque<Label>;
 
-/// So many: of runs that go on beside each other.
+/// Most of these of an index, and so most runs at a time.
 const RECENT_MAX: usize = 16;
-/// Indexes of which they are remembered.
+/// Most indexes of which they are remembered.
 const INDEXES_REMEMBERED_MAX: usize = 64;
-/// Where a run would make a label longer, it is put into the middle if it is shorter there.
+/// A label of a run that is longer than this is put into the middle if it is shorter there.
 const RUN_BYTES_MAX: usize = 24;
 
 static RECENT: ProcessLocal<RefCell<Option<HashMap<u32, Recent>>>> =
@@ -240,9 +260,9 @@ fn made(index: u32, below: Option<Label>, above: Option<Label>) -> Label {
     label
 }
 
-/// Where a label is put: a run of values goes on beside its newest label. Of two runs that come
-/// towards each other the one goes on whose newest label is older. Of labels of others the longer
-/// one is younger.
+/// Where a label is put between two others: close to the one that belongs to a run of this process.
+/// If both do, two runs come towards each other, and the one with the older label continues. If
+/// neither does, the longer label counts as the newer one, and so as a run's.
 fn place(recent: &Recent, below: Option<&Label>, above: Option<&Label>) -> Put {
     let (Some(below), Some(above)) = (below, above) else {
         return match (below, above) {

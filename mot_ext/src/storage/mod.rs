@@ -1,8 +1,15 @@
 //! From a relation of the access methods to its storage in the engine, and a storage's life.
 //!
-//! Owns: which storage a table or an index has, every call that makes or drops one, and the keys
-//! that the catalog says how to compute. May be called by `table_am`, `index_am` and `ddl`; calls
-//! `relation` (the process's cache), `xact`, `session`.
+//! | file | what |
+//! |---|---|
+//! | `mod.rs` | from a relation to its storage; making and dropping storages |
+//! | `temporary`, `database_copy` | temporary tables; the tables of a copied database |
+//! | `definition`, `missing`, `core_keys` | an index's definition, from the catalog |
+//! | `build`, `build_report`, `duplicate`, `key_text` | index builds, and a key met twice |
+//! | `computed_keys`, `compute_rows` | computed keys of a new row, and of rows before their index |
+//! | [`labels`] | keys of values without an encoding |
+//!
+//! May be called by all rooms above; calls `transaction`, `keys`, `executor` and those below.
 //!
 //! - A table's storage is found by (database, pg_class.reltablespace, relfilenode), a temporary
 //!   one's by its session, too; an index's by the last two of the three among its table's. Oids do

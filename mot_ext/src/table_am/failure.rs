@@ -1,5 +1,5 @@
-//! Answers of heapam's kind: what stands in a change's way (`TM_Result`), and what core is told of
-//! it.
+//! Heapam's answers (`TM_Result`): why a change cannot be made, and what core is told of it
+//! (`TM_FailureData`).
 use crate::rows::tid;
 use crate::rows::write::Target;
 use crate::transaction::clock::{PgClock, narrow};

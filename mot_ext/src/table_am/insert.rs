@@ -1,4 +1,5 @@
-//! New rows. All keys are entered before the callback returns, and a duplicate is its error.
+//! New rows. All keys are entered before the callback returns, and it raises 23505 itself for a
+//! duplicate.
 use super::slot::{self, Shown};
 use super::statistics::RowChange;
 use super::{statistics, target, transient};
@@ -9,9 +10,9 @@ use crate::transaction::{label_locks, xact};
 use pgrx::pg_sys;
 use std::ffi::c_int;
 
-/// `tuple_insert`. Of the options one means something, and of REFRESH MATERIALIZED VIEW alone: its
-/// rows are there for older snapshots, too. There is no free space map, a row of COPY FREEZE is the
-/// transaction's own as any, and decoding is not there yet.
+/// `tuple_insert`. One option has an effect, and only for REFRESH MATERIALIZED VIEW: with
+/// TABLE_INSERT_FROZEN older snapshots see the row, too. A row of COPY FREEZE is an ordinary one.
+/// There is no free space map, and changes are not decoded.
 pub unsafe fn one(
     relation: pg_sys::Relation,
     slot: *mut pg_sys::TupleTableSlot,
@@ -66,7 +67,7 @@ unsafe fn insert_frozen(relation: pg_sys::Relation, slot: *mut pg_sys::TupleTabl
     }
 }
 
-/// Inserts the row of a slot, and shows it there as inserted.
+/// Inserts the row of a slot, and shows the stored row in the slot.
 unsafe fn insert(
     relation: pg_sys::Relation,
     slot: *mut pg_sys::TupleTableSlot,

@@ -1,7 +1,7 @@
-//! The table access method `mot`: README.md.
+//! The table access method `mot`. README.md has its rules, and says what each file holds.
 //!
-//! Owns: what core sees of rows, heapam's answers to changes. May be called by core and the rooms
-//! above; calls `storage`, `rows`, `serializable` and `transaction`.
+//! Owns: heapam's answers to what core asks of rows. May be called by core and the rooms above;
+//! calls `storage`, `rows`, `serializable` and `transaction`.
 pub mod bitmap;
 mod failure;
 pub mod fetch;

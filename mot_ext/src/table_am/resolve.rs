@@ -1,4 +1,4 @@
-//! Which version a tuple id names to who asks (README, "Tuple ids").
+//! From a tuple id to a version, for the transaction that asks (README.md, "Tuple ids").
 use crate::rows::tid::{self, Name, State};
 use crate::transaction::clock::{PgClock, PgSnapshot};
 use crate::transaction::{session, xact};

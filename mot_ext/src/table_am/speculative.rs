@@ -1,13 +1,16 @@
-//! INSERT ... ON CONFLICT: a row that is there before it is known whether it may be.
+//! INSERT ... ON CONFLICT: a row that is inserted before it is known whether it may stay.
 //!
-//! Core looks for a row in the way, then inserts speculatively. `aminsert` enters one index after
-//! the other, and then core confirms the row or takes it back. Between the two nothing else runs in
-//! this process but the waits of indexes that are no arbiters. So the row is the transaction's last
-//! operation, and one place for it is enough.
+//! Core looks for a row with the key, then inserts speculatively. `aminsert` enters one index after
+//! the other, and then core confirms the row or takes it back. Between the two only waits for
+//! indexes that are no arbiters run in this process. So the row is the transaction's last
+//! operation, and there is one such row at most (`transaction/unconfirmed.rs`).
 //!
-//! A rival's speculative row is not told from any unfinished one: who meets it takes its own row
-//! back and waits for the rival's transaction. Nobody waits with a speculative row in an arbiter,
-//! so two rivals do not wait for each other.
+//! A rival's speculative row looks like any unfinished one. Whoever meets it takes its own row back
+//! and waits for the rival's transaction. Nobody waits with a speculative row in an arbiter, so two
+//! rivals do not wait for each other.
+//!
+//! A row under label locks is entered in all indexes at once, because nobody waits while it holds
+//! these locks.
 use super::slot::{self, Shown};
 use super::statistics::RowChange;
 use super::{statistics, target};

@@ -1,4 +1,4 @@
-//! The table that a callback changes, and what every change of a row needs.
+//! The table that a callback changes: its storage, and how a row is formed for it.
 use crate::rows::write::Target;
 use crate::rows::{tid, tuple};
 use crate::storage::computed_keys::with_tail;
@@ -32,10 +32,9 @@ unsafe impl Sync for RowMemory {}
 
 static ROW_MEMORY: RowMemory = RowMemory(Cell::new(std::ptr::null_mut()));
 
-/// Forms the row of a slot, with its computed keys, and hands its body to `action`, which runs no
-/// code of users, and enters the row. `None` of the action: it has waited, and the row's labels may
-/// not lie as its values do any more. The row is formed again. The memory is the process's one for
-/// this.
+/// Forms the row of a slot, with its computed keys, in the process's memory for this. Hands its
+/// body to `action`, which writes the row, enters it, and runs no code of users. If `action`
+/// answers `None`, it has waited, and others may have made labels. Then the row is formed again.
 ///
 /// # Safety
 /// An open table, locked for writing, and a filled slot of its row type.

@@ -1,10 +1,10 @@
 //! Scans of all rows under SnapshotDirty. Logical replication finds the rows of a table without a
 //! key by them.
 //!
-//! Core compares one state after the other, and reads in its snapshot whom to wait for before it
+//! Core compares one state after the other. It reads in its snapshot whom to wait for before it
 //! believes a state. A row that another transaction changes has two states or more, as on heap: the
 //! new ones, and the one that they replace. All states of a row are copied at one moment. Otherwise
-//! one that comes back by a rollback would be passed over.
+//! a state that a rollback brings back would be missed.
 use super::fetch::HandedCopy;
 use super::scan::{ROWS_PER_LOOK, Scan, clear};
 use super::slot::{self, Shown};

@@ -1,5 +1,5 @@
-//! Changed rows, with heapam's answers. The loop that waits is heapam's: the row's queue, then the
-//! owner.
+//! Changed rows, with heapam's answers. The waiting loop is heapam's: first the row's queue, then
+//! the owner.
 use super::failure::{self, Refusal, by_own_command, is_too_young};
 use super::slot::{self, Shown};
 use super::statistics::RowChange;

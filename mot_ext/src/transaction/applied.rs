@@ -1,4 +1,4 @@
-//! A standby's reader waits until its snapshot's rows are replayed.
+//! On a standby a reader waits until the rows that its snapshot may see are applied.
 use crate::pg::interrupts;
 use crate::{errors, shared_memory};
 use mot_engine::recovery::Reached;

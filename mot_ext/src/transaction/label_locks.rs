@@ -1,14 +1,15 @@
-//! The locks under which values get their labels (`storage/labels`).
+//! The locks under which values get their labels (`storage/labels.rs`).
 //!
-//! Two writers who label two values beside each other must see each other's. So a row's labels are
-//! made, and its entries with them, under one exclusive lock of each such index: that of a part of
-//! it as an object, which no other code locks.
+//! A writer that makes a label must see the entries of all labels made before. So it holds one
+//! exclusive lock for each index with labels, from before it looks for the neighbours until the
+//! row's entries are made. This is an object lock on a part of the index that no other code locks.
 //!
-//! - Nobody waits for a transaction with such a lock: that transaction may want the lock, too. Who
-//!   has to wait gives the locks up first ([`release_to_wait`]), and has his labels made anew.
-//! - Labels are made by code of users, which may write rows, too: [`begin`] puts the locks of who
-//!   was under way aside.
-//! - After an error PostgreSQL's resource owner gives the locks of the (sub)transaction back.
+//! - No session waits for a transaction while it holds such a lock, since that transaction may want
+//!   the lock, too. It releases the locks first ([`release_to_wait`]), then forms the row again
+//!   with new labels.
+//! - Comparisons are code of users, which may write rows. [`begin`] sets aside the locks of the row
+//!   that is being formed.
+//! - After an error PostgreSQL's resource owner releases the locks of the (sub)transaction.
 use crate::pg;
 use crate::pg::local::ProcessLocal;
 use pgrx::pg_sys;
@@ -38,10 +39,10 @@ static HELD: ProcessLocal<RefCell<Held>> = ProcessLocal(RefCell::new(Held {
     locks: Vec::new(),
     was_released: false,
 }));
-/// Whether any row has had labels since a transaction failed: else there is nothing to ask.
+/// Whether a lock was taken since a transaction failed. If not, `HELD` is empty.
 static IS_USED: ProcessLocal<Cell<bool>> = ProcessLocal(Cell::new(false));
 
-/// What was held for the row that was under way. An error brings it back, too.
+/// The locks of the outer row, restored at the drop, also after an error.
 pub struct Outer(Option<Held>);
 
 impl Drop for Outer {
@@ -53,18 +54,18 @@ impl Drop for Outer {
     }
 }
 
-/// Begins with a row, without locks.
+/// Begins to form a row, which has no locks yet.
 pub fn begin() -> Outer {
     Outer(Some(HELD.0.take()))
 }
 
-/// Begins once more with the row.
+/// Begins to form the row again: releases its locks.
 pub fn begin_again() {
     let mut held = HELD.0.take();
     release(&mut held.locks);
 }
 
-/// Takes an index's lock for the row, to its end. May wait.
+/// Takes an index's lock, until the row's [`end`]. May wait.
 pub fn acquire(index: u32) {
     IS_USED.0.set(true);
     let is_held = |lock: &Lock| lock.index == index;
@@ -78,12 +79,12 @@ pub fn acquire(index: u32) {
     HELD.0.borrow_mut().locks.push(Lock { index, level });
 }
 
-/// Whether the row has labels that nobody else can put others beside.
+/// Whether the row holds locks: nobody else makes labels in its indexes.
 pub fn are_held() -> bool {
     IS_USED.0.get() && !HELD.0.borrow().locks.is_empty()
 }
 
-/// Gives the row's locks up before a wait.
+/// Releases the row's locks before a wait.
 pub fn release_to_wait() {
     if are_held() {
         let mut held = HELD.0.borrow_mut();
@@ -92,12 +93,12 @@ pub fn release_to_wait() {
     }
 }
 
-/// Whether the row's locks were given up since its labels were made: others may have taken them.
+/// Whether the row's locks were released since its labels were made: others may have made labels.
 pub fn were_released() -> bool {
     IS_USED.0.get() && HELD.0.borrow().was_released
 }
 
-/// Ends with a row that is entered, or given up.
+/// The row is entered, or given up: releases its locks, and restores the outer row's.
 pub fn end(mut outer: Outer) {
     let mut held = HELD.0.replace(outer.0.take().unwrap_or_default());
     release(&mut held.locks);

@@ -12,7 +12,7 @@
 //! | `relation` | the process's cache of storages, which an abort empties |
 //! | `dropped_database` | storages that go with a database, at its transaction's PRE_COMMIT |
 //! | `unconfirmed` | the row of INSERT ... ON CONFLICT that is neither confirmed nor taken back |
-//! | `wake` | ends the reclaimer's long nap |
+//! | `wake` | ends the reclaimer's long sleep |
 //! | `pauses` | where tests stop processes |
 //!
 //! Everything that reads or writes rows is above this room, and calls it.

@@ -1,10 +1,10 @@
-//! From a relation to its storage in the engine.
+//! From a relation to its storage in the engine, by a cache of the process.
 //!
-//! A storage found once may be used as long as the caller holds a lock on the relation. The
-//! backend-local cache spares the look-up in the shared directory: an entry goes when PostgreSQL
-//! invalidates the relation (DROP, TRUNCATE and ALTER send that), and the whole cache goes when a
-//! transaction or savepoint aborts, since its storages may just have been unlinked. Whoever keeps a
-//! storage between statements compares [`generation`] with the one he found it under.
+//! A storage found once may be used as long as the caller holds a lock on the relation. The cache
+//! spares the look-up in the shared directory. An entry goes when PostgreSQL invalidates the
+//! relation, as DROP, TRUNCATE and ALTER do. The whole cache goes when a transaction or savepoint
+//! aborts, since its storages may just have been unlinked. A caller that keeps a storage between
+//! statements compares [`generation`] with the one under which it found it.
 use mot_engine::TableRef;
 use pgrx::prelude::*;
 use std::cell::{Cell, UnsafeCell};

@@ -1,15 +1,16 @@
-//! This process's part in the engine: one `Session`, joined at first use.
+//! This process's access to the engine: one `Session`, joined at first use.
 //!
 //! - One per process, in process-local memory, never made in the postmaster (children inherit
 //!   "none").
-//! - Left in an on_shmem_exit callback: those run after the before_shmem_exit ones, of which one
-//!   aborts the transaction that is still open at a FATAL; our abort callback needs the session.
-//! - Counted among those that the last checkpoint waits for, from before it is joined until it is
-//!   left. Not so a WAL sender's, which lives on until PostgreSQL's own last checkpoint, and that
-//!   comes after ours: it is counted while its transaction has written (`join_to_write`), and reads
-//!   whenever it likes.
-//! - While tables are still being loaded (after a clean start the server already takes connections)
-//!   a statement waits here, interruptibly.
+//! - It leaves in an on_shmem_exit callback. Those run after the before_shmem_exit callbacks, of
+//!   which one aborts the transaction that is still open at a FATAL. Our abort callback needs the
+//!   session.
+//! - It is counted among the participants that the last checkpoint waits for, from before it joins
+//!   until it has left. A WAL sender lives on until PostgreSQL's own last checkpoint, which comes
+//!   after ours. So it is counted only while its transaction has written (`join_to_write`), and may
+//!   read at any time.
+//! - While tables are loaded after a clean start, the server already takes connections. A statement
+//!   waits here, interruptibly.
 use crate::errors;
 use crate::pg::{self, interrupts};
 use crate::shared_memory::{self, settings};
@@ -117,8 +118,8 @@ pub fn join_to_write() -> &'static Session {
     session
 }
 
-/// A transaction that has written is over: everything of it is logged, and its rows are seen to.
-/// Calls nothing.
+/// A transaction that has written is over: everything of it is logged, and its rows have their
+/// hints. Calls nothing.
 pub fn end_write() {
     if is_wal_sender() {
         uncount();

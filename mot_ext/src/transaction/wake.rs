@@ -1,4 +1,4 @@
-//! Waking the reclaimer from a long nap (`reclaim/idle_sleep.rs`).
+//! Wakes the reclaimer from a long sleep (`reclaim/idle_sleep.rs`).
 use crate::shared_memory;
 use mot_engine::Session;
 use std::cell::Cell;

@@ -1,11 +1,22 @@
 //! Writing records: the engine's `Log` over `XLogInsert`.
 //!
-//! PostgreSQL's header has the id of the transaction, and whoever replays takes that for an id that
-//! was given out. Rows bear the ids of subtransactions, which may be nowhere else in the WAL before
-//! the commit record; but a checkpoint of ours can have the rows before. So the first record of a
-//! transaction whose rows bear a larger id than its own names the largest one ([`NAMES_XID`]), for
-//! `pg::observe_xid`: else, after a crash that loses the commit, the id would be given out again,
-//! and its new owner's commit be taken for that of the rows.
+//! # Ids of subtransactions
+//!
+//! PostgreSQL's header of a record has the top transaction's id, and redo takes that id for used.
+//! Rows bear the id of the subtransaction that made them. A subtransaction that wrote only rows of
+//! ours is in no record before the commit's. But a checkpoint of ours may have its rows, and load
+//! them after a crash that lost the commit. PostgreSQL would then give the id out again, and the
+//! new owner's commit would count as that of the rows.
+//!
+//! So the first record of a transaction whose rows bear larger ids than its own names the largest
+//! one ([`NAMES_XID`]). Redo then does what PostgreSQL does for the id in a header
+//! (`pg::observe_xid`): the next id moves past it, and a standby counts it as running. The id is in
+//! the log wherever the rows are, since a checkpoint is valid only with the log up to the last of
+//! them. In a gap nobody needs it: PostgreSQL's redo position lies behind the gap, and so does that
+//! checkpoint's next id.
+//!
+//! Removing rows of unknown ids at the end of replay is not enough. The checkpoint on disk still
+//! has them, and may be loaded again when the id has a new owner.
 use super::clock::narrow;
 use crate::pg;
 use mot_engine::limits::LOG_RECORD_BYTES_OF_LONG_ROW_MAX;

@@ -1,45 +1,46 @@
 //! The engine's transaction beside PostgreSQL's.
 //!
-//! Protocol, by event. The callbacks are registered when the server preloads the library, so they
-//! run behind those that others register later, or when they are first used: what such a callback
-//! writes at PRE_COMMIT is logged, too. What one writes that runs behind ours (of a library
-//! preloaded before this one) is refused, be it the first that this process ever writes. A
-//! transaction without work here costs a test or two per event.
-//!
 //! | event | what happens | may raise |
 //! |---|---|---|
 //! | PRE_COMMIT | storages of a dropped database are dropped; the write set goes to the WAL | yes |
-//! | COMMIT | versions are stamped, locks unlinked, dropped storages doomed | no |
+//! | COMMIT | versions get COMMITTED, locks are unlinked, dropped storages freed or listed | no |
 //! | ABORT | own versions, entries, locks and definitions are unlinked | no |
 //! | sub COMMIT | operations of the level belong to the level above | no |
 //! | sub ABORT | operations of the level and deeper are undone | no |
 //! | PRE_PREPARE | row locks without a change are logged; else as PRE_COMMIT | yes |
-//! | PREPARE | the transaction is given up: versions and definitions stay, owned by its xid | no |
+//! | PREPARE | the session gives the transaction up: its work stays, under its xid | no |
 //! | PARALLEL_* | as COMMIT and ABORT without a write: parallel workers only read | no |
 //!
+//! - **Order of callbacks.** Ours are registered when the server preloads the library. So they run
+//!   after those that others register later, or at first use: what such a callback writes at
+//!   PRE_COMMIT is logged, too. A callback of a library preloaded before this one runs after ours.
+//!   What it writes is refused, even as the first write of this process.
+//! - A transaction without work here costs a test or two for each event.
 //! - DELAY_CHKPT_START is up while a record is appended and its rows are marked (`wal_log.rs`).
-//! - Behind PRE_COMMIT temporary tables alone may be written (ON COMMIT).
-//! - From its first write on a transaction is marked as not judged yet
-//!   (mot_engine/src/reclaim/unjudged.rs), until COMMIT, ABORT or PREPARE is through. As long the
-//!   server's last checkpoint waits for it, also if a WAL sender runs it
-//!   (`transaction::session::join_to_write`).
-//! - COMMIT and ABORT run when PostgreSQL has decided: they call no PostgreSQL function that can
-//!   raise, allocate nothing that can fail, and never panic; a panic there would take the server
+//! - After PRE_COMMIT only temporary tables may be written (ON COMMIT).
+//! - From its first write until COMMIT, ABORT or PREPARE is through, a transaction is marked as one
+//!   whose outcome is still needed (`mot_engine/src/reclaim/unjudged.rs`). The server's last
+//!   checkpoint waits for it, also if a WAL sender runs it (`session::join_to_write`).
+//! - COMMIT and ABORT run when PostgreSQL has decided. They call no PostgreSQL function that can
+//!   raise, allocate nothing that can fail, and never panic: a panic there would take the server
 //!   down.
-//! - At COMMIT, and at ABORT, the transaction's xid is already out of the ProcArray, and its locks
-//!   are still held: whoever sleeps on our row wakes after the callback; newcomers, and a waiter
-//!   that watches us (`transaction/wait/watch.rs`), may come before it.
-//! - ABORT may come after PRE_COMMIT or PRE_PREPARE has logged (a deferred check or another
-//!   extension failed): the engine then marks the rows so that their next change is logged in full.
-//! - A prepared transaction is in progress for PostgreSQL from before PREPARE (its dummy process is
-//!   in the ProcArray, with the locks of relations and of the xid) until COMMIT PREPARED or
-//!   ROLLBACK PREPARED, by whichever session, has written the outcome to the commit log. Nobody
-//!   calls us then, and nobody needs to: as for a crashed or a replayed transaction, the commit log
-//!   judges, the rows are marked for the sweeper, and the reclaimer settles the definitions. Nobody
-//!   can end it before PREPARE is through: PostgreSQL keeps it locked that long.
-//! - At a restart it comes back with its state file or its WAL record, its rows, row locks and
-//!   definitions with ours: `recovery::load`. The engine's part:
-//!   mot_engine/src/transaction/prepare.rs.
+//! - At COMMIT and ABORT the transaction's xid is already out of the ProcArray, and its locks are
+//!   still held. So whoever sleeps on our row wakes after the callback. Newcomers, and a waiter
+//!   that watches us (`wait/watch.rs`), may come before it.
+//! - ABORT may come after PRE_COMMIT or PRE_PREPARE has logged, because a deferred check or another
+//!   extension failed. The engine then marks the rows, so that their next change is logged whole.
+//!
+//! **Prepared transactions.** PostgreSQL counts one as running from before PREPARE until COMMIT
+//! PREPARED or ROLLBACK PREPARED, by whichever session, has written the outcome to the commit log.
+//! Its dummy process is in the ProcArray, with the locks of relations and of the xid. At its end
+//! nobody calls us, and nobody needs to. As for a crashed or a replayed transaction, the commit log
+//! says the outcome, the rows are marked for the sweeper, and the reclaimer resolves the
+//! definitions. Nobody can end it before PREPARE is through, because PostgreSQL keeps it locked
+//! that long.
+//!
+//! At a restart it comes back with its state file or its WAL record, and its rows, row locks and
+//! definitions with ours (`recovery::load`). The engine's part is
+//! `mot_engine/src/transaction/prepare.rs`.
 use super::wal_log::WalLog;
 use super::{dropped_database, label_locks, relation, session, unconfirmed, wake};
 use crate::errors;

@@ -95,7 +95,7 @@ impl Frame<'_> {
         }
         let slice = self.leaf.key(self.slot(0, direction));
         let mut beside = AskBeside::new(direction, wanted, self.end);
-        // Only what is asked for counts: who goes on by the links sees for himself what has
+        // Only the prefetched leaves matter: a reader that follows the links sees itself what has
         // changed.
         if reach_leaf_by(self.root, Goal::Slice(slice), &mut beside).is_some() {
             self.asked = beside.leaves;

@@ -10,7 +10,7 @@
 //! - hstore_cmp compares the texts as one, then their length, and then where they are cut.
 //! - cube_cmp has no order of cubes of several dimensions: three of them may each lie below the
 //!   next. Its equality is an equivalence, and among cubes of one dimension it orders. So keys
-//!   serve equality.
+//!   serve equality. Only indexes of earlier builds have them; new ones give cubes labels.
 //! - seg_cmp: `<` and `>` widen an end, `~` blurs it, `-` stands for none; fewer digits blur, too.
 //!
 //! A number that is not one (NaN) has no place in these orders: it equals all others.

@@ -1,7 +1,7 @@
-//! One value's bytes, kind by kind: ordered, byte by byte, as PostgreSQL's default btree comparison
-//! of the type orders the values, and prefix-free.
+//! One value's bytes, kind by kind: prefix-free, and ordered as PostgreSQL's default btree
+//! comparison of the type orders the values.
 //!
-//! What an ascending column has; NULL and descending order are the caller's.
+//! These are the bytes of an ascending column. `encode.rs` adds NULL and descending order.
 
 use super::containers::{self, Element};
 use super::extensions::{encode_cube, encode_hstore, encode_ltree, encode_seg};

@@ -1,19 +1,18 @@
-//! Applies definitions: tables and indexes that come, go and are freed.
+//! Applies definitions: tables and indexes that are created, dropped and freed.
 //!
-//! A dropped index keeps its place in the table longer than on the server that wrote the log, where
-//! the end of the drop gave it back, and so does one whose maker was rolled back. If there is none
-//! for a new one, that is `TooManyIndexes`, before anything is built: the caller, who knows
-//! verdicts, has those go whose drop has committed or whose maker was rolled back
-//! (`settle_gone_indexes`), and applies the record again.
+//! **Places.** A dropped index keeps its place in the table longer than on the server that wrote
+//! the log, which reused it when the drop ended. So does an index whose creator was rolled back. If
+//! a new index finds no place, the answer is `TooManyIndexes`, before anything is built. The
+//! caller, who knows outcomes, removes the indexes that are gone (`settle_gone_indexes`), and
+//! applies the record again.
 //!
-//! A checkpoint's definitions are those of a moment that may lie far behind its redo position. What
-//! was made in between and is not among them was gone by then, and is not made again: the server
-//! never had place and memory for it beside what came after.
+//! **Checkpoints.** The definitions of a checkpoint may be far newer than its redo position. What
+//! was created in between and is not among them was gone by then, and is not created again. The
+//! server never had place and memory for it beside what came after.
 //!
-//! What the server that wrote the log freed is doomed at the same place unless somebody reads: on a
-//! standby with readers a snapshot from before the drop may still be there, and the reclaimer
-//! settles definitions under its horizon. Memory of doomed definitions comes back when it is
-//! needed.
+//! **Freeing.** What the server freed is freed at the same place in the log, unless somebody reads.
+//! On a standby with readers a snapshot from before the drop may still be there, and the reclaimer
+//! resolves definitions under its horizon. The memory comes back when it is needed.
 
 use std::sync::atomic::Ordering;
 

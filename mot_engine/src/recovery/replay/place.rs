@@ -1,8 +1,8 @@
-//! The row that a change goes to, and the steps of putting it there, in whose order
-//! `Replayer::change` has them.
+//! One change of a record: the row to which it goes, and the single steps. `Replayer::change` calls
+//! them in order.
 //!
-//! Several replayers may be at rows of one table at once: counters and the end of the slots change
-//! in ways that commute.
+//! Several replayers may be at rows of one table at once. They update counters, and the end of the
+//! row ids, in ways that commute.
 
 use std::sync::atomic::Ordering;
 
@@ -17,7 +17,7 @@ use crate::session::Session;
 use crate::table::TableRef;
 use crate::transaction::NoClock;
 
-/// Where a change goes.
+/// A row, and the record that changes it.
 pub(super) struct Place<'a> {
     pub(super) session: &'a Session,
     pub(super) table: TableRef,
@@ -36,7 +36,7 @@ impl Place<'_> {
         }
     }
 
-    /// The row has the change. Its record's logging mark is up.
+    /// Marks the row with the record's LSN: the change is complete. The `logging` mark is up.
     pub(super) fn mark(&self, anchor: &Anchor, version: VersionRef) {
         let round = self.session.engine().round();
         self.table
@@ -116,9 +116,9 @@ impl Place<'_> {
         }
     }
 
-    /// Counts as if the transaction had committed; most have. `below`: the state that it was put
-    /// upon, whatever becomes of that. Who takes out a state that was rolled back while it is on
-    /// top takes its count back (`reclaim/clean.rs`).
+    /// Counts as if the transaction had committed, as most have. `below`: the state on which this
+    /// one was put, whatever becomes of it. Whoever removes a top state that was rolled back
+    /// corrects the counters (`reclaim/clean.rs`).
     pub(super) fn count(&self, below: Option<VersionRef>, version: VersionRef) {
         let bytes = |version: &VersionRef| version.image_bytes() as i64;
         let before = below.filter(|below| !below.is_tombstone());

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// An index that is dropped and made again and again, before the reclaimer comes by: on the server
-/// each drop gives a place back at its end.
+/// An index is dropped and made again and again, while no reclaimer runs. On the server each drop
+/// gives a place back at its end.
 #[test]
 fn dropped_indexes_give_their_places_back() {
     let mut world = World::new(1);

@@ -1,5 +1,5 @@
 //! Steps at random: a transaction begins, writes, defines, logs, commits or aborts; the sweeper
-//! comes by.
+//! runs.
 
 use super::prepared::locks;
 use super::*;

@@ -1,14 +1,14 @@
 //! The lock of a REINDEX that may give rows other keys.
 //!
 //! The rows of an index with computed keys have these already. A REINDEX computes them anew, and
-//! changes a row whose key has become another one (`storage/compute_rows.rs`). Core's ShareLock
-//! keeps writers out, but neither another build, which must not see rows that are being changed,
-//! nor who has locked rows, and would wait for the build while it waits for him. So the table is
-//! locked in EXCLUSIVE mode before core locks it. Readers go on. CREATE INDEX changes no row, and a
-//! REINDEX CONCURRENTLY builds a new index.
+//! changes a row whose key is another one now (`storage/compute_rows.rs`). Core's ShareLock keeps
+//! writers out, but neither another build, which must not see rows that are being changed, nor a
+//! session that has locked rows. That session would wait for the build while the build waits for
+//! it. So the table is locked in EXCLUSIVE mode before core locks it. Readers continue. CREATE
+//! INDEX changes no row, and REINDEX CONCURRENTLY builds a new index.
 //!
-//! What the name means is looked up again by core, which also checks rights and raises. A build
-//! that finds a row to change without this lock raises, too.
+//! Core looks the name up again, checks rights and raises. A build that finds a row to change
+//! without this lock raises, too.
 use super::super::identity;
 use crate::pg::{nodes, version};
 use crate::storage::{self, computed_keys};

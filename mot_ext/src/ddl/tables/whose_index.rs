@@ -2,11 +2,12 @@
 //!
 //! Core makes it as a btree: keys, foreign keys and ON CONFLICT know no other kind, and the
 //! operator classes are btree's. It calls the object access hook when the index's catalog rows are
-//! written, before any entry is made. There the index is looked over, and given our access method.
-//! Its operator classes stay btree's.
+//! written, before any entry is made. There the index gets our access method. Its operator classes
+//! stay btree's.
 //!
-//! What the engine cannot index is refused here, by the catalog's own description of the index. No
-//! statement, dump or library gets around it.
+//! An index of another access method is refused here, by its catalog rows. So no statement, dump or
+//! library gets around it. No key column is refused: `storage/definition.rs` finds the kind of each
+//! (`keys`), or gives it labels (`storage/labels.rs`).
 use crate::errors::refuse::unsupported;
 use crate::index_am::access_method::{self, Method};
 use crate::index_am::flips;
@@ -65,7 +66,7 @@ unsafe fn kind_of_open(relation: pg_sys::Oid) -> u8 {
     }
 }
 
-/// Raises 0A000 for an index that the engine cannot keep.
+/// Raises 0A000 for an index of another access method than btree, which stands for ours, and ours.
 ///
 /// # Safety
 /// An open index.
@@ -76,7 +77,7 @@ pub unsafe fn refuse_unsupported(index: pg_sys::Relation) {
     }
 }
 
-/// Raises for another access method than btree, which stands for ours, and ours.
+/// The same by the access method's oid.
 fn refuse_method(method: pg_sys::Oid) {
     if method == Method::Btree.oid() || method == Method::Mot.oid() {
         return;

@@ -1,4 +1,5 @@
-//! The comparison of an operator class.
+//! The comparison of an operator class, as labels need it: between values of a column, and between
+//! one of these and an argument of another type.
 use crate::errors::labels;
 use pgrx::pg_sys;
 use std::cmp::Ordering;

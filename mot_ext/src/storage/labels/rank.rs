@@ -1,8 +1,9 @@
-//! The labels of all rows of a table: for an index that is built.
+//! The labels of all rows of a table, for an index build.
 //!
-//! Core sorts the rows' values, in maintenance_work_mem and in files. In their order each value
-//! that differs from the one before it, within one value of the columns before, gets the next
-//! label. Writers are locked out.
+//! Core sorts the rows' values, in maintenance_work_mem and in files. Each value that differs from
+//! the one before it gets the next rank, and so the next label. Ranks begin anew where a column
+//! before has another value. Core then sorts the labels by row id, as the build reads the rows.
+//! Writers are locked out.
 use super::order::less_than;
 use super::{Label, Order, RowValues, datum};
 use crate::errors::or_raise;

@@ -1,8 +1,9 @@
-//! Looking for a value among the labels of an index, with its class's comparison.
+//! From a value to its equal, or its neighbours, among the entries of an index.
 //!
-//! The labels between two known neighbours are halved: the entry next to the middle is looked at.
-//! That takes as many comparisons as a search in a balanced tree, and a few more where labels lie
-//! unevenly. Values mostly come behind all others, so the last entry is looked at first.
+//! This is a binary search over labels: it makes the label in the middle between two known
+//! neighbours, and compares the value with that of the next entry. It takes as many comparisons as
+//! a search in a balanced tree, and a few more where labels lie unevenly. New values are mostly the
+//! largest, so the last entry is compared first.
 use super::{Label, Order, RowValues};
 use crate::errors::or_raise;
 use crate::pg::interrupts;
@@ -17,25 +18,25 @@ use std::cmp::Ordering;
 /// The byte of a key column that has a value.
 const HAS_VALUE: u8 = 1;
 
-/// Which states of rows are looked at.
+/// With which states of rows a value is compared.
 #[derive(Clone, Copy)]
 pub enum Seen<'a> {
-    /// Those that any snapshot may see in time to come.
+    /// With all that some snapshot may yet see: for writers.
     Lasting,
-    /// Those that a snapshot sees, which stays registered.
+    /// With those that this snapshot sees, which stays registered: for scans.
     By(&'a PgSnapshot<'static>),
 }
 
-/// Where a value lies.
+/// Where a value lies among those of an index.
 #[derive(Debug)]
 pub enum Neighbours {
-    /// Some row has it: its label.
+    /// Some row has an equal value: its label.
     Equal(Label),
-    /// Between these labels, or beyond all where there is none.
+    /// Between the values with these labels. `None`: all others are above it, or below it.
     Between(Option<Label>, Option<Label>),
 }
 
-/// One end of the labels that are looked through.
+/// One end of a range of labels.
 #[derive(Clone, Copy)]
 enum End<'a> {
     Open,
@@ -43,17 +44,17 @@ enum End<'a> {
     Included(&'a [u8]),
 }
 
-/// Which entry between two ends is looked at.
+/// Which entry between two ends is compared.
 #[derive(Clone, Copy)]
 enum Which {
     Lowest,
     Highest,
 }
 
-/// A column of an index, and its place.
+/// A key column of an index, and its position from 0.
 type Place<'a> = (TableRef, IndexRef, (&'a KeyColumn, usize));
 
-/// What searches need; it is used again.
+/// A search, which may be repeated for other values.
 pub struct Search {
     values: RowValues,
     scan: IndexScan,
@@ -62,7 +63,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// With what reads the values of the index's rows.
+    /// `values` reads the values of the index's rows.
     pub fn new(values: RowValues) -> Search {
         Search {
             values,

@@ -1,4 +1,4 @@
-//! The values of a row's key columns.
+//! The values of an index's key columns, computed from the bodies of stored rows.
 use crate::executor::expressions::passes;
 use crate::pg;
 use mot_engine::key::without_tail;

@@ -1,8 +1,9 @@
-//! A sweep that VACUUM waits for.
+//! Sweeps that VACUUM waits for.
 //!
-//! Who asks takes a number, and the reclaimer answers all numbers that it read before a sweep when
-//! the sweep is over. A sweep that begins behind the question has judged what had ended by then. A
-//! table that an index build or a check keeps closed is passed over: nobody waits for those here.
+//! A session takes a number. The reclaimer reads the newest number before a sweep, and answers all
+//! up to it when the sweep is over. So a sweep that begins after the question has resolved what had
+//! ended by then. A table that an index build or a check keeps closed is passed over, and nobody
+//! waits for it here.
 use super::judged;
 use crate::pg::interrupts;
 use crate::shared_memory;

@@ -1,11 +1,11 @@
-//! PostgreSQL keeps the commit log for what nobody has judged yet. README.md, "Outcomes that are
-//! still asked for".
+//! The bound below which PostgreSQL may truncate its commit log, because no outcome will be asked
+//! for. README.md, "Outcomes that are still asked for".
 //!
-//! - `below` only rises, but for `withdraw`. Who tells: recovery's end or the checkpoint worker the
-//!   first bound, the reclaimer all others.
-//! - It is shown as the `xmin` of both workers' PGPROCs, which have no snapshots of their own, so
-//!   that one of them may be started again: by whoever tells, under ProcArrayLock, so that the
-//!   places are those workers'.
+//! - `below` only rises, except in `withdraw`. The end of recovery, or the checkpoint worker,
+//!   publishes the first bound, and the reclaimer all others.
+//! - The bound is stored as the `xmin` in the PGPROCs of both workers, which have no snapshots of
+//!   their own. So one of them may be started again. It is stored under ProcArrayLock, so that the
+//!   places are still those workers'.
 use super::{processes, while_still};
 use crate::shared_memory::{self, Judged};
 use crate::transaction::clock::narrow;

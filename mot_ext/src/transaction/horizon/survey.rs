@@ -1,4 +1,4 @@
-//! The reclaimer's question to all processes: what must be kept for whom.
+//! The survey: the reclaimer reads from all processes what must be kept, and for whom.
 use super::{judged, line, local_xid, processes, while_still};
 use crate::transaction::clock::{oldest_active, widen};
 use mot_engine::{OldSnapshot, OldSnapshots, Xid};

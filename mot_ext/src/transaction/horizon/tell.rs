@@ -1,4 +1,4 @@
-//! A backend tells which snapshot it has, if it has only one.
+//! A backend publishes the bounds of its snapshot, if it has only one.
 use super::{line, local_xid, processes};
 use crate::shared_memory;
 use crate::transaction::clock::PgSnapshot;
