@@ -2,9 +2,10 @@
 //! the next.
 //!
 //! What core's query does (`SELECT 1 FROM ONLY parent WHERE key = $1 FOR KEY SHARE`), without the
-//! query: the parent's row is looked up in the index that the constraint names, by the scan of
-//! compiled statements, and locked by their function. The answer is "found and locked", or nothing:
-//! whatever else there is, core's own check finds out, and says.
+//! query: the parent's row is looked up in the index that the trigger names, by the scan of
+//! compiled statements, and locked where that needs no waiting. The answer is "found and locked as
+//! it was seen", or nothing. Whatever else there is, core's own check finds out, waits for, and
+//! says.
 use super::frame::{empty, within};
 use super::index_lock::IndexLock;
 use super::opened::{Entries, Opened};
@@ -16,14 +17,13 @@ use crate::executor::expressions::Value;
 use crate::keys::{Answer, IndexColumn};
 use crate::pg::list::items;
 use crate::pg::{self, executor, index_row, nodes, version};
-use crate::rows::lock_rows::{Outcome, lock as lock_row};
+use crate::rows::lock_rows::lock_at_once;
 use crate::rows::write::Target;
 use crate::storage;
 use crate::table_am::note_locked;
 use crate::table_am::view::refuse_older_than_copy;
 use crate::transaction::clock::PgSnapshot;
 use crate::transaction::relation::Relation;
-use crate::transaction::wait::WaitPolicy;
 use mot_engine::{LockStrength, TableRef};
 use pgrx::pg_sys;
 
@@ -40,6 +40,8 @@ pub struct Parent {
     index_lock: IndexLock,
     owner: pg_sys::Oid,
     schema: pg_sys::Oid,
+    /// The functions by which core's query would compare.
+    functions: Vec<pg_sys::Oid>,
     /// [`watch::rights`] when the owner was found to have the rights; 0: never.
     rights: u64,
     entries: Entries,
@@ -65,6 +67,15 @@ struct ForeignKey {
     columns: Vec<(i16, i16, pg_sys::Oid)>,
 }
 
+/// What an index is asked for a row of the child.
+struct Question {
+    /// Columns of the child, in the index's order.
+    columns: Vec<i16>,
+    /// The functions by which core's query would compare them.
+    functions: Vec<pg_sys::Oid>,
+    search: Search,
+}
+
 impl ForeignKey {
     /// The one of an open child that a constraint is.
     unsafe fn find(child: pg_sys::Relation, constraint: pg_sys::Oid) -> Option<ForeignKey> {
@@ -83,21 +94,15 @@ impl ForeignKey {
         }
     }
 
-    /// The columns of the child in the order of an index of the parent, and the scan's test of each.
-    /// `None`: the index does not answer the constraint's own comparison. Locks it, if its row of
-    /// the catalog does not rule it out.
-    unsafe fn search(
+    /// How the parent's index is asked. `None`: it does not answer the constraint's own comparison.
+    /// Locks it, if its row of the catalog does not rule it out.
+    unsafe fn question(
         &self,
         (child, parent): (pg_sys::Relation, pg_sys::Relation),
         index: pg_sys::Oid,
-    ) -> Option<(Vec<i16>, Vec<Key>)> {
-        let may_serve = index_row::read(index, |_, row| {
-            row.indisunique
-                && row.indisvalid
-                && row.indimmediate
-                && row.indnkeyatts as usize == self.columns.len()
-        });
-        if may_serve != Some(true) {
+    ) -> Option<Question> {
+        // REINDEX CONCURRENTLY marks the old index before it waits for who has the table locked.
+        if index_row::read(index, |_, row| row.indisvalid && row.indimmediate) != Some(true) {
             return None;
         }
         // SAFETY: the table is locked, so its index is there; open relations, and columns that they
@@ -106,12 +111,16 @@ impl ForeignKey {
             pg_sys::LockRelationOid(index, LOCK);
             Relation::closed(index).with(|opened| {
                 let definition = storage::definition_of(opened)?;
-                if !definition.unique || definition.columns.len() != self.columns.len() {
+                let shape = &*(*opened).rd_index;
+                let numbers = shape.indkey.values.as_slice(shape.indnkeyatts as usize);
+                let is_whole = definition.unique
+                    && numbers.len() == self.columns.len()
+                    && definition.columns.len() == numbers.len()
+                    && self.columns.iter().all(|key| numbers.contains(&key.1));
+                if !is_whole {
                     return None;
                 }
-                let shape = &*(*opened).rd_index;
-                let numbers = shape.indkey.values.as_slice(self.columns.len());
-                let test = |column: usize| {
+                let part = |column: usize| {
                     let of_column = self.columns.iter().find(|key| key.1 == numbers[column]);
                     let &(own, referenced, operator) = of_column?;
                     let order = IndexColumn::of(opened, column);
@@ -129,39 +138,39 @@ impl ForeignKey {
                         test: Test::Equal,
                         argument_type: member.right,
                     };
-                    is_equality.then_some((own, key))
+                    is_equality.then_some((own, pg_sys::get_opcode(operator), key))
                 };
-                (0..self.columns.len()).map(test).collect()
+                let parts: Option<Vec<_>> = (0..numbers.len()).map(part).collect();
+                let parts = parts?;
+                Some(Question {
+                    columns: parts.iter().map(|part| part.0).collect(),
+                    functions: parts.iter().map(|part| part.1).collect(),
+                    search: Search {
+                        index,
+                        is_backward: false,
+                        keys: parts.into_iter().map(|part| part.2).collect(),
+                    },
+                })
             })
         }
     }
 }
 
 impl Parent {
-    /// Of a constraint of an open child; `None`: core's query has to look. Locks the parent and the
-    /// index. May raise.
-    pub unsafe fn of(child: pg_sys::Relation, constraint: pg_sys::Oid) -> Option<Parent> {
+    /// Of the constraint that a trigger of an open child checks; `None`: core's query has to look.
+    /// Locks the parent and the index. May raise.
+    pub unsafe fn of(child: pg_sys::Relation, trigger: &pg_sys::Trigger) -> Option<Parent> {
         // SAFETY: an open table (caller), under whose lock nobody drops the constraint, nor the
         // parent.
         unsafe {
-            let key = ForeignKey::find(child, constraint)?;
+            let key = ForeignKey::find(child, trigger.tgconstraint)?;
             pg_sys::LockRelationOid(key.parent, LOCK);
             Relation::closed(key.parent).with(|parent| {
                 let class = &*(*parent).rd_rel;
                 let is_temporary = class.relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP;
                 let table = storage::find_of_method(parent).filter(|_| !is_temporary)?;
-                let indexes = pg_sys::RelationGetIndexList(parent);
-                let indexes = pgrx::PgList::<pg_sys::Oid>::from_pg(indexes);
-                let (search, columns) = indexes.iter_oid().find_map(|index| {
-                    let (columns, keys) = key.search((child, parent), index)?;
-                    let search = Search {
-                        index,
-                        is_backward: false,
-                        keys,
-                    };
-                    Some((search, columns))
-                })?;
-                Some(Parent::new(key.parent, class, table, search, columns))
+                let question = key.question((child, parent), trigger.tgconstrindid)?;
+                Some(Parent::new(key.parent, class, table, question))
             })
         }
     }
@@ -171,33 +180,35 @@ impl Parent {
         oid: pg_sys::Oid,
         class: &pg_sys::FormData_pg_class,
         table: TableRef,
-        search: Search,
-        columns: Vec<i16>,
+        question: Question,
     ) -> Parent {
-        // SAFETY: memory of the parent's own; a trigger is fired under a snapshot.
+        let keys = &question.search.keys;
+        // SAFETY: memory of the parent's own, made when nothing raises any more but that memory is
+        // out; a trigger is fired under a snapshot.
         unsafe {
+            let snapshot = PgSnapshot::new(pg_sys::GetActiveSnapshot());
+            let scan = Scan::of_table(oid, table, &question.search, &arguments(keys), snapshot);
             let context =
                 pg::small_context(pg_sys::CacheMemoryContext, c"mot parent of a foreign key");
             let values = within(context, || {
                 let values = pg_sys::CreateStandaloneExprContext();
-                (*values).ecxt_param_list_info = parameters(&search.keys);
+                (*values).ecxt_param_list_info = parameters(keys);
                 values
             });
-            let arguments = arguments(&search.keys);
-            let snapshot = PgSnapshot::new(pg_sys::GetActiveSnapshot());
             Parent {
                 context,
                 table: oid,
-                index: search.index,
+                index: question.search.index,
                 table_lock: IndexLock::new(LOCK),
                 index_lock: IndexLock::new(LOCK),
                 owner: class.relowner,
                 schema: class.relnamespace,
+                functions: question.functions,
                 rights: 0,
                 entries: Entries::NONE,
-                columns,
+                columns: question.columns,
                 values,
-                scan: Scan::of_table(oid, table, &search, &arguments, snapshot),
+                scan,
                 target: Target::closed(oid, table),
             }
         }
@@ -225,13 +236,17 @@ impl Parent {
             has(pg_sys::ACL_SELECT)
                 && has(pg_sys::ACL_UPDATE)
                 && version::may_use_schema(self.schema, self.owner)
+                && self.functions.iter().all(|function| {
+                    let answer = version::may_execute(*function, self.owner);
+                    answer == pg_sys::AclResult::ACLCHECK_OK
+                })
         };
         self.rights = if may { generation } else { 0 };
         may && !executor::has_rights_hook()
     }
 
     /// Whether the parent of a filled row is there, as a snapshot of this moment sees it, and is
-    /// locked now against changes of its key. May wait, and raise.
+    /// locked now against changes of its key. Waits for no row. May raise.
     pub unsafe fn holds(&mut self, child: *mut pg_sys::TupleTableSlot) -> bool {
         // SAFETY: the caller's slot, of the row type that the constraint was looked up with; the
         // parent's own contexts.
@@ -289,20 +304,19 @@ impl Parent {
         }
     }
 
-    /// Looks the row up and locks it as it was seen.
+    /// Looks the row up and locks it as it was seen. The lock says that this is the row's newest
+    /// state: an index that is younger than the snapshot may give one that has another key by now.
     unsafe fn look(&mut self, snapshot: PgSnapshot<'static>) -> bool {
         refuse_older_than_copy(self.scan.table, &snapshot);
         self.scan.rewind_under(snapshot);
         // SAFETY: the scan's arguments are parameters of this context.
         let found = unsafe { self.scan.next(self.values) };
         let is_held = found.is_some_and(|(row, version)| {
-            let (strength, policy) = (LockStrength::KeyShare, WaitPolicy::Block);
-            let outcome = lock_row(&self.target, row, version, strength, policy);
-            let is_as_seen = matches!(outcome, Outcome::Locked(newest) if newest == version);
-            if is_as_seen {
+            let is_held = lock_at_once(&self.target, row, version, LockStrength::KeyShare);
+            if is_held {
                 note_locked(self.target.table, row);
             }
-            is_as_seen
+            is_held
         });
         self.scan.end();
         is_held

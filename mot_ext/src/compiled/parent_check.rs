@@ -5,21 +5,22 @@
 //! is. [`take_over`] puts ours there for the two triggers `RI_FKey_check_ins` and
 //! `RI_FKey_check_upd`. Core's opens both tables and runs a query through SPI for each row. Ours
 //! looks the parent's key up (`parent.rs`), and calls core's for all that is not simply right: a
-//! NULL, a parent that is missing, has changed or is no memory-optimized table, a right that the
-//! owner does not have. So errors, and whatever is decided by them, are core's own.
+//! NULL, a parent that is missing, has changed, is to be waited for or is no memory-optimized
+//! table, a right that the owner does not have, an interrupt. So waits and errors are core's own,
+//! and the functions are plain frames, which those errors pass as they were raised.
 //!
 //! Checks that core fires by itself, as deferred ones at COMMIT and those of COPY, are core's.
+#![allow(ffi_unwind_calls)]
 use super::entry::SerialHasher;
 use super::frame::within;
 use super::hooks;
 use super::parent::Parent;
 use super::watch;
-use crate::pg;
 use crate::pg::local::ProcessLocal;
+use crate::pg::{self, guard, interrupts};
 use crate::shared_memory::settings::{self, CompiledStatements};
 use crate::transaction::relation;
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::c_int;
@@ -54,22 +55,32 @@ pub unsafe fn take_over(info: *mut pg_sys::ResultRelInfo) {
             return;
         };
         for at in 0..triggers.numtriggers as usize {
-            let function: pg_sys::PGFunction = match (*triggers.triggers.add(at)).tgfoid.to_u32() {
+            let trigger = &*triggers.triggers.add(at);
+            let function: pg_sys::PGFunction = match trigger.tgfoid.to_u32() {
                 pg_sys::F_RI_FKEY_CHECK_INS => Some(check_inserted),
                 pg_sys::F_RI_FKEY_CHECK_UPD => Some(check_updated),
                 _ => continue,
             };
             let place = &mut *info.ri_TrigFunctions.add(at);
-            if place.fn_oid != pg_sys::InvalidOid {
+            if !is_of_core(trigger) || place.fn_oid != pg_sys::InvalidOid {
                 continue;
             }
             // As fmgr_info() has it of a function of the server's own.
             place.fn_addr = function;
-            place.fn_oid = (*triggers.triggers.add(at)).tgfoid;
+            place.fn_oid = trigger.tgfoid;
             place.fn_stats = pg_sys::TrackFunctionsLevel::TRACK_FUNC_ALL as u8;
             place.fn_mcxt = pg_sys::CurrentMemoryContext;
         }
     }
+}
+
+/// Whether a trigger is one that core made for a foreign key. Everybody may make others with these
+/// functions, on views and before rows, too, which raise that.
+fn is_of_core(trigger: &pg_sys::Trigger) -> bool {
+    let timing = u32::from(trigger.tgtype as u16);
+    let is_after_row = timing & pg_sys::TRIGGER_TYPE_ROW != 0
+        && timing & (pg_sys::TRIGGER_TYPE_BEFORE | pg_sys::TRIGGER_TYPE_INSTEAD) == 0;
+    trigger.tgisinternal && is_after_row && trigger.tgconstrindid != pg_sys::InvalidOid
 }
 
 /// The same for the tables that a query of core's executor writes to.
@@ -92,48 +103,47 @@ pub unsafe fn take_over_of(query: *mut pg_sys::QueryDesc) {
     }
 }
 
-#[pg_guard]
+unsafe extern "C-unwind" {
+    // Core's own functions without pgrx's guard: see the module header.
+    #[link_name = "RI_FKey_check_ins"]
+    fn check_inserted_by_query(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum;
+    #[link_name = "RI_FKey_check_upd"]
+    fn check_updated_by_query(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum;
+}
+
 unsafe extern "C-unwind" fn check_inserted(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: as core calls a trigger's function.
+    // SAFETY: as core calls a trigger's function; a frame with nothing to drop.
     unsafe {
-        match is_right(call) {
+        match may_look() && guard::run(|| is_right(call)) {
             true => pg_sys::Datum::null(),
-            false => pg_sys::RI_FKey_check_ins(call),
+            false => check_inserted_by_query(call),
         }
     }
 }
 
-#[pg_guard]
 unsafe extern "C-unwind" fn check_updated(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: as above.
     unsafe {
-        match is_right(call) {
+        match may_look() && guard::run(|| is_right(call)) {
             true => pg_sys::Datum::null(),
-            false => pg_sys::RI_FKey_check_upd(call),
+            false => check_updated_by_query(call),
         }
     }
 }
 
 /// Whether the parent of the trigger's row was found, and is locked. False: core has to look.
 unsafe fn is_right(call: pg_sys::FunctionCallInfo) -> bool {
-    if !may_look() {
-        return false;
-    }
     // SAFETY: core's call of a trigger's function; the table is open, the row in its slot.
     unsafe {
-        let trigger = &*(*call).context.cast::<pg_sys::TriggerData>();
+        let fired = &*(*call).context.cast::<pg_sys::TriggerData>();
         let is_update =
-            trigger.tg_event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_UPDATE;
+            fired.tg_event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_UPDATE;
         let row = match is_update {
-            true => trigger.tg_newslot,
-            false => trigger.tg_trigslot,
+            true => fired.tg_newslot,
+            false => fired.tg_trigslot,
         };
-        if row.is_null() || !is_newest(trigger.tg_relation, row) {
-            return false;
-        }
-        let constraint = (*trigger.tg_trigger).tgconstraint;
-        with_parent(trigger.tg_relation, constraint, |parent| {
-            parent.owner_may_look() && parent.holds(row)
+        with_parent(fired.tg_relation, &*fired.tg_trigger, |parent| {
+            is_newest(fired.tg_relation, row) && parent.owner_may_look() && parent.holds(row)
         })
     }
 }
@@ -148,6 +158,8 @@ fn may_look() -> bool {
     };
     is_plain
         && !pg::is_in_parallel_mode()
+        // Core's query looks at them, and who fires triggers does not.
+        && !interrupts::is_pending()
         && settings::COMPILED_STATEMENTS.get() != CompiledStatements::Off
         && hooks::others_miss_no_query()
 }
@@ -168,10 +180,11 @@ unsafe fn is_newest(table: pg_sys::Relation, row: *mut pg_sys::TupleTableSlot) -
     }
 }
 
-/// Runs `look` with the parent of a constraint, which is locked; false: core has to look.
+/// Runs `look` with the parent of the constraint that a trigger of an open child checks. The parent
+/// is locked. False: core has to look.
 unsafe fn with_parent(
     child: pg_sys::Relation,
-    constraint: pg_sys::Oid,
+    trigger: &pg_sys::Trigger,
     look: impl FnOnce(&mut Parent) -> bool,
 ) -> bool {
     let Ok(mut kept) = CONSTRAINTS.0.try_borrow_mut() else {
@@ -181,7 +194,7 @@ unsafe fn with_parent(
         watch::begin();
         Constraints::default()
     });
-    let number = u64::from(constraint.to_u32());
+    let number = u64::from(trigger.tgconstraint.to_u32());
     let known = all.get_mut(&number).filter(|known| {
         // What others have done to the tables is known after they are locked.
         known.parent.as_ref().inspect(|parent| parent.lock());
@@ -190,13 +203,15 @@ unsafe fn with_parent(
     let parent = match known {
         Some(known) => known.parent.as_mut(),
         None => {
-            if all.len() >= CONSTRAINTS_MAX {
-                all.clear();
-            }
             all.remove(&number);
+            if all.len() >= CONSTRAINTS_MAX
+                && let Some(any) = all.keys().next().copied()
+            {
+                all.remove(&any);
+            }
             let generation = relation::generation();
-            // SAFETY: the caller's open table.
-            let parent = unsafe { Parent::of(child, constraint) };
+            // SAFETY: the caller's open table and its trigger.
+            let parent = unsafe { Parent::of(child, trigger) };
             let known = Known { generation, parent };
             all.entry(number).or_insert(known).parent.as_mut()
         }

@@ -19,10 +19,11 @@ static WATCH: Watch = Watch {
     is_on: Cell::new(false),
 };
 
-/// The caches from which core's check of rights answers: rights on relations, columns and schemas,
-/// roles and their members, and databases (whose owners have a role). Those of roles are the ones
-/// core's own cache of memberships listens to.
-const RIGHTS: [pg_sys::SysCacheIdentifier::Type; 6] = [
+/// The caches from which core's check of rights answers: rights on relations, columns, schemas
+/// and functions, roles and their members, and databases (whose owners have a role). Those of roles
+/// are the ones core's own cache of memberships listens to.
+const RIGHTS: [pg_sys::SysCacheIdentifier::Type; 7] = [
+    pg_sys::SysCacheIdentifier::PROCOID,
     pg_sys::SysCacheIdentifier::NAMESPACEOID,
     pg_sys::SysCacheIdentifier::RELOID,
     pg_sys::SysCacheIdentifier::ATTNUM,
