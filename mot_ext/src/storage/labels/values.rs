@@ -19,7 +19,6 @@ pub struct RowValues {
     predicate: *mut pg_sys::ExprState,
     slot: *mut pg_sys::TupleTableSlot,
     table: pg_sys::Oid,
-    owner: pg_sys::Oid,
     /// The row's tuple.
     image: Vec<u8>,
     tuple: pg_sys::HeapTupleData,
@@ -51,7 +50,6 @@ impl RowValues {
                     &raw const pg_sys::TTSOpsHeapTuple,
                 ),
                 table: (*table).rd_id,
-                owner: (*(*table).rd_rel).relowner,
                 image: Vec::new(),
                 tuple: pg_sys::HeapTupleData::default(),
                 values: [pg_sys::Datum::null(); COLUMNS_MAX],
@@ -70,8 +68,8 @@ impl RowValues {
     }
 
     /// One column of the body in the image; `None`: it is NULL. It lives until the next row is
-    /// read. An expression is evaluated as the table's owner, as where core builds an index: who
-    /// reads has not called it.
+    /// read. An expression runs code of users as the current user: who writes a row evaluates it,
+    /// and who looks for a value has it in the condition.
     pub fn value(&mut self, at: usize) -> Option<pg_sys::Datum> {
         self.show();
         let mut is_null = false;
@@ -80,32 +78,13 @@ impl RowValues {
         let value = unsafe {
             match (*self.info).ii_IndexAttrNumbers[at] {
                 0 => {
-                    return self.as_owner(|values| {
-                        let (values, nulls) = values.form();
-                        (!nulls[at]).then(|| values[at])
-                    });
+                    let (values, nulls) = self.form();
+                    return (!nulls[at]).then(|| values[at]);
                 }
                 number => pg_sys::slot_getattr(self.slot, i32::from(number), &raw mut is_null),
             }
         };
         (!is_null).then_some(value)
-    }
-
-    /// Runs code of the index's expressions. After an error core gives the user and the settings
-    /// back.
-    fn as_owner<T>(&mut self, action: impl FnOnce(&mut RowValues) -> T) -> T {
-        let (mut user, mut context) = (pg_sys::InvalidOid, 0);
-        // SAFETY: variables of this process; the owner is of the catalog.
-        unsafe {
-            pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
-            let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
-            pg_sys::SetUserIdAndSecContext(self.owner, restricted);
-            let settings = pg_sys::NewGUCNestLevel();
-            let result = action(self);
-            pg_sys::AtEOXact_GUC(false, settings);
-            pg_sys::SetUserIdAndSecContext(user, context);
-            result
-        }
     }
 
     /// All columns of the body in the image, and which are NULL, if the row is in the index by its
