@@ -10,13 +10,14 @@ use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mot_engine::checkpoint::{
     BlockReader, CheckpointContext, CheckpointProgress, Manifest, Pace, blocks_of, newest,
-    on_threads, read_block, write,
+    read_block, write,
 };
 use mot_engine::disk::DirectoryDisk;
 use mot_engine::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use mot_engine::log::{Base, DefinitionsWriter, RowsWriter};
 use mot_engine::memory::{ArenaOptions, HugePages, Memory, Region};
 use mot_engine::recovery::{HandOver, ParallelReplayer, load};
+use mot_engine::threads::on_threads;
 use mot_engine::{
     Engine, FileKey, IndexId, Lsn, Persistence, RelationKey, Session, Slot, State, TableId, Xid,
 };

@@ -89,3 +89,18 @@ impl<C: Clock> Snapshot for Now<'_, C> {
         false
     }
 }
+
+/// A clock for callers that never ask one: replay checks no uniqueness.
+pub(crate) enum NoClock {}
+
+impl Clock for NoClock {
+    fn is_current(&self, _: Xid) -> bool {
+        match *self {}
+    }
+    fn is_in_progress(&self, _: Xid) -> bool {
+        match *self {}
+    }
+    fn did_commit(&self, _: Xid) -> bool {
+        match *self {}
+    }
+}

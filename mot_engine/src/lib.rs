@@ -58,6 +58,7 @@ pub mod session;
 pub mod steps;
 mod sync;
 pub mod table;
+pub mod threads;
 pub mod transaction;
 
 pub use check::{CheckReport, Problem};
@@ -67,16 +68,16 @@ pub use errors::EngineError;
 pub use ids::{
     CommandId, FileKey, IndexId, Lsn, ORDINALS, Ordinal, RelationKey, Slot, TableId, Xid,
 };
-pub use index::{Build, EntryRange, Rival};
-pub use reclaim::{OldSnapshot, OldSnapshots, Sweep};
-pub use rest::{NotTakenOver, TakenOver};
+pub use index::{Build, EntryRange};
+pub use reclaim::Sweep;
+pub use rest::{NotTakenOver, TakenOver, Unrest};
 pub use row::{LockStrength, Newest, VersionRef};
 pub use scan::{
     Direction, GROUP_ROWS_MAX, GroupedScan, IndexScan, KeyRange, RowScan, SharedRowScan,
 };
-pub use session::{Session, StateAt, Upon};
+pub use session::{OldSnapshot, OldSnapshots, Session, Upon};
 pub use table::{IndexRef, Persistence, TableRef, Walk};
 pub use transaction::{
-    ALIAS_BITS, Alias, BesideKeys, Entered, Locked, Log, NAMED_BY_ORDINAL, OwnRow, Reforms,
-    Standing, Transaction, Written,
+    ALIAS_BITS, Alias, BesideKeys, Entered, Locked, Log, NAMED_BY_ORDINAL, OwnRow, Reforms, Rival,
+    Standing, StateAt, Transaction, Written,
 };

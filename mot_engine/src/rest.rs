@@ -15,7 +15,7 @@
 use crate::engine::{Engine, State};
 use crate::errors::EngineError;
 use crate::key::IndexDefinition;
-use crate::memory::{ArenaOptions, Memory, Region, Unrest};
+use crate::memory::{ArenaOptions, ArenaUnrest, Memory, Region};
 use crate::session::temporary::discharge;
 use crate::table::{IndexRef, TableRef};
 use std::sync::atomic::Ordering;
@@ -34,6 +34,27 @@ pub struct TakenOver {
     pub tables: u64,
     /// Their indexes.
     pub indexes: u64,
+}
+
+/// What is not as it is when nobody is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unrest {
+    #[error(transparent)]
+    Arena(ArenaUnrest),
+    #[error("a process that is gone holds a latch of it")]
+    Latched,
+    #[error("{0} sessions did not leave it")]
+    Sessions(usize),
+    #[error("a session was in the middle of logging")]
+    Logging,
+    #[error("a table is still being walked")]
+    Walked,
+    #[error("a collation orders texts otherwise than before")]
+    Collation,
+    #[error("its tables are not loaded ({0:?})")]
+    State(State),
+    #[error("its list of tables is damaged")]
+    Damaged,
 }
 
 /// Why an engine is not taken over. The region is to be reset.
@@ -62,7 +83,7 @@ impl Engine {
             return Some(Unrest::State(self.state()));
         }
         if let Some(unrest) = self.memory().unrest() {
-            return Some(unrest);
+            return Some(Unrest::Arena(unrest));
         }
         let root = self.root();
         let mut taken = 0;
@@ -134,7 +155,7 @@ impl Engine {
             }
         });
         self.transactions().restart();
-        self.progress().restart(taken);
+        self.progress().restart(taken.rows, taken.indexes);
         taken
     }
 

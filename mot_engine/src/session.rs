@@ -4,13 +4,17 @@
 //! definitions; none of it is shared. It is not `Send`. After a PostgreSQL error jumped over Rust
 //! frames, [`Session::reset`] releases what they held.
 
+mod litter;
+mod node_memory;
+mod old_snapshots;
 mod replaced;
-mod state_at;
 pub(crate) mod temporary;
 mod unfinished;
 
+pub(crate) use litter::Litter;
+pub(crate) use node_memory::NodeMemory;
+pub use old_snapshots::{OldSnapshot, OldSnapshots};
 pub use replaced::Upon;
-pub use state_at::StateAt;
 pub(crate) use unfinished::{Unfinished, find_lasting, find_unfinished};
 
 use crate::clock::{Clock, Snapshot};
@@ -18,50 +22,13 @@ use crate::decoded::{Decoded, Definitions};
 use crate::engine::{Engine, SessionLine};
 use crate::errors::EngineError;
 use crate::ids::{FileKey, RelationKey, Slot, Xid};
-use crate::index::KEYS_TOGETHER;
 use crate::key::{HasNull, IndexDefinition, KeyBuffer, encode_row, is_outside, none_if_too_long};
-use crate::limits::SESSIONS_MAX;
-use crate::memory::{LocalMemory, Purpose, TooManyParticipants, Urgency};
-use crate::reclaim::OldSnapshots;
+use crate::limits::{KEYS_TOGETHER, SESSIONS_MAX, SESSIONS_NOT_OF_CLIENTS};
+use crate::memory::{LocalMemory, Purpose, TooManyParticipants};
 use crate::row::{self, Newest, VersionRef};
 use crate::sync::{Ordering, order_unless_broken};
 use crate::table::{Catalog, IndexRef, SlotBatches, TableRef, Walk};
-use crate::transaction::{BesideKeys, Litter};
-use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
-use std::ptr::NonNull;
-
-/// Allocation and retirement for index nodes.
-pub(crate) struct NodeMemory<'a> {
-    local: &'a LocalMemory,
-    urgency: Urgency,
-    /// Whether others may wait for latches of the tree while a node is allocated.
-    is_shared: bool,
-}
-
-impl mot_index::Memory for NodeMemory<'_> {
-    fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
-        let bytes = layout.size();
-        let block = if self.is_shared {
-            let local = self.local;
-            local.allocate_in_haste(bytes, Purpose::Index, self.urgency)
-        } else {
-            self.local.allocate(bytes, Purpose::Index, self.urgency)
-        };
-        block.ok()
-    }
-
-    unsafe fn free(&self, ptr: NonNull<u8>, layout: Layout) {
-        // SAFETY: allocated above with this size; the caller promises that nobody else reaches it.
-        unsafe { self.local.free(ptr, layout.size(), Purpose::Index) };
-    }
-
-    unsafe fn retire(&self, ptr: NonNull<u8>, layout: Layout) {
-        // SAFETY: allocated above with this size; unreachable for whoever pins from now on
-        // (caller).
-        unsafe { self.local.retire(ptr, layout.size(), Purpose::Index) };
-    }
-}
 
 /// Key buffers of a session: two to work with, and those of a row's keys that are entered together.
 pub(crate) const KEY_BUFFERS: usize = 2 + KEYS_TOGETHER;
@@ -91,9 +58,31 @@ pub struct Session {
     temporary_before: i64,
 }
 
+impl Engine {
+    /// Joins this process or thread.
+    pub fn join(self) -> Result<Session, EngineError> {
+        Session::join(self, 0)
+    }
+
+    /// Joins a process that serves a client. The last places are not for such
+    /// ([`SESSIONS_NOT_OF_CLIENTS`]).
+    pub fn join_for_client(self) -> Result<Session, EngineError> {
+        Session::join(self, SESSIONS_NOT_OF_CLIENTS)
+    }
+
+    /// Joins a process or thread that brings back what was there before: the arena's reserve is
+    /// open to it. What fit the primary, or this server before it stopped, must not fail for rows
+    /// that came in another order.
+    pub fn join_for_recovery(self) -> Result<Session, EngineError> {
+        let session = Session::join(self, 0)?;
+        session.local.use_reserve();
+        Ok(session)
+    }
+}
+
 impl Session {
     /// Leaves so many places to others.
-    pub(crate) fn join(engine: Engine, places: usize) -> Result<Session, EngineError> {
+    fn join(engine: Engine, places: usize) -> Result<Session, EngineError> {
         let local = engine.memory().join_leaving(places)?;
         let max = SESSIONS_MAX - places;
         let line = engine
@@ -295,26 +284,6 @@ impl Session {
         table.all_indexes().filter_map(kept).collect()
     }
 
-    /// If no index that writers of the table maintain has a column that `is_meant`, by its number
-    /// in the table: what
-    /// [`Transaction::update_beside_keys`](crate::Transaction::update_beside_keys) wants to know.
-    pub fn beside_keys(
-        &self,
-        table: TableRef,
-        is_meant: impl Fn(u16) -> bool,
-    ) -> Result<Option<BesideKeys>, EngineError> {
-        let _pin = self.local.pin();
-        // Ahead of the list: an index that is not in it yet is told by the number.
-        let beside = BesideKeys::now(table);
-        for index in table.all_indexes() {
-            let columns = &self.definition(index)?.columns;
-            if index.is_computed() || columns.iter().any(|column| is_meant(column.attnum)) {
-                return Ok(None);
-            }
-        }
-        Ok(Some(beside))
-    }
-
     /// Whether the keys of some index of the table are computed by who forms a row.
     pub fn has_computed_keys(&self, table: TableRef) -> bool {
         let _pin = self.local.pin();
@@ -373,22 +342,6 @@ impl Session {
     #[inline]
     fn decoded(&self, index: IndexRef) -> Result<&Decoded, EngineError> {
         self.definitions.get(index)
-    }
-
-    pub(crate) fn tree_memory(&self, urgency: Urgency) -> NodeMemory<'_> {
-        NodeMemory {
-            local: &self.local,
-            urgency,
-            is_shared: true,
-        }
-    }
-
-    /// For a tree that nobody else uses yet.
-    pub(crate) fn new_tree_memory(&self) -> NodeMemory<'_> {
-        NodeMemory {
-            is_shared: false,
-            ..self.tree_memory(Urgency::Ordinary)
-        }
     }
 
     /// Lends the session's key buffers. Not reentrant: nothing that is called inside may ask for

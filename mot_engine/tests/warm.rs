@@ -355,7 +355,7 @@ fn what_was_not_left_in_order_is_not_taken() {
     let left_behind: [(fn(Engine), Unrest); 3] = [
         (
             |engine| std::mem::forget(engine.join().unwrap()),
-            Unrest::Participants(1),
+            Unrest::Arena(ArenaUnrest::Participants(1)),
         ),
         (
             |engine| engine.set_state(State::Replaying),

@@ -10,11 +10,11 @@ use super::pace::Pace;
 use super::progress::CheckpointProgress;
 use super::reuse::Unit;
 use super::rows_file::RowsFile;
-use super::threads::NextUnit;
 use super::write::RowSource;
 use crate::disk::Disk;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Xid};
+use crate::threads::NextUnit;
 
 /// What the threads of a checkpoint share.
 pub(super) struct Job<'a, 'b, 'd, S> {

@@ -20,12 +20,12 @@ use super::pace::Pace;
 use super::progress::{CheckpointProgress, Phase};
 use super::ranges::{Job, Left, ThreadResult};
 use super::reuse::{self, Counts, Plan, Unit};
-use super::threads::{give_way, on_threads};
 use crate::disk::Disk;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
 use crate::pause::{Point, allowed};
 use crate::table::RANGE_SLOTS;
+use crate::threads::{give_way, on_threads};
 use crate::transaction::LocksOf;
 
 /// A thread more, and so a file, is worth so many rows.

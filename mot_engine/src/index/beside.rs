@@ -13,7 +13,7 @@
 mod entries;
 
 use super::append_slot;
-use super::enter::{EntryOutcome, enter_at};
+use super::enter::{EntryOutcome, NOT_TESTED, enter_at};
 use super::posting::{Posting, has_slot, slots_of};
 use super::remaining::RemainingKeys;
 use super::remove::remove_key;
@@ -26,7 +26,6 @@ use crate::row::{Anchor, Head, Judged, VersionRef, judge_maker, states_from};
 use crate::session::Session;
 use crate::sync::is_broken;
 use crate::table::{EntryForm, IndexRef, TableRef};
-use crate::transaction::NoClock;
 use mot_index::{Batch, Bound, Direction, Tree};
 use std::cmp::Ordering;
 
@@ -300,7 +299,7 @@ impl<C: Clock> Filler<'_, C> {
         let (session, table, index) = (self.session, self.table, self.index);
         // SAFETY: no spot; pinned.
         let entered = unsafe {
-            enter_at::<NoClock>(
+            enter_at(
                 session,
                 table,
                 index,
@@ -310,7 +309,7 @@ impl<C: Clock> Filler<'_, C> {
                 bytes,
                 &mut self.scratch,
                 slot,
-                None,
+                NOT_TESTED,
             )?
         };
         debug_assert!(entered == EntryOutcome::Done, "asked without a clock");

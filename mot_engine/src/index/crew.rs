@@ -1,11 +1,11 @@
 //! The threads of an index build: one thread, whose work may be cancelled, or those of recovery.
 
-use crate::checkpoint::on_threads;
 use crate::clock::{Clock, check_cancelled};
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::Xid;
 use crate::session::Session;
+use crate::threads::on_threads;
 use std::sync::atomic::Ordering;
 
 /// Who does the work.

@@ -2,13 +2,12 @@
 
 use super::judge::{Candidate, JudgedHeads, judge_candidate};
 use super::posting::{Posting, cells_for, has_slot, inline_value, slots_of};
-use crate::clock::Clock;
+use crate::clock::{Clock, NoClock};
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::key::KeyBuffer;
 use crate::memory::Urgency;
 use crate::pause::{Point, reach};
-use crate::reclaim::prune_row;
 use crate::row::Head;
 use crate::session::{NodeMemory, Session};
 use crate::table::{EntryForm, IndexRef, TableRef};
@@ -25,6 +24,27 @@ pub(crate) enum EntryOutcome {
     /// Another live row has the key.
     Duplicate,
 }
+
+/// How it is tested that no other live row has a key.
+pub(crate) struct Uniqueness<'a, C, P> {
+    pub(crate) clock: &'a C,
+    /// Takes out of a dead row that has the key what nobody needs (`reclaim::prune_row`).
+    pub(crate) prune: P,
+}
+
+impl<C, P: Copy> Copy for Uniqueness<'_, C, P> {}
+
+impl<C, P: Copy> Clone for Uniqueness<'_, C, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+/// Enters a key without such a test.
+pub(crate) const NOT_TESTED: Option<Uniqueness<'static, NoClock, Pruner>> = None;
+
+/// A [`Uniqueness::prune`] of any kind.
+pub(crate) type Pruner = fn(&Session, TableRef, Slot) -> usize;
 
 /// What the closure under the latch answers.
 enum Decision {
@@ -79,10 +99,14 @@ pub(crate) fn enter_key<C: Clock>(
     if form == EntryForm::Suffixed {
         super::append_slot(key, slot)?;
     }
+    let uniqueness = clock.map(|clock| Uniqueness {
+        clock,
+        prune: crate::reclaim::prune_row,
+    });
     // SAFETY: no spot.
     unsafe {
         enter_at(
-            session, table, index, form, &tree, None, key, scratch, slot, clock,
+            session, table, index, form, &tree, None, key, scratch, slot, uniqueness,
         )
     }
 }
@@ -106,7 +130,7 @@ unsafe fn set_suffixed<'a>(
     }
 }
 
-/// Makes sure that `key` leads to `slot`. With `clock`, and for a pointed key, only if no other
+/// Makes sure that `key` leads to `slot`. With `uniqueness`, and for a pointed key, only if no other
 /// live row has it. `key` is the encoded key, a suffixed one with its suffix; `scratch` is free for
 /// use. The caller is pinned.
 ///
@@ -114,7 +138,7 @@ unsafe fn set_suffixed<'a>(
 /// A spot was found for this key in this tree, which is the index's, under the pin that the caller
 /// has.
 #[allow(clippy::too_many_arguments)]
-pub(super) unsafe fn enter_at<'a, C: Clock>(
+pub(super) unsafe fn enter_at<'a, C: Clock, P>(
     session: &Session,
     table: TableRef,
     index: IndexRef,
@@ -124,8 +148,11 @@ pub(super) unsafe fn enter_at<'a, C: Clock>(
     key: &KeyBuffer,
     scratch: &mut KeyBuffer,
     slot: Slot,
-    clock: Option<&C>,
-) -> Result<EntryOutcome, EngineError> {
+    uniqueness: Option<Uniqueness<'_, C, P>>,
+) -> Result<EntryOutcome, EngineError>
+where
+    P: Fn(&Session, TableRef, Slot) -> usize + Copy,
+{
     debug_assert!(session.local.is_pinned());
     if form == EntryForm::Suffixed {
         // SAFETY: the caller's.
@@ -140,7 +167,16 @@ pub(super) unsafe fn enter_at<'a, C: Clock>(
         block: None,
     };
     loop {
-        let decide = |value| decide(table, slot, clock.is_some(), &judged, spare.block, value);
+        let decide = |value| {
+            decide(
+                table,
+                slot,
+                uniqueness.is_some(),
+                &judged,
+                spare.block,
+                value,
+            )
+        };
         let decided = match spot.take() {
             // SAFETY: the caller's.
             Some(spot) => unsafe { tree.update_at(spot, key.as_slice(), decide) },
@@ -164,15 +200,15 @@ pub(super) unsafe fn enter_at<'a, C: Clock>(
                 spare.block = Some(Posting::allocate(&session.local, cells)?);
             }
             Ok((Decision::Unjudged(value), _)) => {
-                let Some(clock) = clock else {
-                    unreachable!("only asked with a clock")
+                let Some(uniqueness) = uniqueness else {
+                    unreachable!("only asked where uniqueness is tested")
                 };
                 let judging = Judging {
                     session,
                     table,
                     index,
                     key,
-                    clock,
+                    uniqueness,
                 };
                 match judging.judge_others(value, slot, scratch, &mut judged)? {
                     EntryOutcome::Done => reach(Point::EnterAfterJudging),
@@ -184,15 +220,18 @@ pub(super) unsafe fn enter_at<'a, C: Clock>(
 }
 
 /// Whether another live row has the key; enters nothing. For INSERT ... ON CONFLICT's first look.
-pub(crate) fn probe_key(
+pub(crate) fn probe_key<C: Clock, P>(
     session: &Session,
     table: TableRef,
     index: IndexRef,
     has_null: bool,
     key: &KeyBuffer,
     scratch: &mut KeyBuffer,
-    clock: &impl Clock,
-) -> Result<EntryOutcome, EngineError> {
+    uniqueness: Uniqueness<'_, C, P>,
+) -> Result<EntryOutcome, EngineError>
+where
+    P: Fn(&Session, TableRef, Slot) -> usize + Copy,
+{
     if index.form(has_null) == EntryForm::Suffixed {
         return Ok(EntryOutcome::Done);
     }
@@ -207,7 +246,7 @@ pub(crate) fn probe_key(
         table,
         index,
         key,
-        clock,
+        uniqueness,
     };
     let mut outcome = Ok(EntryOutcome::Done);
     slots_of(value, |candidate| {
@@ -219,34 +258,41 @@ pub(crate) fn probe_key(
 }
 
 /// Whether one row has the key; enters nothing. The caller is pinned.
-pub(super) fn judge_row(
+pub(crate) fn judge_row<C: Clock, P>(
     session: &Session,
     (table, index): (TableRef, IndexRef),
     key: &KeyBuffer,
-    clock: &impl Clock,
+    uniqueness: Uniqueness<'_, C, P>,
     candidate: Slot,
     scratch: &mut KeyBuffer,
-) -> Result<EntryOutcome, EngineError> {
+) -> Result<EntryOutcome, EngineError>
+where
+    P: Fn(&Session, TableRef, Slot) -> usize + Copy,
+{
     let judging = Judging {
         session,
         table,
         index,
         key,
-        clock,
+        uniqueness,
     };
     judging.judge(candidate, scratch).map(|(found, _)| found)
 }
 
 /// Who asks whether other rows have a key.
-struct Judging<'a, C> {
+struct Judging<'a, C, P> {
     session: &'a Session,
     table: TableRef,
     index: IndexRef,
     key: &'a KeyBuffer,
-    clock: &'a C,
+    uniqueness: Uniqueness<'a, C, P>,
 }
 
-impl<C: Clock> Judging<'_, C> {
+impl<C, P> Judging<'_, C, P>
+where
+    C: Clock,
+    P: Fn(&Session, TableRef, Slot) -> usize + Copy,
+{
     /// Judges all slots of an entry's value but `slot`: all at once, for there may be many, and
     /// none of which is known already that it is free.
     fn judge_others(
@@ -287,13 +333,14 @@ impl<C: Clock> Judging<'_, C> {
         };
         let definition = self.session.definition(self.index)?;
         let key = self.key.as_slice();
-        let (verdict, head) = judge_candidate(anchor, self.clock, definition, key, scratch)?;
+        let clock = self.uniqueness.clock;
+        let (verdict, head) = judge_candidate(anchor, clock, definition, key, scratch)?;
         let outcome = match verdict {
             Candidate::Free => {
                 // A key that is deleted and inserted again and again must not gather entries of
                 // dead rows until the sweeper comes.
                 if head.version().is_some_and(|newest| newest.is_tombstone()) {
-                    prune_row(self.session, self.table, candidate);
+                    (self.uniqueness.prune)(self.session, self.table, candidate);
                 }
                 EntryOutcome::Done
             }

@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `together`, `enter` | the entries of a row in all indexes; one entry, and uniqueness |
-//! | `judge`, `rival` | whether another row has the key; the same for keys that the server checks |
+//! | `judge` | whether another row has the key |
 //! | `remove`, `remaining` | entries that no version needs any more; keys left in a long chain |
 //! | `posting` | the row ids of one unique key |
 //! | `ranges`, `size` | where a row's entries lie, for SSI; memory of an index |
@@ -13,8 +13,7 @@
 //! | `beside` | an index filled beside writers |
 //!
 //! May be called by `transaction`, `reclaim`, `recovery`, `scan` and `check`. Calls `session`,
-//! `table`, `row`, `key`, `memory` and `mot_index`. Of rooms above it uses three items:
-//! `reclaim::prune_row`, `checkpoint::on_threads` and `transaction::NoClock`.
+//! `table`, `row`, `key`, `memory` and `mot_index`.
 //!
 //! Three rules, on which all of it rests:
 //!
@@ -44,7 +43,6 @@ mod posting;
 mod ranges;
 mod remaining;
 mod remove;
-mod rival;
 mod size;
 #[cfg(test)]
 mod tests;
@@ -54,15 +52,14 @@ pub use build::Build;
 pub(crate) use build::{build, build_gathered, build_unjudged, gathering_allowance, is_small};
 #[cfg(test)]
 pub(crate) use enter::enter_key;
-pub(crate) use enter::{EntryOutcome, probe_key};
+pub(crate) use enter::{EntryOutcome, NOT_TESTED, Uniqueness, judge_row, probe_key};
 pub(crate) use gather::{Allowance, Gatherer, Harvest};
 pub(crate) use keys::Sorter;
 pub(crate) use posting::{only_slot, slots_of};
 pub use ranges::EntryRange;
 pub(crate) use remaining::RemainingKeys;
 pub(crate) use remove::{clear_some, remove_key};
-pub use rival::Rival;
-pub(crate) use together::{KEYS_TOGETHER, Obstacle, enter_row, enter_row_in};
+pub(crate) use together::{Obstacle, enter_row, enter_row_in};
 
 use crate::errors::EngineError;
 use crate::ids::Slot;

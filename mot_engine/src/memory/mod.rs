@@ -49,6 +49,6 @@ pub use local::{GarbageAt, LocalMemory, Pin};
 pub(crate) use local::{Outer, UNLIMITED};
 pub use placement::{Binding, Kernel, LinuxKernel, NODES_MAX, Placement};
 pub use region::{HugePages, Region, RegionError};
-pub use rest::Unrest;
+pub use rest::ArenaUnrest;
 pub use size_class::{BLOCK_ALIGN, SMALL_BYTES_MAX, block_bytes};
 pub use topology::Topology;

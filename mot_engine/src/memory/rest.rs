@@ -4,11 +4,10 @@
 //! taken over by another server; the answer to any other is `Region::reset`.
 
 use super::arena::Memory;
-use crate::engine::State;
 
 /// What is not as it is when nobody is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unrest {
+pub enum ArenaUnrest {
     #[error("{0} processes did not leave it")]
     Participants(u64),
     #[error("a process that is gone still reads in it")]
@@ -17,36 +16,24 @@ pub enum Unrest {
     Latched,
     #[error("{0} bytes of it were given up")]
     Lost(u64),
-    #[error("{0} sessions did not leave it")]
-    Sessions(usize),
-    #[error("a session was in the middle of logging")]
-    Logging,
-    #[error("a table is still being walked")]
-    Walked,
-    #[error("a collation orders texts otherwise than before")]
-    Collation,
-    #[error("its tables are not loaded ({0:?})")]
-    State(State),
-    #[error("its list of tables is damaged")]
-    Damaged,
 }
 
 impl Memory {
     /// What keeps the arena from being taken over; nothing if it is at rest.
-    pub fn unrest(self) -> Option<Unrest> {
+    pub fn unrest(self) -> Option<ArenaUnrest> {
         let epochs = self.epoch_report();
         let header = self.header();
         let latches_are_free = header.chunk_pool.is_at_rest()
             && header.orphans.is_at_rest()
             && self.centers().all(|center| center.is_at_rest());
         if epochs.participants > 0 {
-            Some(Unrest::Participants(epochs.participants))
+            Some(ArenaUnrest::Participants(epochs.participants))
         } else if epochs.oldest_pinned.is_some() {
-            Some(Unrest::Pinned)
+            Some(ArenaUnrest::Pinned)
         } else if !latches_are_free {
-            Some(Unrest::Latched)
+            Some(ArenaUnrest::Latched)
         } else if epochs.lost_bytes > 0 {
-            Some(Unrest::Lost(epochs.lost_bytes))
+            Some(ArenaUnrest::Lost(epochs.lost_bytes))
         } else {
             None
         }

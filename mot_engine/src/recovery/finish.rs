@@ -19,9 +19,9 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use super::look::{look_at_slots, note};
-use super::positions::Reached;
 use crate::clock::Clock;
 use crate::engine::Engine;
+use crate::engine::Reached;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, Xid};
 use crate::reclaim::{Quiet, clean_row};

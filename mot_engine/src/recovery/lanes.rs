@@ -13,16 +13,16 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use super::positions::LANES_MAX;
 use super::queue::{Batch, Queue};
 use super::replay::Replayer;
-use crate::checkpoint::SignalsBlocked;
 use crate::engine::Engine;
+use crate::engine::LANES_MAX;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, TableId, Xid};
 use crate::memory::ArenaFull;
 use crate::pause::reach_in_replay;
 use crate::session::Session;
+use crate::threads::SignalsBlocked;
 
 /// Rows of so many neighbouring slots belong to one lane: they share cache lines and a bit of the
 /// directory, and when they were inserted one after the other also leaves of indexes, at which

@@ -12,18 +12,19 @@ use std::sync::atomic::Ordering;
 
 use super::finish::{Finished, settle_definitions};
 use super::rows;
-use crate::checkpoint::{Manifest, blocks_of, on_threads};
+use crate::checkpoint::{Manifest, blocks_of};
 use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{CommandId, IndexId, Lsn, TableId, Xid};
 use crate::index::Harvest;
-use crate::limits::{ROW_BYTES_MAX, XID_MAX};
+use crate::limits::ROW_BYTES_MAX;
 use crate::memory::{Memory, Purpose, Urgency};
 use crate::row::{BODY_BYTES_MIN, STAMP_BYTES, VersionRef, block_bytes};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
+use crate::threads::on_threads;
 use crate::transaction::{NewTable, allocate_table, publish_index};
 
 /// What was loaded.
@@ -298,8 +299,8 @@ pub(super) fn write_version(
     body: &[u8],
     version_flags: u32,
 ) -> Result<VersionRef, EngineError> {
-    if xid > XID_MAX {
-        return Err(EngineError::XidTooHigh { max: XID_MAX.0 });
+    if xid > Xid::MAX {
+        return Err(EngineError::XidTooHigh { max: Xid::MAX.0 });
     }
     if body.len() < BODY_BYTES_MIN {
         return Err(EngineError::Corrupt {

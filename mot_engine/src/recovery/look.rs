@@ -6,12 +6,12 @@
 
 use std::ops::Range;
 
-use crate::checkpoint::on_threads;
 use crate::errors::EngineError;
 use crate::ids::Slot;
 use crate::row::Anchor;
 use crate::session::Session;
 use crate::table::TableRef;
+use crate::threads::on_threads;
 
 /// Slots a thread looks at at a time.
 const UNIT_SLOTS: u64 = 1 << 16;

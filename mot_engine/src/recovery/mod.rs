@@ -23,7 +23,6 @@ mod lanes;
 mod load;
 mod look;
 mod parallel;
-mod positions;
 mod queue;
 mod replay;
 mod rows;
@@ -44,6 +43,4 @@ pub use finish::{Finished, Settled, finish, finish_beside_prepared, settle, sett
 pub use lanes::Stopper;
 pub use load::{Loaded, load, load_after_shutdown};
 pub use parallel::{HandOver, ParallelReplayer};
-pub(crate) use positions::Positions;
-pub use positions::{LANES_MAX, Reached};
 pub use replay::Replayer;

@@ -20,7 +20,7 @@ use super::queue::{Trouble, cost};
 use super::replay::{Replayer, came_to};
 use super::verdicts::judge_below;
 use crate::clock::Clock;
-use crate::engine::Engine;
+use crate::engine::{Engine, Reached};
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Xid};
 use crate::limits::LOG_RECORD_BYTES_MAX;
@@ -167,7 +167,7 @@ impl ParallelReplayer {
 
     fn is_at_work(&self) -> bool {
         let handed = self.engine.replay_handed();
-        self.engine.replay_reached(handed) != super::Reached::Yes
+        self.engine.replay_reached(handed) != Reached::Yes
     }
 
     fn is_for_lanes(&self, record: &[u8], how: HandOver) -> bool {

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::tests::{Random, index};
-use super::{HandOver, ParallelReplayer, Reached, Settled, finish, settle};
+use super::{HandOver, ParallelReplayer, Settled, finish, settle};
 use crate::all_committed::AllCommitted;
 use crate::checkpoint::begin_round;
-use crate::engine::{Engine, State};
+use crate::engine::{Engine, Reached, State};
 use crate::errors::EngineError;
 use crate::ids::{CommandId, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
 use crate::log::{Base, DefinitionsWriter, RowsWriter};

@@ -26,7 +26,6 @@ use super::load::write_version;
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, TableId, Xid};
-use crate::limits::XID_MAX;
 use crate::log::{Change, Record, apply_delta};
 use crate::row::{Anchor, Head, flags};
 use crate::session::Session;
@@ -83,7 +82,7 @@ impl Replayer {
             body: Vec::new(),
             threads,
             has_readers: true,
-            next_xid: || XID_MAX,
+            next_xid: || Xid::MAX,
         }
     }
 

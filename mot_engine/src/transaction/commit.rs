@@ -9,13 +9,13 @@ use super::doom::{doom_index, doom_table};
 use super::examine::data_below;
 use super::log::committed_below;
 use super::pinned::Pinned;
-use super::{Kind, Litter, Operation, Own, Transaction};
+use super::{Kind, Operation, Own, Transaction};
 use crate::ids::Slot;
 use crate::memory::Purpose;
 use crate::pause::{Point, reach};
-use crate::reclaim::{Part, leave, prune_row, take_states_out, without_stale_lock_flag};
+use crate::reclaim::{Part, leave, prune_row, take_states_out, tidy_row, without_stale_lock_flag};
 use crate::row::{Anchor, VersionRef, flags, unlink};
-use crate::session::Session;
+use crate::session::{Litter, Session};
 use crate::table::TableRef;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -56,7 +56,9 @@ impl Transaction {
         }
         self.stamp_own_tables(&mut pinned, &mut counts);
         counts.flush();
-        litter.take_out(session);
+        litter.take_out(session.horizon(), |table, slot| {
+            tidy_row(session, table, slot)
+        });
         drop(litter);
         reach(Point::CommitBeforeDoom);
         // Indexes first: a doomed table may be freed at once, with its indexes.

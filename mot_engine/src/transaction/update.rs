@@ -1,11 +1,12 @@
 //! Changed and deleted rows.
 
+use super::BesideKeys;
 use super::examine::{Found, examine};
 use super::insert::check_length;
 use super::{Fresh, Kind, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{CommandId, Ordinal, Slot, TableId, Xid};
+use crate::ids::{CommandId, Ordinal, Slot, Xid};
 use crate::key::{encode_row, encode_row_if_any, key_attributes_unchanged};
 use crate::memory::{Purpose, Urgency};
 use crate::pause::{Point, reach};
@@ -13,7 +14,6 @@ use crate::row::{EMPTY_BODY, Head, LockStrength, MOVED_AWAY_BODY, VersionRef, bl
 use crate::session::Session;
 use crate::sync::is_broken;
 use crate::table::TableRef;
-use std::sync::atomic::Ordering;
 
 /// What became of an update or delete.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
@@ -273,34 +273,6 @@ impl<'a> Change<'a> {
         let block = session.local.allocate(bytes, Purpose::Rows, self.urgency)?;
         // SAFETY: the block is fresh and large enough.
         Ok(unsafe { VersionRef::write(block, self.body, xid, cid, self.flags) })
-    }
-}
-
-/// The fact that an update assigns only to columns that no index of the table has, and when that
-/// was true.
-///
-/// It is checked under the pin under which the new state is published. An index that is begun
-/// beside writers raises the number, then waits for all that are pinned. So a writer that still
-/// finds the old number has its state in the row's chain when the index is filled.
-#[derive(Copy, Clone, Eq, PartialEq, Debug)]
-pub struct BesideKeys {
-    table: TableId,
-    published: u32,
-}
-
-impl BesideKeys {
-    /// Of the indexes that the table has now. The caller looks at them, under the same pin.
-    pub(crate) fn now(table: TableRef) -> BesideKeys {
-        BesideKeys {
-            table: table.id(),
-            published: table.storage().indexes_published.load(Ordering::Acquire),
-        }
-    }
-
-    /// Whether it holds of this table as it is now. The caller is pinned.
-    #[inline]
-    fn is_still(self, table: TableRef) -> bool {
-        self == BesideKeys::now(table) || is_broken("updates beside keys: an index that came")
     }
 }
 

@@ -8,14 +8,13 @@ use std::sync::atomic::Ordering;
 
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, Xid};
-use crate::index::enter_row;
+use crate::index::{NOT_TESTED, enter_row};
 use crate::key::key_attributes_unchanged;
 use crate::log::BaseLsn;
 use crate::memory::{Purpose, Urgency};
 use crate::row::{Anchor, VersionRef};
 use crate::session::Session;
 use crate::table::TableRef;
-use crate::transaction::NoClock;
 
 /// A row, and the record that changes it.
 pub(super) struct Place<'a> {
@@ -110,9 +109,9 @@ impl Place<'_> {
             return Ok(());
         }
         let (session, table, slot) = (self.session, self.table, self.slot);
-        match enter_row::<NoClock>(session, table, slot, version, None, None)? {
+        match enter_row(session, table, slot, version, None, NOT_TESTED)? {
             None => Ok(()),
-            Some(_) => unreachable!("only asked with a clock"),
+            Some(_) => unreachable!("only asked where uniqueness is tested"),
         }
     }
 

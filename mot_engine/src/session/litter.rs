@@ -17,8 +17,6 @@
 //! - It prunes few rows at a time, because it delays a commit's end.
 
 use crate::ids::{Slot, TableId, Xid};
-use crate::reclaim::tidy_row;
-use crate::session::Session;
 use crate::table::TableRef;
 use std::collections::VecDeque;
 
@@ -62,12 +60,12 @@ impl OfTable {
 
 impl Litter {
     /// A commit begins. One before may have ended in the middle, and what it wrote to may be gone.
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.tables.iter_mut().for_each(|of| of.written = None);
     }
 
     /// Notes that a transaction that commits now left something behind in a row.
-    pub(super) fn add(&mut self, table: TableRef, slot: Slot, xid: Xid) {
+    pub(crate) fn add(&mut self, table: TableRef, slot: Slot, xid: Xid) {
         self.noted += 1;
         let id = Some(table.id());
         let known = self.tables.iter().position(|of| of.id == id);
@@ -96,10 +94,10 @@ impl Litter {
         self.noted
     }
 
-    /// Takes out of the tables that the transaction wrote to what the horizon allows. The caller is
-    /// pinned and commits.
-    pub(super) fn take_out(&mut self, session: &Session) {
-        let horizon = session.horizon();
+    /// Calls `tidy` for rows of the tables that the transaction wrote to, as far as the horizon
+    /// allows. It answers whether the row had something to take out. The caller is pinned and
+    /// commits.
+    pub(crate) fn take_out(&mut self, horizon: Xid, tidy: impl Fn(TableRef, Slot) -> bool) {
         let mut left = ROWS_AT_ONCE;
         for of in &mut self.tables {
             let Some(table) = of.written.take() else {
@@ -110,7 +108,7 @@ impl Litter {
                 && let Some(slot) = of.pop_below(horizon)
             {
                 left -= 1;
-                if !tidy_row(session, table, slot) && is_first {
+                if !tidy(table, slot) && is_first {
                     // The sweeper was faster, and it goes through whole tables.
                     while of.pop_below(horizon).is_some() {}
                 }

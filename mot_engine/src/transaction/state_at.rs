@@ -14,12 +14,12 @@
 //! Both of the first two are looked at. If they have two states of one ordinal, others have
 //! committed so many changes in between, and to prefer either would lose an update: `Overtaken`.
 
-use super::Session;
+use super::OwnRow;
 use crate::clock::{Clock, Snapshot};
 use crate::ids::{Ordinal, Slot};
 use crate::row::{self, Head, Judged, VersionRef, judge_maker};
+use crate::session::Session;
 use crate::table::TableRef;
-use crate::transaction::OwnRow;
 
 /// What a tuple id names.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]

@@ -7,11 +7,11 @@
 //! The row was entered before the question, and the look-up pins anew, which is a full fence. So of
 //! two concurrent writers of one key at least one finds the other.
 
-use super::enter::{EntryOutcome, judge_row};
-use super::only_slot;
+use super::enter::tested_by;
 use crate::clock::{Clock, Now, check_cancelled};
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
+use crate::index::{EntryOutcome, judge_row, only_slot};
 use crate::key::KeyBuffer;
 use crate::memory::Urgency;
 use crate::row;
@@ -66,6 +66,7 @@ impl Session {
                 return Ok(Rival::None);
             }
         }
+        let uniqueness = tested_by(clock);
         let mut scratch = KeyBuffer::new();
         let mut batch = Batch::with_capacity(ENTRIES_PER_PIN);
         let mut from = From::Key;
@@ -88,7 +89,7 @@ impl Session {
                 let Some(other) = only_slot(value).filter(|other| *other != slot) else {
                     continue;
                 };
-                match judge_row(self, (table, index), &key, clock, other, &mut scratch)? {
+                match judge_row(self, (table, index), &key, uniqueness, other, &mut scratch)? {
                     EntryOutcome::Done => {}
                     EntryOutcome::Busy(xid) => return Ok(Rival::Unfinished(xid)),
                     EntryOutcome::Duplicate => return Ok(Rival::Live),

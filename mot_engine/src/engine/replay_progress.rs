@@ -11,7 +11,7 @@
 //! ended, its records were handed over before the server replayed its end, hence before `handed`
 //! was read.
 
-use crate::engine::Engine;
+use super::Engine;
 use crate::ids::Lsn;
 use crate::memory::{ArenaFull, LimitOf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -53,7 +53,7 @@ pub enum Reached {
 
 impl Positions {
     /// Lanes begin; nothing is under way.
-    pub(super) fn open(&self, lanes: usize) {
+    pub(crate) fn open(&self, lanes: usize) {
         let handed = self.handed.0.load(Ordering::SeqCst);
         for line in &self.applied {
             line.0.store(handed, Ordering::SeqCst);
@@ -62,7 +62,7 @@ impl Positions {
     }
 
     /// The lanes have ended.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         if self.reached(Lsn(self.handed.0.load(Ordering::SeqCst))) {
             self.lanes.store(0, Ordering::SeqCst);
         } else {
@@ -71,22 +71,22 @@ impl Positions {
         self.stalled.store(0, Ordering::SeqCst);
     }
 
-    pub(super) fn hand(&self, lsn: Lsn) {
+    pub(crate) fn hand(&self, lsn: Lsn) {
         self.handed.0.store(lsn.0, Ordering::SeqCst);
     }
 
-    pub(super) fn applied(&self, lane: usize, lsn: Lsn) {
+    pub(crate) fn applied(&self, lane: usize, lsn: Lsn) {
         self.applied[lane].0.store(lsn.0, Ordering::Release);
     }
 
-    pub(super) fn stall_begins(&self, lsn: Lsn, requested: u64) {
+    pub(crate) fn stall_begins(&self, lsn: Lsn, requested: u64) {
         self.stalled_at.store(lsn.0, Ordering::Relaxed);
         self.requested.store(requested, Ordering::Relaxed);
         // Release: who counts it reads what is above.
         self.stalled.fetch_add(1, Ordering::Release);
     }
 
-    pub(super) fn stall_ends(&self) {
+    pub(crate) fn stall_ends(&self) {
         self.stalled.fetch_sub(1, Ordering::Relaxed);
     }
 

@@ -17,7 +17,7 @@ const NICE: libc::c_int = 5;
 /// soon and runs nothing but the engine: whoever waits for what it holds waits longer. What it may
 /// not do it leaves.
 #[cfg(target_os = "linux")]
-pub(super) fn give_way() {
+pub(crate) fn give_way() {
     // SAFETY: both calls are about the calling thread alone (0), in Linux also the first; the
     // parameter is plain bits.
     unsafe {
@@ -30,7 +30,7 @@ pub(super) fn give_way() {
 
 /// See above: elsewhere the priority is the process's.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn give_way() {}
+pub(crate) fn give_way() {}
 
 /// Hands out units of work 0..count, until all are taken or someone failed.
 pub struct NextUnit {
@@ -40,7 +40,7 @@ pub struct NextUnit {
 }
 
 impl NextUnit {
-    pub(super) fn new(count: usize) -> NextUnit {
+    pub(crate) fn new(count: usize) -> NextUnit {
         NextUnit {
             next: AtomicUsize::new(0),
             count,
@@ -49,7 +49,7 @@ impl NextUnit {
     }
 
     /// No more units are handed out.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 

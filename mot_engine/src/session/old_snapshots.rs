@@ -47,7 +47,7 @@ pub struct OldSnapshots {
 impl OldSnapshots {
     /// Whether `version`, committed, is seen by nobody because of `newer`, a committed state above
     /// it below `recent`.
-    pub(super) fn pass_over(&self, version: VersionRef, newer: Xid) -> bool {
+    pub(crate) fn pass_over(&self, version: VersionRef, newer: Xid) -> bool {
         debug_assert!(newer < self.recent);
         version.flags() & flags::UNIQUE_KEYS_CHANGED == 0
             && self
