@@ -19,7 +19,6 @@
 //! | doomed | dropped, or rolled back, for good: unlinked, and to be freed |
 //! | lane | replay worker |
 //! | `settle` | of definitions: resolve; of KEYS_MOVED: clear |
-//! | litter | versions that a commit has superseded and not removed yet |
 //! | stretch | a transaction's own versions that lie together in a chain |
 //! | ahead | prefetching |
 

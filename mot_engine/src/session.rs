@@ -4,16 +4,16 @@
 //! definitions; none of it is shared. It is not `Send`. After a PostgreSQL error jumped over Rust
 //! frames, [`Session::reset`] releases what they held.
 
-mod litter;
 mod node_memory;
 mod old_snapshots;
+mod pending_prunes;
 mod replaced;
 pub(crate) mod temporary;
 mod unfinished;
 
-pub(crate) use litter::Litter;
 pub(crate) use node_memory::NodeMemory;
 pub use old_snapshots::{OldSnapshot, OldSnapshots};
+pub(crate) use pending_prunes::PendingPrunes;
 pub use replaced::Upon;
 pub(crate) use unfinished::{Unfinished, find_lasting, find_unfinished};
 
@@ -49,7 +49,7 @@ pub struct Session {
     /// Who reads as of an earlier moment: for the sweeper.
     old_snapshots: RefCell<OldSnapshots>,
     /// What its commits left behind.
-    pub(crate) litter: RefCell<Litter>,
+    pub(crate) pending_prunes: RefCell<PendingPrunes>,
     /// A version that a writer made and has not published yet: this session's alone.
     pub(crate) unpublished: Cell<Option<VersionRef>>,
     /// The most that its temporary tables may take.
@@ -108,7 +108,7 @@ impl Session {
             logging: Cell::new(logging),
             own_horizon: Cell::new(Xid::NONE),
             old_snapshots: RefCell::default(),
-            litter: RefCell::default(),
+            pending_prunes: RefCell::default(),
             unpublished: Cell::new(None),
             temporary_limit: Cell::new(None),
             temporary_before,
@@ -158,7 +158,7 @@ impl Session {
     /// Rows in which this session's commits have left something behind since it began, taken out by
     /// now or not: for whoever wakes the sweeper.
     pub fn rows_left_behind(&self) -> u64 {
-        self.litter.borrow().noted()
+        self.pending_prunes.borrow().noted()
     }
 
     pub(crate) fn old_snapshots(&self) -> std::cell::Ref<'_, OldSnapshots> {

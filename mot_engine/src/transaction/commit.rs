@@ -15,7 +15,7 @@ use crate::memory::Purpose;
 use crate::pause::{Point, reach};
 use crate::reclaim::{Part, leave, prune_row, take_states_out, tidy_row, without_stale_lock_flag};
 use crate::row::{Anchor, VersionRef, flags, unlink};
-use crate::session::{Litter, Session};
+use crate::session::{PendingPrunes, Session};
 use crate::table::TableRef;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -26,15 +26,15 @@ impl Transaction {
         reach(Point::CommitBeforeStamps);
         let mut pinned = Pinned::begin(session);
         let mut counts = Counts::default();
-        let mut litter = session.litter.borrow_mut();
-        litter.begin();
+        let mut pending_prunes = session.pending_prunes.borrow_mut();
+        pending_prunes.begin();
         let ahead = Ahead::of(&self.operations);
         for (position, operation) in self.operations.iter().enumerate() {
             pinned.step();
             ahead.ask(position, |_| true);
             match operation.kind() {
                 Kind::Insert | Kind::Update | Kind::Delete => {
-                    let grown = commit_row(session, &self.own, operation, &mut litter);
+                    let grown = commit_row(session, &self.own, operation, &mut pending_prunes);
                     counts.add(operation, self.grown(operation, grown));
                     reach(Point::CommitBetweenStamps);
                 }
@@ -56,10 +56,10 @@ impl Transaction {
         }
         self.stamp_own_tables(&mut pinned, &mut counts);
         counts.flush();
-        litter.take_out(session.horizon(), |table, slot| {
+        pending_prunes.take_out(session.horizon(), |table, slot| {
             tidy_row(session, table, slot)
         });
-        drop(litter);
+        drop(pending_prunes);
         reach(Point::CommitBeforeDoom);
         // Indexes first: a doomed table may be freed at once, with its indexes.
         for operation in &self.operations {
@@ -173,7 +173,12 @@ impl OfTable {
 }
 
 /// Stamps a row's last state and tidies up. Returns by how much the bytes of live rows changed.
-fn commit_row(session: &Session, own: &Own, operation: &Operation, litter: &mut Litter) -> i64 {
+fn commit_row(
+    session: &Session,
+    own: &Own,
+    operation: &Operation,
+    pending_prunes: &mut PendingPrunes,
+) -> i64 {
     let table = operation.table;
     let slot = operation.slot();
     let Some(anchor) = table.anchor(slot) else {
@@ -208,7 +213,7 @@ fn commit_row(session: &Session, own: &Own, operation: &Operation, litter: &mut 
         if !crate::sync::is_broken("commit: the dirty bit of what it left") {
             table.set_dirty(slot);
         }
-        litter.add(table, slot, version.xid());
+        pending_prunes.add(table, slot, version.xid());
     }
     grown
 }

@@ -11,7 +11,7 @@
 //!   Versions with our xids are made by nobody any more, so none that is met is another one.
 //! - Anchors live as long as their table, which the transaction's lock keeps. The last thing that
 //!   is done with a table or an index that goes is to doom it.
-//! - What is known of rows meanwhile (`Undone`, `Counts`, `Litter`) names tables and slots, no
+//! - What is known of rows meanwhile (`Undone`, `Counts`, `PendingPrunes`) names tables and slots, no
 //!   versions.
 
 use crate::memory::{GarbageAt, LocalMemory, Pin};

@@ -20,16 +20,16 @@ use crate::ids::{Slot, TableId, Xid};
 use crate::table::TableRef;
 use std::collections::VecDeque;
 
-/// Tables whose litter is known.
+/// Tables with pending prunes that are known.
 const TABLES_MAX: usize = 8;
 /// Rows known of each.
 const ROWS_MAX: usize = 512;
 /// Rows looked after in one commit: a few more than most transactions change.
 const ROWS_AT_ONCE: usize = 32;
 
-/// The litter of a session.
+/// Rows that later commits of a session prune.
 #[derive(Default)]
-pub(crate) struct Litter {
+pub(crate) struct PendingPrunes {
     tables: [OfTable; TABLES_MAX],
     /// Whose place the next unknown table takes.
     victim: usize,
@@ -58,7 +58,7 @@ impl OfTable {
     }
 }
 
-impl Litter {
+impl PendingPrunes {
     /// A commit begins. One before may have ended in the middle, and what it wrote to may be gone.
     pub(crate) fn begin(&mut self) {
         self.tables.iter_mut().for_each(|of| of.written = None);

@@ -146,7 +146,7 @@ fn finish(place: &Arc<Place>, session: &Session, slots: [Slot; ROWS]) {
 #[test]
 fn commits_take_out_what_nobody_sees() {
     explore(
-        "litter, two commits on two rows",
+        "pending prunes, two commits on two rows",
         1_500,
         two_commits_on_two_rows,
     );
@@ -155,7 +155,7 @@ fn commits_take_out_what_nobody_sees() {
 #[test]
 fn commits_ask_ahead_beside_others() {
     explore(
-        "litter, two commits of two rows each",
+        "pending prunes, two commits of two rows each",
         1_500,
         two_commits_of_two_rows,
     );

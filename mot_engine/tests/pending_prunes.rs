@@ -147,10 +147,10 @@ fn commits_take_out_what_earlier_ones_left_and_nobody_sees() {
     assert_eq!(swept.groups_waiting, 0);
 }
 
-/// Litter of a table that is dropped in the transaction that is about to take it out, or was
+/// Prunes of a table that is dropped in the transaction that is about to make them, or was
 /// before, or whose place in memory another has.
 #[test]
-fn litter_of_dropped_tables_is_forgotten() {
+fn prunes_of_dropped_tables_are_forgotten() {
     let (_region, engine) = common::engine(32 << 20);
     let place = Place::new(engine.join().unwrap());
     let session = &place.session;
