@@ -302,7 +302,7 @@ impl Engine {
     /// Whether dropped tables' memory cannot be freed yet because somebody walks them: a checkpoint
     /// that is to write them, or a sweep.
     pub fn dropped_tables_are_held(self) -> bool {
-        self.root().catalog.holds_doomed()
+        self.root().catalog.holds_pending_free()
     }
 
     /// The definitions that were loaded are those of a moment behind this position

@@ -106,7 +106,7 @@ points! {
     /// A row is stamped, others may not be.
     CommitBetweenStamps = "commit-between-stamps", Forbidden;
     /// All is stamped; what was dropped is not unlinked.
-    CommitBeforeDoom = "commit-before-doom", Forbidden;
+    CommitBeforeRelease = "commit-before-doom", Forbidden;
     /// Prepared for PostgreSQL; the session still has the transaction.
     PrepareBeforeGivingUp = "prepare-before-giving-up", Forbidden;
     /// PostgreSQL has aborted, and others see it so; nothing is taken back.
@@ -127,7 +127,7 @@ points! {
     /// Pinned.
     ReclaimBeforeKeys = "reclaim-before-keys", Forbidden;
     /// The reclaimer is about to free dropped tables and indexes.
-    ReclaimBeforeDoomed = "reclaim-before-doomed", Forbidden;
+    ReclaimBeforeFree = "reclaim-before-doomed", Forbidden;
     /// A round of the reclaimer found nothing to do; nobody can see yet that it naps.
     ReclaimBeforeNap = "reclaim-before-nap", Forbidden;
     /// A thread that replays has a record; it has applied nothing of it. Nothing else stops there.

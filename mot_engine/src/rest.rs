@@ -140,7 +140,7 @@ impl Engine {
     /// Counts what is there and sets back what counts since the start of the server.
     fn begin_anew(self) -> TakenOver {
         self.set_state(State::Empty);
-        self.doom_temporary();
+        self.unlink_temporary();
         let mut taken = TakenOver {
             bytes: self.memory().arena_bytes_used(),
             ..TakenOver::default()
@@ -160,7 +160,7 @@ impl Engine {
     }
 
     /// Temporary tables that a session could not drop at its end are nobody's.
-    fn doom_temporary(self) {
+    fn unlink_temporary(self) {
         let mut left = Vec::new();
         self.each_table(|table| {
             if table.key().is_temporary() {
@@ -169,7 +169,7 @@ impl Engine {
         });
         for table in left {
             discharge(table);
-            self.root().catalog.doom(table);
+            self.root().catalog.defer_free(table);
         }
     }
 

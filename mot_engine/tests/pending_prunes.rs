@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Row, World, body};
-use mot_engine::transaction::free_doomed;
+use mot_engine::transaction::free_pending;
 use mot_engine::{CommandId, Entered, RelationKey, Session, Slot, TableRef, Transaction, Written};
 
 const ROWS: i32 = 100;
@@ -164,7 +164,7 @@ fn prunes_of_dropped_tables_are_forgotten() {
             }
             work.drop_table(session, table, xid).unwrap();
         });
-        assert!(free_doomed(session, || {}) > 0);
+        assert!(free_pending(session, || {}) > 0);
     }
 }
 

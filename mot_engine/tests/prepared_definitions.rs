@@ -8,7 +8,7 @@ use common::{
     Fate, Me, Row, TABLE, Wal, World, body, check, definition, engine, reader, row, sweep,
 };
 use mot_engine::recovery::{Replayer, Settled, finish_beside_prepared, settle};
-use mot_engine::transaction::log_and_free_doomed;
+use mot_engine::transaction::log_and_free_pending;
 use mot_engine::{
     Build, Clock, CommandId, Entered, RelationKey, RowScan, Session, State, TableRef, Transaction,
     Xid,
@@ -169,7 +169,7 @@ fn reclaim(s: &Session, world: &World, wal: &mut Wal) -> usize {
     let me = reader(world);
     wal.xid = 0;
     s.settle_given_up(&me);
-    let freed = log_and_free_doomed(s, wal, || ()).unwrap();
+    let freed = log_and_free_pending(s, wal, || ()).unwrap();
     for walk in s.tables() {
         sweep(s, world, walk.table());
     }

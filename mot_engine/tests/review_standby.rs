@@ -7,7 +7,7 @@ use common::{Fate, Row, TABLE, World, body, check, definition, engine, reader, r
 use mot_engine::log::{DefinitionsWriter, RowsWriter};
 use mot_engine::recovery::{Replayer, Settled, finish, settle};
 use mot_engine::row::TombstoneNote;
-use mot_engine::transaction::free_doomed;
+use mot_engine::transaction::free_pending;
 use mot_engine::{
     Direction, IndexId, IndexScan, KeyRange, Lsn, Persistence, Slot, State, TableId, Transaction,
     Xid,
@@ -208,7 +208,7 @@ fn a_standby_frees_what_was_dropped_and_settles_what_stays() {
         2,
         "the index, the fresh storage"
     );
-    assert_eq!(free_doomed(session, || ()), 2);
+    assert_eq!(free_pending(session, || ()), 2);
     assert_eq!(session.find_table(TABLE, &clock).unwrap().id(), TableId(1));
 
     let mut truncate = DefinitionsWriter::new();
@@ -228,7 +228,7 @@ fn a_standby_frees_what_was_dropped_and_settles_what_stays() {
     engine.raise_horizon(world.horizon());
     settled.raise(engine, world.horizon());
     assert_eq!(settle(session, &clock, settled), 1);
-    assert_eq!(free_doomed(session, || ()), 1);
+    assert_eq!(free_pending(session, || ()), 1);
 
     // The commit log may be gone: nobody is asked any more.
     let nobody = reader(&World::new());
@@ -254,7 +254,7 @@ fn nothing_is_freed_under_the_eyes_of_who_is_pinned() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let session = engine.join().unwrap();
-            assert_eq!(free_doomed(&session, || ()), 1);
+            assert_eq!(free_pending(&session, || ()), 1);
             done.store(true, Ordering::SeqCst);
         });
         for _ in 0..200 {

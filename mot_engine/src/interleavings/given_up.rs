@@ -2,7 +2,7 @@
 //! (`reclaim/given_up.rs`).
 
 use super::{Me, Place, thread};
-use crate::transaction::free_doomed;
+use crate::transaction::free_pending;
 use crate::{RelationKey, Session, Transaction, Xid};
 use mot_model::{explore, finds, threads};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ const OTHER: RelationKey = RelationKey::of_foreign_table(1, 3);
 fn round(place: &Place, session: &Session) {
     session.leave_definitions_open();
     session.settle_given_up(&Me::nobody(&place.world));
-    free_doomed(session, || ());
+    free_pending(session, || ());
 }
 
-/// A transaction of a session drops the table, and commits. Nobody but the session dooms it.
+/// A transaction of a session drops the table, and commits. Nobody but the session unlinks it.
 fn drop_and_commit(place: &Place) {
     let session = place.join();
     let me = place.world.begin();
@@ -25,8 +25,12 @@ fn drop_and_commit(place: &Place) {
     work.drop_table(&session, place.table, Xid(me.xid)).unwrap();
     work.log(&session, &mut place.world.clone()).unwrap();
     me.commit(None);
-    let doomed = place.table.storage().doomed.load(Ordering::Acquire);
-    assert_eq!(doomed, 0, "doomed before its session came by");
+    let pending = place
+        .table
+        .storage()
+        .is_pending_free
+        .load(Ordering::Acquire);
+    assert_eq!(pending, 0, "unlinked before its session came by");
     work.commit(&session);
 }
 

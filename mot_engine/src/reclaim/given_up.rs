@@ -34,7 +34,7 @@ use std::sync::atomic::Ordering;
 impl Session {
     /// Settles what was given up by transactions that have ended since. Of the sweeping process
     /// alone, on a server that is ready. The clock may unwind. Returns how many tables and indexes
-    /// were doomed.
+    /// were unlinked.
     pub fn settle_given_up(&self, clock: &impl Clock) -> u64 {
         let open = &self.engine().root().definitions_given_up;
         if open.load(Ordering::Acquire) == 0 {
@@ -44,15 +44,15 @@ impl Session {
         open.swap(0, Ordering::SeqCst);
         let again = Again(self);
         let mut is_open = false;
-        let mut doomed = 0;
+        let mut unlinked = 0;
         let catalog = self.catalog();
         for walk in self.tables() {
             let _pin = self.local.pin();
             let table = walk.table();
             match table.makers().settle_given_up(clock) {
                 Settling::Gone => {
-                    catalog.doom(table);
-                    doomed += 1;
+                    catalog.defer_free(table);
+                    unlinked += 1;
                     continue;
                 }
                 Settling::Open => is_open = true,
@@ -61,8 +61,8 @@ impl Session {
             for index in table.all_indexes() {
                 match index.makers().settle_given_up(clock) {
                     Settling::Gone => {
-                        catalog.doom_index(index);
-                        doomed += 1;
+                        catalog.defer_free_of_index(index);
+                        unlinked += 1;
                     }
                     Settling::Open => is_open = true,
                     Settling::Settled => {}
@@ -72,7 +72,7 @@ impl Session {
         if !is_open {
             std::mem::forget(again);
         }
-        doomed
+        unlinked
     }
 
     /// Some definitions are left to the sweeping process: their bits are set.

@@ -78,9 +78,9 @@ pub fn finish_beside_prepared(
 }
 
 /// Settles definitions while replay goes on: for the reclaimer of a standby. Those whose
-/// transaction is below `below` are settled or doomed, so that dropped tables give their memory
+/// transaction is below `below` are settled or unlinked, so that dropped tables give their memory
 /// back and no verdict is asked for after the commit log was cut off. Returns how many tables and
-/// indexes were doomed.
+/// indexes were unlinked.
 ///
 /// `below` is a horizon of which it is known ([`Settled`]) that everything logged by transactions
 /// below it is applied. Lanes may have rows of a table left that was rolled back.
@@ -90,10 +90,10 @@ pub fn settle(session: &Session, clock: &impl Clock, below: Settled) -> u64 {
     finished.definitions_removed
 }
 
-/// Dooms the indexes whose drop has committed, and those whose maker was rolled back, while replay
-/// goes on: for its dispatcher, between two records and with nothing handed over, when a table has
-/// no place for an index that the log tells of. Returns how many there were. What the clock takes
-/// for running stays: the very record that finds no place may have made an index.
+/// Unlinks the indexes whose drop has committed, and those whose maker was rolled back, while
+/// replay goes on: for its dispatcher, between two records and with nothing handed over, when a
+/// table has no place for an index that the log tells of. Returns how many there were. What the
+/// clock takes for running stays: the very record that finds no place may have made an index.
 ///
 /// No horizon is needed. Who looks an index up or scans it holds a lock on the table, and who drops
 /// it has had the strongest one. An index whose maker was rolled back exists for nobody, so nobody
@@ -103,7 +103,7 @@ pub fn settle(session: &Session, clock: &impl Clock, below: Settled) -> u64 {
 /// nobody looks the index up any more.
 pub fn settle_gone_indexes(session: &Session, clock: &impl Clock) -> u64 {
     let catalog = session.catalog();
-    let mut doomed = 0;
+    let mut unlinked = 0;
     for walk in session.tables() {
         let _pin = session.local.pin();
         let table = walk.table();
@@ -114,12 +114,12 @@ pub fn settle_gone_indexes(session: &Session, clock: &impl Clock) -> u64 {
             let dropped = Xid(storage.dropped.load(Ordering::Acquire));
             let is_dropped = dropped.is_some() && clock.did_commit(dropped);
             if is_dropped || matches!(creation, Outcome::Aborted) {
-                catalog.doom_index(index);
-                doomed += 1;
+                catalog.defer_free_of_index(index);
+                unlinked += 1;
             }
         }
     }
-    doomed
+    unlinked
 }
 
 /// A horizon below which everything logged is applied. The caller keeps it from round to round.
@@ -171,7 +171,7 @@ impl<C: Clock> Clock for BesidePrepared<'_, C> {
     }
 }
 
-/// Settles or dooms the definitions that transactions below `below` created or dropped.
+/// Settles or unlinks the definitions that transactions below `below` created or dropped.
 pub(super) fn settle_definitions(
     session: &Session,
     clock: &impl Clock,
@@ -184,13 +184,13 @@ pub(super) fn settle_definitions(
         let _pin = session.local.pin();
         let table = walk.table();
         if table.makers().settle(clock, below) == Settling::Gone {
-            catalog.doom(table);
+            catalog.defer_free(table);
             finished.definitions_removed += 1;
             continue;
         }
         for index in table.all_indexes() {
             if index.makers().settle(clock, below) == Settling::Gone {
-                catalog.doom_index(index);
+                catalog.defer_free_of_index(index);
                 finished.definitions_removed += 1;
             }
         }

@@ -177,7 +177,7 @@ fn an_index_that_the_server_freed_goes() {
             .expect("has room");
         let table = session.find_table(KEY, &AllCommitted).expect("exists");
         assert_eq!(table.all_indexes().count(), 0);
-        assert_eq!(crate::transaction::free_doomed(session, || ()), 1);
+        assert_eq!(crate::transaction::free_pending(session, || ()), 1);
     });
 }
 

@@ -26,7 +26,7 @@ use crate::ids::{Lsn, Xid};
 use crate::limits::LOG_RECORD_BYTES_MAX;
 use crate::log::Record;
 use crate::session::Session;
-use crate::transaction::free_doomed;
+use crate::transaction::free_pending;
 use std::sync::atomic::Ordering;
 
 /// A record up to this is applied by the dispatcher itself at the end of the log.
@@ -91,7 +91,7 @@ impl ParallelReplayer {
             return Ok(());
         }
         if !how.has_readers && self.engine.is_short_of_memory() {
-            free_doomed(session, &mut *pause);
+            free_pending(session, &mut *pause);
         }
         if self.is_for_lanes(record, how) && self.has_lanes() {
             let lanes = self.lanes.as_ref().expect("just asked");

@@ -367,7 +367,7 @@ fn reclaim(session: &Session, standby: &Standby, settled: &mut Settled, begun: u
     engine.raise_horizon(Xid(horizon));
     settled.raise(engine, Xid(horizon));
     settle(session, &standby, *settled);
-    crate::transaction::free_doomed(session, || ());
+    crate::transaction::free_pending(session, || ());
     for walk in session.tables() {
         session.sweep(&standby, walk.table(), begun.is_multiple_of(16), || {});
     }
@@ -480,7 +480,7 @@ fn standby_with_readers(seed: u64) {
         .zip(accounts.iter().map(|account| (account.key, account.value)))
         .collect();
     assert_eq!(found, expected, "seed {seed}");
-    crate::transaction::free_doomed(&session, || ());
+    crate::transaction::free_pending(&session, || ());
     assert_eq!(session.tables().len(), 1, "fleeting tables are gone");
 }
 

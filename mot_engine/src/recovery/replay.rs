@@ -209,8 +209,8 @@ impl Replayer {
             return Ok(*known);
         }
         let catalog = session.catalog();
-        // The reference outlives the walk. A storage is doomed only when its creator or dropper has
-        // ended, and then the log has no more changes of it.
+        // The reference outlives the walk. A storage is unlinked only when its creator or dropper
+        // has ended, and then the log has no more changes of it.
         let table = catalog.hold(id).map(|walk| walk.table());
         if table.is_none() && id.0 >= catalog.next_table_id.load(Ordering::Acquire) {
             return Err(EngineError::LogMismatch {

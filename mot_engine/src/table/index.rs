@@ -37,9 +37,9 @@ pub(crate) struct IndexStorage {
     /// As in a table.
     pub(crate) created_lsn: AtomicU64,
     pub(crate) dropped_lsn: AtomicU64,
-    /// Next in the catalog's list of doomed indexes.
-    pub(crate) next_doomed: AtomicU64,
-    /// For who frees it: a table may be gone before its doomed index is.
+    /// Next in the catalog's list of indexes that are pending free.
+    pub(crate) next_pending_free: AtomicU64,
+    /// For who frees it: a table may be gone before its unlinked index is.
     pub(crate) table_id: TableId,
     /// What [`marks`] say of it.
     pub(crate) marks: AtomicU32,
@@ -294,7 +294,7 @@ impl IndexRef {
                     None => 0,
                 }),
                 given_up: AtomicU32::new(0),
-                next_doomed: AtomicU64::new(0),
+                next_pending_free: AtomicU64::new(0),
                 table_id: TableRef(table).id(),
                 kept_from_older: AtomicU64::new(0),
                 counters: IndexCounters::default(),

@@ -9,7 +9,7 @@
 //!   a slot of it is filled by a release store after the index is complete, and emptied only by
 //!   whoever frees the table or the index.
 //! - `walkers` keeps the storage alive for those who hold no relation lock (checkpoint, reclaimer):
-//!   raised and lowered under the catalog's latch; a doomed table is freed only at 0.
+//!   raised and lowered under the catalog's latch; a table that is pending free is freed only at 0.
 
 use super::directory::Directory;
 use super::index::{IndexRef, IndexStorage};
@@ -84,11 +84,11 @@ pub(crate) struct TableStorage {
     pub(crate) charged: AtomicI64,
     /// Next storage in the catalog's bucket.
     pub(crate) next: AtomicU64,
-    /// Next storage in the list of doomed ones.
-    pub(crate) next_doomed: AtomicU64,
+    /// Next storage in the list of those pending free.
+    pub(crate) next_pending_free: AtomicU64,
     pub(crate) walkers: AtomicU32,
     /// 1 once unlinked from the catalog.
-    pub(crate) doomed: AtomicU32,
+    pub(crate) is_pending_free: AtomicU32,
     /// One past the highest slot ever handed out.
     pub(crate) slots_end: AtomicU64,
     pub(crate) free_latch: Latch,

@@ -3,7 +3,7 @@
 
 use super::ahead::Ahead;
 use super::commit::unlock;
-use super::doom::{doom_index, doom_table};
+use super::pending_free::{release_index, release_table};
 use super::pinned::Pinned;
 use super::{Kind, Operation, Own, Transaction};
 use crate::errors::EngineError;
@@ -123,13 +123,13 @@ impl Transaction {
                     undo_row(session, &self.own, operation, first, self.is_logged);
                 }
                 Kind::Lock => unlock(session, &self.own, operation),
-                Kind::CreateTable => doom_table(session, operation.table),
+                Kind::CreateTable => release_table(session, operation.table),
                 Kind::DropTable => operation
                     .table
                     .storage()
                     .dropped
                     .store(0, Ordering::Release),
-                Kind::CreateIndex => doom_index(session, operation.index()),
+                Kind::CreateIndex => release_index(session, operation.index()),
                 Kind::DropIndex => operation
                     .index()
                     .storage()

@@ -5,9 +5,9 @@
 //! on top and even prune ours. So each version is first looked up in its row's chain.
 
 use super::ahead::Ahead;
-use super::doom::{doom_index, doom_table};
 use super::examine::data_below;
 use super::log::committed_below;
+use super::pending_free::{release_index, release_table};
 use super::pinned::Pinned;
 use super::{Kind, Operation, Own, Transaction};
 use crate::ids::Slot;
@@ -60,16 +60,16 @@ impl Transaction {
             tidy_row(session, table, slot)
         });
         drop(pending_prunes);
-        reach(Point::CommitBeforeDoom);
-        // Indexes first: a doomed table may be freed at once, with its indexes.
+        reach(Point::CommitBeforeRelease);
+        // Indexes first: an unlinked table may be freed at once, with its indexes.
         for operation in &self.operations {
             if operation.kind() == Kind::DropIndex {
-                doom_index(session, operation.index());
+                release_index(session, operation.index());
             }
         }
         for operation in &self.operations {
             if operation.kind() == Kind::DropTable {
-                doom_table(session, operation.table);
+                release_table(session, operation.table);
             }
         }
         pinned.end(Duration::ZERO);

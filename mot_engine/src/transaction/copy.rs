@@ -35,7 +35,7 @@
 //! - A checkpoint between copy and log has the storage without rows, or not at all. Their records
 //!   are behind its redo position.
 //! - A crash behind the log and before the commit record: the storage's creator did not commit, and
-//!   it is doomed with all that is in it.
+//!   it is unlinked with all that is in it.
 //! - The row is changed, or deleted, behind the copy by the same transaction: the copied state is
 //!   logged first, in a record of its own.
 

@@ -12,7 +12,7 @@
 //! | `own_rows`, `own_tables` | rows changed very often; rows of a table that it has made |
 //! | `log`, `commit`, `abort`, `prepare` | the ends of a transaction |
 //! | `kept_locks` | row locks of prepared transactions over a restart |
-//! | `doom`, `free` | what is dropped for good, and its memory |
+//! | `pending_free`, `free` | what is dropped for good, and its memory |
 //! | `ahead`, `pinned` | prefetching, and short pins, at the ends of large transactions |
 //!
 //! The engine never waits. A writer that meets another's unfinished work answers `Busy(xid)`; the
@@ -33,7 +33,6 @@ mod beside_keys;
 mod commit;
 mod copy;
 mod definitions;
-mod doom;
 mod enter;
 mod examine;
 mod free;
@@ -43,6 +42,7 @@ mod lock;
 mod log;
 mod own_rows;
 mod own_tables;
+mod pending_free;
 mod pinned;
 mod prepare;
 mod reform;
@@ -55,7 +55,7 @@ pub use copy::{CopiedRow, Form, TableCopy, Which};
 pub(crate) use definitions::{NewTable, allocate_table, publish_index};
 pub use enter::Entered;
 pub(crate) use free::free_index;
-pub use free::{free_doomed, log_and_free_doomed};
+pub use free::{free_pending, log_and_free_pending};
 pub use kept_locks::LocksOf;
 pub use lock::Locked;
 pub use log::Log;

@@ -197,7 +197,7 @@ impl Reclaimer {
             self.sweeps_left -= 1;
         } else if !minds_old && !judges && self.has_settled && asked.is_none() {
             // A dropped table that somebody walked until now does not wait for the horizon to move.
-            let freed = free_doomed(session);
+            let freed = free_pending(session);
             // What was taken out last is free once nobody reads it any more.
             session.memory().collect_all(end_if_asked);
             return freed > 0;
@@ -210,8 +210,8 @@ impl Reclaimer {
             let below = self.settled.below();
             or_raise(session.drop_ended_locks(|xid| xid < below));
         }
-        reach(Point::ReclaimBeforeDoomed);
-        let freed = free_doomed(session);
+        reach(Point::ReclaimBeforeFree);
+        let freed = free_pending(session);
         let kept_out = self.sweep(session);
         self.swept_below = swept_below;
         if let Some(below) = judged_below.filter(|_| kept_out == 0) {
@@ -356,7 +356,7 @@ impl Log for WrittenSoon {
 
 /// Frees dropped tables and indexes; the log is told if this server writes one. Right after
 /// recovery it may not yet: a later round frees.
-fn free_doomed(session: &Session) -> usize {
+fn free_pending(session: &Session) -> usize {
     // A large table takes its time, in which a shutdown is not to wait, nor what others may prune.
     let mut taken_at = Instant::now();
     let between_stretches = || {
@@ -367,7 +367,7 @@ fn free_doomed(session: &Session) -> usize {
         }
     };
     if session.engine().state() == State::Replaying {
-        return transaction::free_doomed(session, between_stretches);
+        return transaction::free_pending(session, between_stretches);
     }
     // SAFETY: reads shared state, and makes this process ready to write WAL once recovery is over.
     if unsafe { pg_sys::RecoveryInProgress() } {
@@ -377,7 +377,7 @@ fn free_doomed(session: &Session) -> usize {
     let Some(_counted) = session::Counted::begin() else {
         return 0;
     };
-    match transaction::log_and_free_doomed(session, &mut WrittenSoon, between_stretches) {
+    match transaction::log_and_free_pending(session, &mut WrittenSoon, between_stretches) {
         Ok(freed) => freed,
         Err(error) => errors::raise(error),
     }

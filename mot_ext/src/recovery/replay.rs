@@ -17,7 +17,7 @@ use crate::shared_memory::{self, settings};
 use crate::transaction::clock::{EndedClock, PgClock, fresh_horizon};
 use crate::transaction::session;
 use mot_engine::recovery::{HandOver, ParallelReplayer, Stopper, settle_gone_indexes};
-use mot_engine::transaction::free_doomed;
+use mot_engine::transaction::free_pending;
 use mot_engine::{Clock, Engine, EngineError, Lsn, Session, State, Xid};
 use pgrx::prelude::*;
 use std::cell::UnsafeCell;
@@ -260,7 +260,7 @@ fn make_room(session: &Session) {
     if has_readers() {
         return;
     }
-    free_doomed(session, interrupts::handle_startup_interrupts);
+    free_pending(session, interrupts::handle_startup_interrupts);
     drop_ended_locks(session);
     session.while_nobody_reads(|| {
         for walk in session.tables() {

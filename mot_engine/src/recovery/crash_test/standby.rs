@@ -44,7 +44,7 @@ impl Standby<'_> {
         settle(at.session, &clock, self.settled);
         let below = self.settled.below();
         at.session.drop_ended_locks(|xid| xid < below)?;
-        crate::transaction::free_doomed(at.session, || ());
+        crate::transaction::free_pending(at.session, || ());
         let newest = generations(self.disk)?.first().copied();
         // What was loaded may be ahead of what was replayed; a server waits until it is not.
         if let Some(newest) = newest

@@ -81,7 +81,7 @@ impl Replayer {
             // of it, so nobody looks for it again.
             DefinitionChange::FreeTable { table: id } if !self.has_readers => {
                 if let Some(table) = self.table(session, id, lsn)? {
-                    session.catalog().doom(table);
+                    session.catalog().defer_free(table);
                 }
                 self.tables.remove(&id);
             }
@@ -92,7 +92,7 @@ impl Replayer {
                 };
                 let _pin = session.local.pin();
                 if let Some(index) = table.all_indexes().find(|index| index.id() == id) {
-                    session.catalog().doom_index(index);
+                    session.catalog().defer_free_of_index(index);
                 }
             }
             DefinitionChange::FreeTable { .. } | DefinitionChange::FreeIndex { .. } => {}

@@ -225,7 +225,7 @@ impl World {
             wal: &self.wal,
             xid: 0,
         };
-        crate::transaction::log_and_free_doomed(&self.session, &mut log, || ()).expect("memory");
+        crate::transaction::log_and_free_pending(&self.session, &mut log, || ()).expect("memory");
     }
 
     fn relation(&mut self) -> RelationKey {

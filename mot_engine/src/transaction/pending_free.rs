@@ -15,13 +15,13 @@ const FREED_HERE_SLOTS: u64 = 1 << 16;
 
 /// A table is gone: the transaction that dropped it has committed, or the one that made it is taken
 /// back.
-pub(super) fn doom_table(session: &Session, table: TableRef) {
+pub(super) fn release_table(session: &Session, table: TableRef) {
     if !table.key().is_temporary() {
-        return session.catalog().doom(table);
+        return session.catalog().defer_free(table);
     }
     temporary::discharge(table);
     if is_large(table) || !session.catalog().take(table) {
-        return session.catalog().doom(table);
+        return session.catalog().defer_free(table);
     }
     session.batches.borrow_mut().forget(table);
     // SAFETY: nobody else can find it any more, and its users' locks keep all others away.
@@ -29,7 +29,7 @@ pub(super) fn doom_table(session: &Session, table: TableRef) {
 }
 
 /// An index is gone. Its table may go, too, but behind it.
-pub(super) fn doom_index(session: &Session, index: IndexRef) {
+pub(super) fn release_index(session: &Session, index: IndexRef) {
     let table = TableRef(index.storage().table);
     if table.key().is_temporary() {
         if table.storage().dropped.load(Ordering::Acquire) != 0 {
@@ -42,7 +42,7 @@ pub(super) fn doom_index(session: &Session, index: IndexRef) {
         let bytes = session.bytes_of_nodes(index);
         temporary::add(table, -(bytes as i64));
     }
-    session.catalog().doom_index(index);
+    session.catalog().defer_free_of_index(index);
 }
 
 fn is_large(table: TableRef) -> bool {
