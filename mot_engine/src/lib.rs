@@ -19,7 +19,6 @@
 //! | lane | replay worker |
 //! | `settle` | of definitions: resolve; of KEYS_MOVED: clear |
 //! | stretch | a transaction's own versions that lie together in a chain |
-//! | ahead | prefetching |
 
 // The tests beside the code share `tests/common`, which speaks of the crate by its name.
 #[cfg(test)]

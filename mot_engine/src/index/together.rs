@@ -33,9 +33,9 @@ pub(crate) enum Obstacle {
     Duplicate(IndexRef),
 }
 
-/// A key on its way in.
+/// An entry to make.
 #[derive(Copy, Clone)]
-struct Coming {
+struct PendingEntry {
     index: IndexRef,
     form: EntryForm,
 }
@@ -59,7 +59,7 @@ where
         let [scratch, old_key, keys @ ..] = keys;
         let mut indexes = table.all_indexes();
         loop {
-            let mut coming = [None; KEYS_TOGETHER];
+            let mut pending = [None; KEYS_TOGETHER];
             let mut count = 0;
             let mut end = None;
             while count < KEYS_TOGETHER && end.is_none() {
@@ -82,15 +82,16 @@ where
                     old_key,
                 ) {
                     Ok(Some(form)) => {
-                        coming[count] = Some(Coming { index, form });
+                        pending[count] = Some(PendingEntry { index, form });
                         count += 1;
                     }
                     Ok(None) => {}
                     Err(error) => end = Some(Err(error)),
                 }
             }
-            let (coming, keys) = (&coming[..count], &keys[..count]);
-            let obstacle = enter_together(session, table, slot, coming, keys, scratch, uniqueness)?;
+            let (pending, keys) = (&pending[..count], &keys[..count]);
+            let obstacle =
+                enter_together(session, table, slot, pending, keys, scratch, uniqueness)?;
             if obstacle.is_some() {
                 return Ok(obstacle);
             }
@@ -131,12 +132,12 @@ where
         let Some(form) = form else {
             return Ok(None);
         };
-        let coming = [Some(Coming { index, form })];
+        let pending = [Some(PendingEntry { index, form })];
         enter_together(
             session,
             table,
             slot,
-            &coming,
+            &pending,
             &keys[..1],
             scratch,
             Some(uniqueness),
@@ -185,7 +186,7 @@ fn enter_together<C: Clock, P>(
     session: &Session,
     table: TableRef,
     slot: Slot,
-    coming: &[Option<Coming>],
+    pending: &[Option<PendingEntry>],
     keys: &[KeyBuffer],
     scratch: &mut KeyBuffer,
     uniqueness: Option<Uniqueness<'_, C, P>>,
@@ -198,8 +199,8 @@ where
         // SAFETY: the caller is pinned for the whole call.
         unsafe { Tree::new(&index.storage().root, memory) }
     };
-    let mut enter = |coming: &Coming, key: &KeyBuffer, spot| {
-        let Coming { index, form } = *coming;
+    let mut enter = |pending: &PendingEntry, key: &KeyBuffer, spot| {
+        let PendingEntry { index, form } = *pending;
         let tree = tree(index);
         let uniqueness = uniqueness.filter(|test| index.is_asked(test.clock));
         // SAFETY: no spot, or it was found below for this key in this tree, and the caller is
@@ -216,17 +217,17 @@ where
         })
     };
     // One way down would overlap with nothing.
-    if let ([Some(coming)], [key]) = (coming, keys) {
-        return enter(coming, key, None);
+    if let ([Some(pending)], [key]) = (pending, keys) {
+        return enter(pending, key, None);
     }
     let mut spots = [None; KEYS_TOGETHER];
-    let coming = coming.iter().flatten().zip(keys);
-    let pairs = coming
+    let pending = pending.iter().flatten().zip(keys);
+    let pairs = pending
         .clone()
-        .map(|(coming, key)| (tree(coming.index), key.as_slice()));
+        .map(|(pending, key)| (tree(pending.index), key.as_slice()));
     Tree::find_spots(pairs, |number, spot| spots[number] = Some(spot));
-    for ((coming, key), spot) in coming.zip(spots) {
-        let obstacle = enter(coming, key, spot)?;
+    for ((pending, key), spot) in pending.zip(spots) {
+        let obstacle = enter(pending, key, spot)?;
         if obstacle.is_some() {
             return Ok(obstacle);
         }

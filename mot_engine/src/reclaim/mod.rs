@@ -9,11 +9,12 @@
 //! - A slot is given away only by whoever emptied its chain, after the last entry is gone.
 //! - Nothing here asks a `Clock` under a latch; what is taken out is known by hint flags.
 //! - One process at a time sweeps and frees dropped storages (the reclaimer); writers clean the
-//!   rows they touch, and their commits what earlier ones left behind (`session/pending_prunes.rs`).
+//!   rows they touch, and their commits what earlier ones left behind
+//!   (`session/pending_prunes.rs`).
 
-mod ahead;
 mod clean;
 mod given_up;
+mod prefetch;
 mod settle;
 #[cfg(all(test, debug_assertions))]
 mod settle_tests;

@@ -2,8 +2,8 @@
 //! whose dirty bit says that something is to be done.
 
 use super::Sweeping;
-use super::ahead::Ahead;
 use super::clean::prune_row;
+use super::prefetch::GroupPrefetcher;
 use super::settle::settle_keys;
 use crate::clock::Clock;
 use crate::ids::Slot;
@@ -78,7 +78,7 @@ impl Session {
         // not keep this one going.
         let end = table.slots_end().0;
         let directory = &table.storage().directory;
-        let mut ahead = Ahead::new(table, end);
+        let mut prefetcher = GroupPrefetcher::new(table, end);
         let mut word_start = 0;
         while word_start < end {
             let taken = directory.take_dirty(Slot(word_start));
@@ -95,9 +95,9 @@ impl Session {
                         0
                     },
             };
-            ahead.take(word_start, groups.bits);
+            prefetcher.take(word_start, groups.bits);
             while let Some(first) = groups.first() {
-                ahead.look(first);
+                prefetcher.advance(first);
                 let slots = first..(first + GROUP_SLOTS).min(end_now);
                 if self.sweep_group(clock, table, slots, &mut done) {
                     directory.set_dirty(Slot(first));

@@ -17,12 +17,12 @@
 //!
 //! README.md beside this file has the protocol of parallel replay.
 
-mod ahead;
 mod finish;
 mod lanes;
 mod load;
 mod look;
 mod parallel;
+mod prefetch;
 mod queue;
 mod replay;
 mod rows;

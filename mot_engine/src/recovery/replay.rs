@@ -21,8 +21,8 @@ mod place;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use super::ahead::Ahead;
 use super::load::write_version;
+use super::prefetch::RecordPrefetcher;
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, TableId, Xid};
@@ -157,11 +157,11 @@ impl Replayer {
                     changes: 0,
                     engine: session.engine(),
                 };
-                let mut ahead = Ahead::new(&rows, record.len(), |table, slot| {
+                let mut prefetcher = RecordPrefetcher::new(&rows, record.len(), |table, slot| {
                     self.anchor_if_known(table, slot, &is_mine)
                 });
                 while let Some(row) = rows.next()? {
-                    ahead.step(|table, slot| self.anchor_if_known(table, slot, &is_mine));
+                    prefetcher.step(|table, slot| self.anchor_if_known(table, slot, &is_mine));
                     if !is_mine(row.table, row.slot) {
                         continue;
                     }

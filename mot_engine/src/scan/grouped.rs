@@ -18,7 +18,7 @@
 mod group;
 
 use super::index_scan::{IndexScan, read_one};
-use super::pending::{Coming, Pending};
+use super::pending::{Pending, PendingRow};
 use super::range::KeyRange;
 use super::reserve;
 use crate::clock::Snapshot;
@@ -416,7 +416,7 @@ fn first_entry(
 fn columns_of(
     session: &Session,
     index: IndexRef,
-    (row, entry): (&Coming, &[u8]),
+    (row, entry): (&PendingRow, &[u8]),
     key: &mut KeyBuffer,
 ) -> Result<Option<Ends>, EngineError> {
     let definition = session.definition(index)?;

@@ -7,7 +7,7 @@ mod unfinished;
 pub(super) use first_key::read_one;
 
 use super::found::Found;
-use super::pending::{Coming, Pending};
+use super::pending::{Pending, PendingRow};
 use super::range::KeyRange;
 use crate::clock::Snapshot;
 use crate::errors::EngineError;
@@ -166,7 +166,7 @@ impl IndexScan {
         let _pin = session.local.pin();
         self.read(session, table, index)?;
         reach(Point::ScanAfterEntries);
-        self.pending.ask_for_next();
+        self.pending.prefetch_next();
         Ok(())
     }
 
@@ -205,7 +205,7 @@ impl IndexScan {
         let Some(anchor) = table.anchor(slot) else {
             return Ok(None);
         };
-        let coming = Coming {
+        let pending = PendingRow {
             key: 0,
             slot,
             anchor,
@@ -214,7 +214,7 @@ impl IndexScan {
         let seen = visible_with_key(
             session,
             (table, index),
-            &coming,
+            &pending,
             settled,
             snapshot,
             scratch,
@@ -284,19 +284,19 @@ impl IndexScan {
         let mut has_read = false;
         loop {
             while wanted > 0
-                && let Some(coming) = self.pending.pop()
+                && let Some(pending) = self.pending.pop()
             {
-                self.pending.ask_ahead();
-                match self.check(session, (table, index), &coming, snapshot) {
+                self.pending.prefetch_window();
+                match self.check(session, (table, index), &pending, snapshot) {
                     Ok(None) => {}
                     Ok(Some(version)) => {
-                        self.found.push(&coming, version);
+                        self.found.push(&pending, version);
                         wanted -= 1;
                     }
                     Err(error) if self.found.is_empty() => return Err(error),
                     // Its turn comes when those before it were handed out.
                     Err(_) => {
-                        self.pending.push_back(coming);
+                        self.pending.push_back(pending);
                         break;
                     }
                 }
@@ -315,7 +315,7 @@ impl IndexScan {
             }
             self.read(session, table, index)?;
             reach(Point::ScanAfterEntries);
-            self.pending.ask_for_first();
+            self.pending.prefetch_first();
         }
     }
 
@@ -422,12 +422,12 @@ impl IndexScan {
         &mut self,
         session: &Session,
         place: (TableRef, IndexRef),
-        coming: &Coming,
+        pending: &PendingRow,
         snapshot: &S,
     ) -> Result<Option<VersionRef>, EngineError> {
         let (entries, settled) = (&self.entries, self.settled);
         let scratch = &mut self.scratch;
-        visible_with_key(session, place, coming, settled, snapshot, scratch, |key| {
+        visible_with_key(session, place, pending, settled, snapshot, scratch, |key| {
             entries.key(key)
         })
     }
@@ -446,20 +446,20 @@ fn count_scan(index: IndexRef) {
 fn visible_with_key<'k, S: Snapshot>(
     session: &Session,
     (table, index): (TableRef, IndexRef),
-    coming: &Coming,
+    pending: &PendingRow,
     settled: u64,
     snapshot: &S,
     scratch: &mut KeyBuffer,
     key: impl FnOnce(u32) -> &'k [u8],
 ) -> Result<Option<VersionRef>, EngineError> {
-    let Some(version) = row::visible(coming.anchor, snapshot) else {
+    let Some(version) = row::visible(pending.anchor, snapshot) else {
         return Ok(None);
     };
     // The flag is loaded after the walk: a writer sets it before it publishes a version with
     // another key. A slot that an abort gave back may have a new row meanwhile. The number is
     // loaded after the flag: it moves on before the flag goes.
     if !snapshot.sees_younger()
-        && !coming.anchor.head().has(Head::KEYS_MOVED)
+        && !pending.anchor.head().has(Head::KEYS_MOVED)
         && table.keys_settled() == settled
     {
         return Ok(Some(version));
@@ -469,7 +469,7 @@ fn visible_with_key<'k, S: Snapshot>(
         return Ok(None);
     }
     if index.form(has_null) == EntryForm::Suffixed {
-        crate::index::append_slot(scratch, coming.slot)?;
+        crate::index::append_slot(scratch, pending.slot)?;
     }
-    Ok((scratch.as_slice() == key(coming.key)).then_some(version))
+    Ok((scratch.as_slice() == key(pending.key)).then_some(version))
 }

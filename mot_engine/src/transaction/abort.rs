@@ -1,10 +1,10 @@
 //! Removes work: of the whole transaction, back to a savepoint, or of the last operation. Nothing
 //! here can fail.
 
-use super::ahead::Ahead;
 use super::commit::unlock;
 use super::pending_free::{release_index, release_table};
 use super::pinned::Pinned;
+use super::prefetch::PrefetchWindow;
 use super::{Kind, Operation, Own, Transaction};
 use crate::errors::EngineError;
 use crate::ids::Slot;
@@ -113,10 +113,10 @@ impl Transaction {
         let mut pinned = Pinned::begin(session);
         let mut undone = Undone::default();
         let operations = &self.operations[first..];
-        let ahead = Ahead::of(operations);
+        let window = PrefetchWindow::of(operations);
         for (position, operation) in operations.iter().enumerate().rev() {
             pinned.step();
-            ahead.ask_backward(position);
+            window.prefetch_backward(position);
             match operation.kind() {
                 Kind::Insert | Kind::Update | Kind::Delete if undone.has(operation) => {}
                 Kind::Insert | Kind::Update | Kind::Delete => {

@@ -4,11 +4,11 @@
 //! From the moment PostgreSQL has decided, others may resolve our versions as committed, put theirs
 //! on top and even prune ours. So each version is first looked up in its row's chain.
 
-use super::ahead::Ahead;
 use super::examine::data_below;
 use super::log::committed_below;
 use super::pending_free::{release_index, release_table};
 use super::pinned::Pinned;
+use super::prefetch::PrefetchWindow;
 use super::{Kind, Operation, Own, Transaction};
 use crate::ids::Slot;
 use crate::memory::Purpose;
@@ -28,10 +28,10 @@ impl Transaction {
         let mut counts = Counts::default();
         let mut pending_prunes = session.pending_prunes.borrow_mut();
         pending_prunes.begin();
-        let ahead = Ahead::of(&self.operations);
+        let window = PrefetchWindow::of(&self.operations);
         for (position, operation) in self.operations.iter().enumerate() {
             pinned.step();
-            ahead.ask(position, |_| true);
+            window.prefetch(position, |_| true);
             match operation.kind() {
                 Kind::Insert | Kind::Update | Kind::Delete => {
                     let grown = commit_row(session, &self.own, operation, &mut pending_prunes);

@@ -13,7 +13,7 @@
 //! | `log`, `commit`, `abort`, `prepare` | the ends of a transaction |
 //! | `kept_locks` | row locks of prepared transactions over a restart |
 //! | `pending_free`, `free` | what is dropped for good, and its memory |
-//! | `ahead`, `pinned` | prefetching, and short pins, at the ends of large transactions |
+//! | `prefetch`, `pinned` | prefetching, and short pins, at the ends of large transactions |
 //!
 //! The engine never waits. A writer that meets another's unfinished work answers `Busy(xid)`; the
 //! caller waits and calls again.
@@ -28,7 +28,6 @@
 //! - Rows of a table that the transaction has made may have no operations (`own_tables.rs`).
 
 mod abort;
-mod ahead;
 mod beside_keys;
 mod commit;
 mod copy;
@@ -44,6 +43,7 @@ mod own_rows;
 mod own_tables;
 mod pending_free;
 mod pinned;
+mod prefetch;
 mod prepare;
 mod reform;
 mod rival;

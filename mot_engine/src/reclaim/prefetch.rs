@@ -5,24 +5,24 @@
 //! the sweep prefetches the anchors of groups farther on, and the newest states of nearer ones.
 //!
 //! Prefetches are hints. Dirty bits are only read here; the sweep takes them itself, and also
-//! sweeps what was not foreseen.
+//! sweeps what was not prefetched.
 
 use crate::ids::Slot;
 use crate::row::{Anchor, Head, prefetch_anchor, prefetch_header};
 use crate::table::{DIRTY_WORD_SLOTS, GROUP_SLOTS, TableRef};
 use std::collections::VecDeque;
 
-/// Groups foreseen.
+/// Groups whose anchors are prefetched.
 const GROUPS_AHEAD: usize = 8;
-/// Groups between a group whose states are asked for and the one that is swept.
+/// Groups between a group whose states are prefetched and the one that is swept.
 const STATES_AHEAD: usize = 4;
 /// Words of bits looked at for one group that is swept.
 const WORDS_AHEAD: usize = 64;
 /// Anchors of a line.
 const ANCHORS_PER_LINE: usize = 4;
 
-/// Groups on their way.
-pub(super) struct Ahead {
+/// Groups that are prefetched.
+pub(super) struct GroupPrefetcher {
     table: TableRef,
     /// Bits of the word before this slot are in `bits`, those of the words behind it were not
     /// looked at.
@@ -33,10 +33,10 @@ pub(super) struct Ahead {
     groups: VecDeque<u64>,
 }
 
-impl Ahead {
+impl GroupPrefetcher {
     /// For a sweep of the slots below `end`.
-    pub(super) fn new(table: TableRef, end: u64) -> Ahead {
-        Ahead {
+    pub(super) fn new(table: TableRef, end: u64) -> GroupPrefetcher {
+        GroupPrefetcher {
             table,
             next_word: 0,
             bits: 0,
@@ -55,7 +55,7 @@ impl Ahead {
     }
 
     /// The sweep is about to look at the group that begins with slot `first`.
-    pub(super) fn look(&mut self, first: u64) {
+    pub(super) fn advance(&mut self, first: u64) {
         while self.groups.front().is_some_and(|group| *group <= first) {
             self.groups.pop_front();
         }

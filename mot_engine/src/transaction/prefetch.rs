@@ -14,41 +14,41 @@ use super::log::Changed;
 use crate::row;
 use crate::table::TableRef;
 
-/// Rows between the one worked at and the one whose anchor and state are asked for. In tests so few
-/// that transactions of three rows go all ways.
+/// Rows between the one worked at and the one whose anchor and state are prefetched. In tests so
+/// few that transactions of three rows go all ways.
 const FAR: usize = if cfg!(test) { 2 } else { 16 };
-/// Rows between the one worked at and the one whose state below is asked for.
+/// Rows between the one worked at and the one whose state below is prefetched.
 const NEAR: usize = if cfg!(test) { 1 } else { 8 };
-/// The rows of shorter lists lie in caches that are as near as what is asked for would come.
-const ROWS_WORTH_ASKING: usize = if cfg!(test) { 2 } else { 1024 };
+/// The rows of shorter lists lie in caches that are as near as what is prefetched would come.
+const ROWS_WORTH_PREFETCHING: usize = if cfg!(test) { 2 } else { 1024 };
 
-/// A list of rows that somebody goes through.
+/// The rows that somebody goes through, of which the next ones are prefetched.
 #[derive(Copy, Clone)]
-pub(super) struct Ahead<'a, T>(&'a [T]);
+pub(super) struct PrefetchWindow<'a, T>(&'a [T]);
 
-impl<'a, T> Ahead<'a, T> {
-    pub(super) fn of(rows: &'a [T]) -> Ahead<'a, T> {
-        if rows.len() < ROWS_WORTH_ASKING {
-            Ahead(&[])
+impl<'a, T> PrefetchWindow<'a, T> {
+    pub(super) fn of(rows: &'a [T]) -> PrefetchWindow<'a, T> {
+        if rows.len() < ROWS_WORTH_PREFETCHING {
+            PrefetchWindow(&[])
         } else {
-            Ahead(rows)
+            PrefetchWindow(rows)
         }
     }
 }
 
-impl Ahead<'_, Operation> {
+impl PrefetchWindow<'_, Operation> {
     /// Before the operation at this position is looked at, of those in some tables. The caller is
     /// pinned.
     #[inline]
-    pub(super) fn ask(self, position: usize, is_meant: impl Fn(TableRef) -> bool) {
-        self.ask_for(position + FAR, position + NEAR, is_meant);
+    pub(super) fn prefetch(self, position: usize, is_meant: impl Fn(TableRef) -> bool) {
+        self.prefetch_two(position + FAR, position + NEAR, is_meant);
     }
 
-    /// As `ask`, for whoever goes through the list from its end.
+    /// As `prefetch`, for whoever goes through the list from its end.
     #[inline]
-    pub(super) fn ask_backward(self, position: usize) {
+    pub(super) fn prefetch_backward(self, position: usize) {
         // Before the begin there is nothing, as there is behind the end.
-        self.ask_for(
+        self.prefetch_two(
             position.wrapping_sub(FAR),
             position.wrapping_sub(NEAR),
             |_| true,
@@ -56,7 +56,7 @@ impl Ahead<'_, Operation> {
     }
 
     #[inline]
-    fn ask_for(self, far: usize, near: usize, is_meant: impl Fn(TableRef) -> bool) {
+    fn prefetch_two(self, far: usize, near: usize, is_meant: impl Fn(TableRef) -> bool) {
         if self.0.is_empty() {
             // Nearly every transaction's.
             return;
@@ -81,10 +81,10 @@ impl Ahead<'_, Operation> {
     }
 }
 
-impl Ahead<'_, Changed> {
+impl PrefetchWindow<'_, Changed> {
     /// Before a row is told the log: its state and the one below, with their columns.
     #[inline]
-    pub(super) fn ask_for_states(self, position: usize) {
+    pub(super) fn prefetch_states(self, position: usize) {
         if let Some(far) = self.0.get(position + FAR) {
             row::prefetch_state(far.version);
         }
@@ -97,7 +97,7 @@ impl Ahead<'_, Changed> {
 
     /// Before what the log was told of a row is noted on it.
     #[inline]
-    pub(super) fn ask_for_marks(self, position: usize) {
+    pub(super) fn prefetch_marks(self, position: usize) {
         if let Some(far) = self.0.get(position + FAR) {
             row::prefetch_anchor(far.anchor);
             row::prefetch_at(far.version.address());
