@@ -8,7 +8,7 @@ mod replay_progress;
 
 pub(crate) use kept_locks::{KeptLocks, KeptRecord, kept_block_bytes};
 pub(crate) use replay_progress::Positions;
-pub use replay_progress::{LANES_MAX, Reached};
+pub use replay_progress::{REPLAY_WORKERS_MAX, Reached};
 
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Xid};

@@ -1,11 +1,10 @@
-//! How far the log was handed over to the lanes (the replay workers), and how far each lane has
-//! come.
+//! How far the log was handed over to the replay workers, and how far each of them has come.
 //!
 //! Positions lie in the shared root, because readers and the checkpoint worker, which wait for
 //! them, are other processes. A position is the end of a record. The dispatcher alone stores
-//! `handed`, before a lane can see the record. Each lane stores its own `applied` after its last
-//! change of a record is complete. Every lane passes every record, also one that has nothing for
-//! it. So a position is reached when all lanes have passed it.
+//! `handed`, before a worker can see the record. Each worker stores its own `applied` after its
+//! last change of a record is complete. Every worker passes every record, also one that has nothing
+//! for it. So a position is reached when all workers have passed it.
 //!
 //! A reader takes its snapshot first, then reads `handed`. If the snapshot takes a transaction for
 //! ended, its records were handed over before the server replayed its end, hence before `handed`
@@ -16,26 +15,26 @@ use crate::ids::Lsn;
 use crate::memory::{ArenaFull, LimitOf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Most lanes there can be: each reads every record, so more of them do not get further.
-pub const LANES_MAX: usize = 16;
+/// Most workers there can be: each reads every record, so more of them do not get further.
+pub const REPLAY_WORKERS_MAX: usize = 16;
 
 /// A word on a cache line of its own.
 #[repr(C, align(64))]
 struct Line(AtomicU64);
 
-/// All-zero is the first state: nothing was handed over, no lane runs.
+/// All-zero is the first state: nothing was handed over, no worker runs.
 #[repr(C)]
 pub(crate) struct Positions {
     handed: Line,
-    lanes: AtomicU32,
-    /// Lanes that wait for memory.
+    workers: AtomicU32,
+    /// Workers that wait for memory.
     stalled: AtomicU32,
     /// At which record the one stands that began last, and how much it asked for.
     stalled_at: AtomicU64,
     requested: AtomicU64,
-    /// The lanes ended without having applied everything.
+    /// The workers ended without having applied everything.
     given_up: AtomicU32,
-    applied: [Line; LANES_MAX],
+    applied: [Line; REPLAY_WORKERS_MAX],
 }
 
 /// Whether replay has applied what was handed over up to a position.
@@ -52,19 +51,19 @@ pub enum Reached {
 }
 
 impl Positions {
-    /// Lanes begin; nothing is under way.
-    pub(crate) fn open(&self, lanes: usize) {
+    /// Workers begin; nothing is under way.
+    pub(crate) fn open(&self, workers: usize) {
         let handed = self.handed.0.load(Ordering::SeqCst);
         for line in &self.applied {
             line.0.store(handed, Ordering::SeqCst);
         }
-        self.lanes.store(lanes as u32, Ordering::SeqCst);
+        self.workers.store(workers as u32, Ordering::SeqCst);
     }
 
-    /// The lanes have ended.
+    /// The workers have ended.
     pub(crate) fn close(&self) {
         if self.reached(Lsn(self.handed.0.load(Ordering::SeqCst))) {
-            self.lanes.store(0, Ordering::SeqCst);
+            self.workers.store(0, Ordering::SeqCst);
         } else {
             self.given_up.store(1, Ordering::SeqCst);
         }
@@ -75,8 +74,8 @@ impl Positions {
         self.handed.0.store(lsn.0, Ordering::SeqCst);
     }
 
-    pub(crate) fn applied(&self, lane: usize, lsn: Lsn) {
-        self.applied[lane].0.store(lsn.0, Ordering::Release);
+    pub(crate) fn applied(&self, worker: usize, lsn: Lsn) {
+        self.applied[worker].0.store(lsn.0, Ordering::Release);
     }
 
     pub(crate) fn stall_begins(&self, lsn: Lsn, requested: u64) {
@@ -91,8 +90,8 @@ impl Positions {
     }
 
     fn reached(&self, lsn: Lsn) -> bool {
-        let lanes = self.lanes.load(Ordering::Acquire) as usize;
-        self.applied[..lanes]
+        let workers = self.workers.load(Ordering::Acquire) as usize;
+        self.applied[..workers]
             .iter()
             .all(|line| line.0.load(Ordering::Acquire) >= lsn.0)
     }
@@ -119,7 +118,7 @@ impl Engine {
         }
     }
 
-    /// Where a lane waits for memory, if one does: for a process that tells of it in the
+    /// Where a worker waits for memory, if one does: for a process that tells of it in the
     /// dispatcher's place.
     pub fn replay_stall(self) -> Option<(Lsn, ArenaFull)> {
         let positions = &self.root().replay;
@@ -136,8 +135,8 @@ impl Engine {
         Some((Lsn(positions.stalled_at.load(Ordering::Relaxed)), full))
     }
 
-    /// Lanes that apply the log now.
-    pub fn replay_lanes(self) -> usize {
-        self.root().replay.lanes.load(Ordering::Relaxed) as usize
+    /// Workers that apply the log now.
+    pub fn replay_workers(self) -> usize {
+        self.root().replay.workers.load(Ordering::Relaxed) as usize
     }
 }

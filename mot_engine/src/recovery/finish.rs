@@ -83,7 +83,7 @@ pub fn finish_beside_prepared(
 /// indexes were unlinked.
 ///
 /// `below` is a horizon of which it is known ([`Settled`]) that everything logged by transactions
-/// below it is applied. Lanes may have rows of a table left that was rolled back.
+/// below it is applied. Replay workers may have rows of a table left that was rolled back.
 pub fn settle(session: &Session, clock: &impl Clock, below: Settled) -> u64 {
     let mut finished = Finished::default();
     settle_definitions(session, clock, below.below, &mut finished);

@@ -18,7 +18,6 @@
 //! README.md beside this file has the protocol of parallel replay.
 
 mod finish;
-mod lanes;
 mod load;
 mod look;
 mod parallel;
@@ -27,6 +26,7 @@ mod queue;
 mod replay;
 mod rows;
 mod verdicts;
+mod workers;
 
 #[cfg(test)]
 mod crash_test;
@@ -40,7 +40,7 @@ mod tests;
 mod threads_test;
 
 pub use finish::{Finished, Settled, finish, finish_beside_prepared, settle, settle_gone_indexes};
-pub use lanes::Stopper;
 pub use load::{Loaded, load, load_after_shutdown};
 pub use parallel::{HandOver, ParallelReplayer};
 pub use replay::Replayer;
+pub use workers::Stopper;

@@ -1,9 +1,9 @@
 //! Replay with several threads: the dispatcher, which is the process that reads the log.
 //!
 //! It is called like `Replayer`, by one thread. It applies a record itself, or hands it over to the
-//! lanes and continues to read. README.md has the protocol. What is decided here:
+//! workers and continues to read. README.md has the protocol. What is decided here:
 //!
-//! | record | while lanes are at work | while they are not |
+//! | record | while workers are at work | while they are not |
 //! |---|---|---|
 //! | Rows, while more of the log is there to be read | handed over | handed over |
 //! | Rows, small, at the end of the log | handed over | applied here |
@@ -15,10 +15,10 @@
 //! What is applied here wakes no thread, and no reader waits for it. A row of many megabytes is
 //! never copied.
 
-use super::lanes::{Lanes, Stopper};
 use super::queue::{Trouble, cost};
 use super::replay::{Replayer, came_to};
 use super::verdicts::judge_below;
+use super::workers::{ReplayWorkers, Stopper};
 use crate::clock::Clock;
 use crate::engine::{Engine, Reached};
 use crate::errors::EngineError;
@@ -49,22 +49,22 @@ pub struct HandOver {
 pub struct ParallelReplayer {
     here: Replayer,
     engine: Engine,
-    /// Lanes to start when they are first needed.
+    /// Workers to start when they are first needed.
     wanted: usize,
-    lanes: Option<Lanes>,
+    workers: Option<ReplayWorkers>,
     failed_at: Option<Lsn>,
     could_not_start: Option<EngineError>,
 }
 
 impl ParallelReplayer {
-    /// A replayer with up to `lanes` threads, which begin when the first record is handed over; 0:
-    /// it applies everything itself. Indexes are built with `build_threads`.
-    pub fn new(engine: Engine, lanes: usize, build_threads: usize) -> ParallelReplayer {
+    /// A replayer with up to `workers` threads, which begin when the first record is handed over;
+    /// 0: it applies everything itself. Indexes are built with `build_threads`.
+    pub fn new(engine: Engine, workers: usize, build_threads: usize) -> ParallelReplayer {
         ParallelReplayer {
             here: Replayer::new(build_threads),
             engine,
-            wanted: lanes,
-            lanes: None,
+            wanted: workers,
+            workers: None,
             failed_at: None,
             could_not_start: None,
         }
@@ -93,22 +93,23 @@ impl ParallelReplayer {
         if !how.has_readers && self.engine.is_short_of_memory() {
             free_pending(session, &mut *pause);
         }
-        if self.is_for_lanes(record, how) && self.has_lanes() {
-            let lanes = self.lanes.as_ref().expect("just asked");
-            let waited = lanes
+        if self.is_for_workers(record, how) && self.has_workers() {
+            let workers = self.workers.as_ref().expect("just asked");
+            let waited = workers
                 .queue
                 .wait_for_room(cost(record), how.bytes_max, pause);
             waited.map_err(|trouble| self.told(trouble))?;
-            let lanes = self.lanes.as_ref().expect("asked above");
-            // Before a lane can see the record.
+            let workers = self.workers.as_ref().expect("asked above");
+            // Before a worker can see the record.
             self.engine.root().replay.hand(lsn);
-            lanes.queue.put(record, lsn, xid)?;
+            workers.queue.put(record, lsn, xid)?;
             came_to(self.engine, lsn);
             return Ok(());
         }
         self.drain(pause)?;
-        if let (Some(lanes), Ok(Record::Definitions(_))) = (&self.lanes, Record::parse(record)) {
-            lanes.queue.definitions_change();
+        if let (Some(workers), Ok(Record::Definitions(_))) = (&self.workers, Record::parse(record))
+        {
+            workers.queue.definitions_change();
         }
         self.here.set_has_readers(how.has_readers);
         self.here.apply(session, record, lsn, xid)
@@ -122,9 +123,9 @@ impl ParallelReplayer {
     /// Waits until everything handed over is applied. Errors as of `apply`.
     pub fn drain(&mut self, pause: &mut dyn FnMut()) -> Result<(), EngineError> {
         self.failed_at = None;
-        match &self.lanes {
-            Some(lanes) if self.is_at_work() => {
-                let waited = lanes.queue.wait_until_empty(pause);
+        match &self.workers {
+            Some(workers) if self.is_at_work() => {
+                let waited = workers.queue.wait_until_empty(pause);
                 waited.map_err(|trouble| self.told(trouble))
             }
             _ => Ok(()),
@@ -143,8 +144,8 @@ impl ParallelReplayer {
     ) -> Result<u64, EngineError> {
         // Tables may go.
         self.here.forget_tables();
-        if let Some(lanes) = &self.lanes {
-            lanes.queue.definitions_change();
+        if let Some(workers) = &self.workers {
+            workers.queue.definitions_change();
         }
         judge_below(session, clock, below, threads)
     }
@@ -155,12 +156,12 @@ impl ParallelReplayer {
         self.failed_at
     }
 
-    /// Ends the lanes from anywhere, once they run.
+    /// Ends the workers from anywhere, once they run.
     pub fn stopper(&self) -> Option<Stopper> {
-        self.lanes.as_ref().map(|lanes| lanes.stopper.clone())
+        self.workers.as_ref().map(|workers| workers.stopper.clone())
     }
 
-    /// Why there are no lanes although some were wanted; told once.
+    /// Why there are no workers although some were wanted; told once.
     pub fn take_start_error(&mut self) -> Option<EngineError> {
         self.could_not_start.take()
     }
@@ -170,7 +171,7 @@ impl ParallelReplayer {
         self.engine.replay_reached(handed) != Reached::Yes
     }
 
-    fn is_for_lanes(&self, record: &[u8], how: HandOver) -> bool {
+    fn is_for_workers(&self, record: &[u8], how: HandOver) -> bool {
         let pays = how.is_ahead || record.len() > SMALL_BYTES || self.is_at_work();
         let is_short = self.engine.is_short_of_memory();
         // With little memory the dispatcher applies records itself and stops where memory runs out.
@@ -182,18 +183,18 @@ impl ParallelReplayer {
             && matches!(Record::parse(record), Ok(Record::Rows(_)))
     }
 
-    /// Starts the lanes if they do not run.
-    fn has_lanes(&mut self) -> bool {
-        if self.lanes.is_none() {
-            match Lanes::start(self.engine, self.wanted) {
-                Ok(lanes) => self.lanes = Some(lanes),
+    /// Starts the workers if they do not run.
+    fn has_workers(&mut self) -> bool {
+        if self.workers.is_none() {
+            match ReplayWorkers::start(self.engine, self.wanted) {
+                Ok(workers) => self.workers = Some(workers),
                 Err(error) => {
                     self.wanted = 0;
                     self.could_not_start = Some(error);
                 }
             }
         }
-        self.lanes.is_some()
+        self.workers.is_some()
     }
 
     fn told(&mut self, trouble: Trouble) -> EngineError {
@@ -208,8 +209,8 @@ impl ParallelReplayer {
 
 impl Drop for ParallelReplayer {
     fn drop(&mut self) {
-        if let Some(lanes) = &self.lanes {
-            lanes.stopper.stop();
+        if let Some(workers) = &self.workers {
+            workers.stopper.stop();
         }
     }
 }

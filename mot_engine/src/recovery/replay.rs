@@ -8,7 +8,7 @@
 //! because the arena was full, the top version has no mark; all others have. Until the mark is
 //! complete the version is APPLYING, and nobody resolves it.
 //!
-//! Several replayers may apply shares of one record at once (`lanes.rs`). The code below touches
+//! Several replayers may apply shares of one record at once (`workers.rs`). The code below touches
 //! the rows of its share, and shared counters only in ways that commute. README.md says why.
 //!
 //! On a standby the sweeper runs beside replay. It removes what was rolled back and what no reader
@@ -43,7 +43,7 @@ pub(super) fn came_to(engine: Engine, lsn: Lsn) {
 }
 
 /// Counts the changes of a record. They are added to the shared counter at its end, not one by one,
-/// since lanes share it.
+/// since workers share it.
 struct Counted {
     changes: u64,
     engine: Engine,

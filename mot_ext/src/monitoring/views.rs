@@ -343,7 +343,7 @@ fn recovery_usage() -> TableIterator<
         figure(&progress.changes_replayed),
         figure(&stats.bytes_replayed),
         (stats.replay_us.load(Ordering::Relaxed) / 1000) as i64,
-        engine.replay_lanes() as i64,
+        engine.replay_workers() as i64,
         lsn(stats.replayed_lsn.load(Ordering::Relaxed)),
         figure(&stats.stalled_ms),
         stats.waits_for_memory.load(Ordering::Relaxed)

@@ -181,7 +181,7 @@ impl Replay {
         ereport!(
             PgLogLevel::DEBUG1,
             PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
-            format!("mot replays with {} threads", self.engine.replay_lanes())
+            format!("mot replays with {} threads", self.engine.replay_workers())
         );
     }
 }
@@ -379,7 +379,7 @@ pub fn report(engine: Engine) {
             changes,
             stats.records_replayed.load(Ordering::Relaxed),
             stats.bytes_replayed.load(Ordering::Relaxed),
-            engine.replay_lanes(),
+            engine.replay_workers(),
             stats.replay_us.load(Ordering::Relaxed) as f64 / 1e6,
         )
     );

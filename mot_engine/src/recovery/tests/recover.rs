@@ -37,9 +37,9 @@ impl World {
             from = loaded.redo.0 * random.below(3) / 2;
         }
         engine.set_state(State::Replaying);
-        // Alone, or with lanes, which are then behind at any moment.
-        let lanes = [0, 2, 3][random.below(3) as usize];
-        let mut replayer = ParallelReplayer::new(engine, lanes, 2);
+        // Alone, or with workers, which are then behind at any moment.
+        let workers = [0, 2, 3][random.below(3) as usize];
+        let mut replayer = ParallelReplayer::new(engine, workers, 2);
         let mut next_xid = 10;
         for (position, (lsn, entry)) in wal.entries.iter().enumerate() {
             let xid = entry.xid();

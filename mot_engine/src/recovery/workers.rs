@@ -1,12 +1,13 @@
-//! Lanes: the replay workers, threads that apply the log, each for its share of the rows.
+//! Replay workers: threads that apply the log, each for its share of the rows.
 //!
-//! Every lane reads every record and applies the changes of its own rows. Which lane a row belongs
-//! to never changes. So the changes of one row are applied in the order of the log, and those of
-//! different rows in any order (README.md).
+//! Every worker reads every record and applies the changes of its own rows. Which worker a row
+//! belongs to never changes. So the changes of one row are applied in the order of the log, and
+//! those of different rows in any order (README.md).
 //!
-//! Contract: lanes run with all signals blocked and call nothing of PostgreSQL. They never wait for
-//! another lane, nor for their process. So whoever waits for them waits for the processor, or for
-//! memory. They end when the [`Stopper`] says so, and nothing of the process may go away before.
+//! Contract: workers run with all signals blocked and call nothing of PostgreSQL. They never wait
+//! for another worker, nor for their process. So whoever waits for them waits for the processor, or
+//! for memory. They end when the [`Stopper`] says so, and nothing of the process may go away
+//! before.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Sender, channel};
@@ -16,7 +17,7 @@ use std::thread::JoinHandle;
 use super::queue::{Batch, Queue};
 use super::replay::Replayer;
 use crate::engine::Engine;
-use crate::engine::LANES_MAX;
+use crate::engine::REPLAY_WORKERS_MAX;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, TableId, Xid};
 use crate::memory::ArenaFull;
@@ -24,18 +25,18 @@ use crate::pause::reach_in_replay;
 use crate::session::Session;
 use crate::threads::SignalsBlocked;
 
-/// Rows of so many neighbouring slots belong to one lane: they share cache lines and a bit of the
+/// Rows of so many neighbouring slots belong to one worker: they share cache lines and a bit of the
 /// directory, and when they were inserted one after the other also leaves of indexes, at which
-/// lanes would meet row by row.
+/// workers would meet row by row.
 const NEIGHBOURS_SHIFT: u32 = 9;
 
-/// The lane of a row. In turns, so that a bulk load is spread evenly within each record; small
-/// tables begin at different lanes.
-fn lane_of(table: TableId, slot: Slot, lanes: usize) -> usize {
-    ((table.0 + (slot.0 >> NEIGHBOURS_SHIFT)) % lanes as u64) as usize
+/// The worker of a row. In turns, so that a bulk load is spread evenly within each record; small
+/// tables begin at different workers.
+fn worker_of(table: TableId, slot: Slot, workers: usize) -> usize {
+    ((table.0 + (slot.0 >> NEIGHBOURS_SHIFT)) % workers as u64) as usize
 }
 
-/// Ends the lanes of a replayer, whoever calls it: also when the process exits below the frames
+/// Ends the workers of a replayer, whoever calls it: also when the process exits below the frames
 /// that use them.
 #[derive(Clone)]
 pub struct Stopper {
@@ -45,7 +46,7 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Ends the lanes and waits for them. What was handed over and is not applied stays so, and
+    /// Ends the workers and waits for them. What was handed over and is not applied stays so, and
     /// readers that need it are told. Idempotent.
     pub fn stop(&self) {
         self.queue.stop();
@@ -61,16 +62,16 @@ impl Stopper {
     }
 }
 
-/// Running lanes, seen from the dispatcher.
-pub(super) struct Lanes {
+/// Running workers, seen from the dispatcher.
+pub(super) struct ReplayWorkers {
     pub(super) queue: Arc<Queue>,
     pub(super) stopper: Stopper,
 }
 
-impl Lanes {
-    /// Starts so many lanes. Fails if one of them cannot begin; then there are none.
-    pub(super) fn start(engine: Engine, count: usize) -> Result<Lanes, EngineError> {
-        let count = count.clamp(1, LANES_MAX);
+impl ReplayWorkers {
+    /// Starts so many workers. Fails if one of them cannot begin; then there are none.
+    pub(super) fn start(engine: Engine, count: usize) -> Result<ReplayWorkers, EngineError> {
+        let count = count.clamp(1, REPLAY_WORKERS_MAX);
         let queue = Arc::new(Queue::new(count));
         let stopper = Stopper {
             engine,
@@ -82,7 +83,7 @@ impl Lanes {
         let mut begun = Ok(());
         let blocked = SignalsBlocked::new();
         for number in 0..count {
-            let lane = Lane {
+            let worker = ReplayWorker {
                 number,
                 count,
                 engine,
@@ -91,7 +92,7 @@ impl Lanes {
             let joined = joined.clone();
             let spawned = std::thread::Builder::new()
                 .name(format!("mot replay {number}"))
-                .spawn(move || lane.run(joined));
+                .spawn(move || worker.run(joined));
             let mut threads = stopper
                 .threads
                 .lock()
@@ -112,23 +113,23 @@ impl Lanes {
             engine.root().replay.close();
             return Err(error);
         }
-        Ok(Lanes { queue, stopper })
+        Ok(ReplayWorkers { queue, stopper })
     }
 }
 
-struct Lane {
+struct ReplayWorker {
     number: usize,
     count: usize,
     engine: Engine,
     queue: Arc<Queue>,
 }
 
-impl Lane {
+impl ReplayWorker {
     fn run(&self, joined: Sender<Result<(), EngineError>>) {
         let session = match self.engine.join_for_recovery() {
             Ok(session) => session,
             Err(error) => {
-                // Who starts the lanes waits for this.
+                // Who starts the workers waits for this.
                 let _ = joined.send(Err(error));
                 return;
             }
@@ -147,7 +148,7 @@ impl Lane {
         self.queue.fail(at, error);
     }
 
-    /// Applies batches until the lane is to end. `at` says how far it is, should it fail.
+    /// Applies batches until the worker is to end. `at` says how far it is, should it fail.
     fn work(&self, session: &Session, at: &mut Lsn) -> Result<(), EngineError> {
         let mut replayer = Replayer::new(1);
         let mut definitions = 0;
@@ -164,7 +165,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Applies this lane's share of a batch; false: the lane is to end.
+    /// Applies this worker's share of a batch; false: the worker is to end.
     fn apply(
         &self,
         session: &Session,
@@ -203,19 +204,19 @@ impl Lane {
         xid: Xid,
     ) -> Result<(), EngineError> {
         replayer.apply_share(session, record, lsn, xid, |table, slot| {
-            lane_of(table, slot, self.count) == self.number
+            worker_of(table, slot, self.count) == self.number
         })
     }
 }
 
-/// The lane waits for memory, for all to see, as long as this lives.
-struct Stalled<'a>(&'a Lane);
+/// The worker waits for memory, for all to see, as long as this lives.
+struct Stalled<'a>(&'a ReplayWorker);
 
 impl<'a> Stalled<'a> {
-    fn begin(lane: &'a Lane, lsn: Lsn, full: ArenaFull) -> Self {
-        let positions = &lane.engine.root().replay;
+    fn begin(worker: &'a ReplayWorker, lsn: Lsn, full: ArenaFull) -> Self {
+        let positions = &worker.engine.root().replay;
         positions.stall_begins(lsn, full.requested);
-        Stalled(lane)
+        Stalled(worker)
     }
 }
 
@@ -230,20 +231,20 @@ impl Drop for Stalled<'_> {
 mod tests {
     use super::*;
 
-    /// Neighbours stay together, and every lane gets its share.
+    /// Neighbours stay together, and every worker gets its share.
     #[test]
-    fn lanes_share_the_rows() {
-        const LANES: usize = 3;
-        let mut rows = [0u64; LANES];
+    fn workers_share_the_rows() {
+        const WORKERS: usize = 3;
+        let mut rows = [0u64; WORKERS];
         for table in 1..=100 {
-            for slot in 0..(3 * LANES as u64) << NEIGHBOURS_SHIFT {
-                let lane = lane_of(TableId(table), Slot(slot), LANES);
+            for slot in 0..(3 * WORKERS as u64) << NEIGHBOURS_SHIFT {
+                let worker = worker_of(TableId(table), Slot(slot), WORKERS);
                 let first = slot >> NEIGHBOURS_SHIFT << NEIGHBOURS_SHIFT;
-                assert_eq!(lane, lane_of(TableId(table), Slot(first), LANES));
-                rows[lane] += 1;
+                assert_eq!(worker, worker_of(TableId(table), Slot(first), WORKERS));
+                rows[worker] += 1;
             }
         }
-        let fair = rows.iter().sum::<u64>() / LANES as u64;
+        let fair = rows.iter().sum::<u64>() / WORKERS as u64;
         assert!(
             rows.iter().all(|rows| rows.abs_diff(fair) < fair / 10),
             "{rows:?}"
