@@ -23,27 +23,6 @@ pub(crate) enum Judged {
 }
 
 /// Judges a version's maker, in heapam's order, and keeps the verdict as a hint.
-pub fn judge(version: VersionRef, clock: &impl Clock) -> JudgedVersion {
-    JudgedVersion {
-        version,
-        verdict: judge_maker(version, clock),
-    }
-}
-
-/// A version and its verdict, for callers outside the row layer.
-pub struct JudgedVersion {
-    /// The version judged.
-    pub version: VersionRef,
-    verdict: Judged,
-}
-
-impl JudgedVersion {
-    /// Whether the maker committed.
-    pub fn is_committed(&self) -> bool {
-        self.verdict == Judged::Committed
-    }
-}
-
 pub(crate) fn judge_maker(version: VersionRef, clock: &impl Clock) -> Judged {
     let now = version.flags();
     if now & flags::COMMITTED != 0 {

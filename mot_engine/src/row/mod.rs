@@ -24,7 +24,7 @@ pub(crate) use chain::{
     Judged, counted_as_top, counted_early, judge_maker, newest_settled, oldest_needed, states_from,
     unlink,
 };
-pub use chain::{JudgedVersion, Newest, is_visible, judge, newest, visible};
+pub use chain::{Newest, is_visible, newest, visible};
 pub(crate) use ordinal::MOVED_AWAY_BODY;
 pub use ordinal::TombstoneNote;
 pub(crate) use prefetch::{
