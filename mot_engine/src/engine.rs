@@ -147,8 +147,8 @@ pub(crate) struct SessionLine {
     /// at each change.
     pub(crate) logging: sync::AtomicU64,
     /// The session's transaction, from its first write until the session has set the hints of all
-    /// its rows; 0 if there is none (`reclaim/unjudged.rs`).
-    pub(crate) unjudged: sync::AtomicU64,
+    /// its rows; 0 if there is none (`reclaim/unresolved.rs`).
+    pub(crate) unresolved: sync::AtomicU64,
     /// What temporary tables of the session take (`session/temporary.rs`).
     pub(crate) temporary_bytes: AtomicI64,
 }

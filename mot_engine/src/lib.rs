@@ -15,7 +15,6 @@
 //! |---|---|
 //! | `Slot` | row id |
 //! | image; stamp | tuple; its first 18 bytes, which are the version's own |
-//! | `judge`, verdict | resolve, outcome |
 //! | `settle` | of definitions: resolve; of KEYS_MOVED: clear |
 //! | stretch | a transaction's own versions that lie together in a chain |
 

@@ -77,8 +77,8 @@ points! {
     WriteBeforePublish = "write-before-publish", Allowed;
     /// A version is published; its index entries are not made.
     WriteBeforeEntries = "write-before-entries", Allowed;
-    /// All rows with the key were judged free; the entry is not in.
-    EnterAfterJudging = "enter-after-judging", Allowed;
+    /// All rows with the key were resolved free; the entry is not in.
+    EnterAfterResolving = "enter-after-judging", Allowed;
     /// A lock found its row free; its entry is not published.
     LockBeforePublish = "lock-before-publish", Allowed;
     /// A row's owner is known; the waiter is not in the row's queue.
@@ -121,7 +121,7 @@ points! {
     UnlinkBeforeFree = "unlink-before-free", Forbidden;
     /// The reclaimer knows the horizon; it has swept nothing.
     ReclaimAfterHorizon = "reclaim-after-horizon", Forbidden;
-    /// The reclaimer has judged a row; it has not pruned it. Pinned.
+    /// The reclaimer has resolved a row; it has not pruned it. Pinned.
     ReclaimBeforePrune = "reclaim-before-prune", Forbidden;
     /// The reclaimer found a row at rest; it has not looked again whether its keys may settle.
     /// Pinned.

@@ -406,7 +406,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.reset();
         self.batches.borrow_mut().give_back(self.catalog());
-        self.end_unjudged();
+        self.end_unresolved();
         self.line.taken.store(0, Ordering::Release);
     }
 }

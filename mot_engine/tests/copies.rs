@@ -138,7 +138,7 @@ impl<'a> History<'a> {
         place.update(&mut lost, &me, rows[3], a_row(3, 99));
         place.insert(&mut lost, Xid(me.top), a_row(98, 98));
         me.end(Fate::Aborted);
-        // Nobody has taken it back: the clock judges.
+        // Nobody has taken it back: the clock resolves.
         std::mem::forget(lost);
         History {
             place,

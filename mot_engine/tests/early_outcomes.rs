@@ -1,4 +1,4 @@
-//! A scan that judges rows before they are asked for gives those that it would give one by one,
+//! A scan that resolves rows before they are asked for gives those that it would give one by one,
 //! whatever happens meanwhile.
 
 mod common;
@@ -15,7 +15,7 @@ const ROWS: i32 = 120;
 /// is not.
 const COMMAND: u32 = 5;
 
-/// A snapshot that judges no row ahead, and counts what it is asked that it must not see.
+/// A snapshot that resolves no row early, and counts what it is asked that it must not see.
 struct OneByOne<'a> {
     snap: &'a Snap,
     passed_over: Cell<u32>,
@@ -46,7 +46,7 @@ impl Snapshot for OneByOne<'_> {
     fn did_commit(&self, xid: Xid) -> bool {
         self.snap.did_commit(xid)
     }
-    fn may_judge_ahead(&self) -> bool {
+    fn may_resolve_early(&self) -> bool {
         false
     }
 }
@@ -160,7 +160,7 @@ impl Place {
 }
 
 #[test]
-fn rows_judged_ahead_are_those_judged_one_by_one() {
+fn rows_resolved_early_are_those_resolved_one_by_one() {
     for seed in 0..60 {
         let (_region, engine) = common::engine(32 << 20);
         let mut place = Place::new(engine.join().unwrap());
@@ -215,7 +215,7 @@ fn rows_judged_ahead_are_those_judged_one_by_one() {
 /// A snapshot that keeps account of what it passes over is not told of rows that nobody asked for;
 /// any other looks at a few.
 #[test]
-fn who_keeps_account_judges_no_row_ahead() {
+fn who_keeps_account_resolves_no_row_early() {
     let (_region, engine) = common::engine(32 << 20);
     let mut place = Place::new(engine.join().unwrap());
     let other = place.world.begin();

@@ -315,7 +315,7 @@ fn an_engine_goes_on_where_it_stood_many_times() {
 }
 
 #[test]
-fn an_unfinished_transaction_is_the_clocks_to_judge() {
+fn an_unfinished_transaction_is_the_clocks_to_resolve() {
     let place = Place::new();
     let world = World::new();
     let (region, _) = place.open();

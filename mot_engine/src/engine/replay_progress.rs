@@ -98,7 +98,7 @@ impl Positions {
 }
 
 impl Engine {
-    /// Up to where the log was handed over to those who apply it. Whoever judges by a snapshot
+    /// Up to where the log was handed over to those who apply it. Whoever reads by a snapshot
     /// taken before this was asked waits until it is reached.
     pub fn replay_handed(self) -> Lsn {
         Lsn(self.root().replay.handed.0.load(Ordering::SeqCst))

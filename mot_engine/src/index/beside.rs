@@ -22,7 +22,7 @@ use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::key::{KeyBuffer, encode_row_if_any};
 use crate::memory::Urgency;
-use crate::row::{Anchor, Head, Judged, VersionRef, judge_maker, states_from};
+use crate::row::{Anchor, Head, TxnStatus, VersionRef, resolve_maker, states_from};
 use crate::session::Session;
 use crate::sync::is_broken;
 use crate::table::{EntryForm, IndexRef, TableRef};
@@ -223,14 +223,14 @@ impl<C: Clock> Filler<'_, C> {
         // Told before the walk: what lies below the first version may go at any time.
         let is_alone = top.is_none_or(|top| top.next().is_none());
         for version in states_from(top) {
-            let verdict = judge_maker(version, self.clock);
-            if verdict == Judged::Aborted {
+            let status = resolve_maker(version, self.clock);
+            if status == TxnStatus::Aborted {
                 continue;
             }
             let is_needed = may_be_current;
             let is_seen = may_be_seen;
-            may_be_current &= verdict == Judged::Running;
-            may_be_seen &= verdict != Judged::Committed || version.xid() >= self.horizon;
+            may_be_current &= status == TxnStatus::Running;
+            may_be_seen &= status != TxnStatus::Committed || version.xid() >= self.horizon;
             if version.is_tombstone() {
                 continue;
             }
@@ -468,8 +468,8 @@ impl<C: Clock> Finder<'_, C> {
         let mut has_running_key = false;
         let chain = std::iter::successors(head.version(), VersionRef::next);
         for version in chain.filter(|version| !version.is_lock()) {
-            let verdict = judge_maker(version, self.clock);
-            if verdict == Judged::Aborted {
+            let status = resolve_maker(version, self.clock);
+            if status == TxnStatus::Aborted {
                 continue;
             }
             let has_key = !version.is_tombstone() && {
@@ -477,7 +477,7 @@ impl<C: Clock> Finder<'_, C> {
                 let is_distinct = has_null && !definition.nulls_not_distinct;
                 !is_distinct && self.scratch.as_slice() == key
             };
-            if verdict == Judged::Running {
+            if status == TxnStatus::Running {
                 running.get_or_insert(version.xid());
                 has_running_key |= has_key && version.xid() < self.asked_from;
                 continue;

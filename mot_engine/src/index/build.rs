@@ -17,7 +17,7 @@
 //! At last the stretches are joined. Within a step, a [`Crew`] shares ranges or parts among
 //! threads; small units keep it balanced, whether there is one large table or many small ones.
 
-use super::crew::{Alone, Crew, Threads, Unjudged};
+use super::crew::{Alone, Crew, HintsOnly, Threads};
 use super::gather::{Allowance, Harvest};
 use super::plan::{Plan, SIZES, Stretches};
 use crate::clock::Clock;
@@ -61,10 +61,10 @@ pub(crate) fn build(
 }
 
 /// Fills an empty index while tables are being loaded: from rows of different moments, among which
-/// two may have the same key until the log is replayed. So nothing is judged and nothing counts as
-/// a duplicate: it answers `Done` or `DoneBesideOlder`. As for `build`, the caller keeps the
+/// two may have the same key until the log is replayed. So nothing is resolved and nothing counts
+/// as a duplicate: it answers `Done` or `DoneBesideOlder`. As for `build`, the caller keeps the
 /// sweeper out.
-pub(crate) fn build_unjudged(
+pub(crate) fn build_by_hints(
     session: &Session,
     table: TableRef,
     index: IndexRef,
@@ -75,7 +75,7 @@ pub(crate) fn build_unjudged(
     if is_small(table) {
         let crew = Alone::<_, false> {
             session,
-            clock: &Unjudged(engine),
+            clock: &HintsOnly(engine),
         };
         build_by(&crew, session, table, index, bytes)
     } else {
@@ -83,7 +83,7 @@ pub(crate) fn build_unjudged(
     }
 }
 
-/// As `build_unjudged`, from the keys that were gathered while the rows were loaded. Nobody has a
+/// As `build_by_hints`, from the keys that were gathered while the rows were loaded. Nobody has a
 /// snapshot from before: whoever can read has one that is not older than the newest of what is
 /// loaded.
 pub(crate) fn build_gathered(
@@ -94,7 +94,7 @@ pub(crate) fn build_gathered(
     threads: usize,
 ) -> Result<(), EngineError> {
     let Some(runs) = harvest.reap() else {
-        return build_unjudged(session, table, index, threads).map(drop);
+        return build_by_hints(session, table, index, threads).map(drop);
     };
     let engine = session.engine();
     let bytes = turn_bytes(session) * (100 - SIZES.gathered_percent.min(90)) / 100;
@@ -102,7 +102,7 @@ pub(crate) fn build_gathered(
     let built = if is_small(table) {
         let crew = Alone::<_, false> {
             session,
-            clock: &Unjudged(engine),
+            clock: &HintsOnly(engine),
         };
         build_as_planned(plan, &crew, session, index)
     } else {

@@ -53,17 +53,17 @@ pub(super) struct Threads {
 }
 
 impl Crew for Threads {
-    type Clock = Unjudged;
+    type Clock = HintsOnly;
     const REPORTS_DUPLICATES: bool = false;
 
     fn run(
         &self,
         units: usize,
-        work: impl Fn(&Session, &Unjudged, usize) -> Result<(), EngineError> + Sync,
+        work: impl Fn(&Session, &HintsOnly, usize) -> Result<(), EngineError> + Sync,
     ) -> Result<(), EngineError> {
         on_threads(self.threads, units, |_, next| {
             let session = self.engine.join_for_recovery()?;
-            let clock = Unjudged(self.engine);
+            let clock = HintsOnly(self.engine);
             while let Some(unit) = next.take() {
                 check_cancelled(&clock)?;
                 work(&session, &clock, unit)?;
@@ -76,9 +76,9 @@ impl Crew for Threads {
 
 /// Leaves open what has no hint.
 #[derive(Copy, Clone)]
-pub(super) struct Unjudged(pub(super) Engine);
+pub(super) struct HintsOnly(pub(super) Engine);
 
-impl Clock for Unjudged {
+impl Clock for HintsOnly {
     fn is_current(&self, _xid: Xid) -> bool {
         false
     }

@@ -1,6 +1,6 @@
 //! Makes one entry, with or without a test of uniqueness.
 
-use super::judge::{Candidate, JudgedHeads, judge_candidate};
+use super::candidate::{Candidate, ResolvedHeads, resolve_candidate};
 use super::posting::{Posting, cells_for, has_slot, inline_value, slots_of};
 use crate::clock::{Clock, NoClock};
 use crate::errors::EngineError;
@@ -51,8 +51,8 @@ enum Decision {
     Entered {
         added: bool,
     },
-    /// Some slot of this value is to be judged.
-    Unjudged(u64),
+    /// Some slot of this value is to be resolved.
+    Unresolved(u64),
     NeedsCells(usize),
 }
 
@@ -130,9 +130,9 @@ unsafe fn set_suffixed<'a>(
     }
 }
 
-/// Makes sure that `key` leads to `slot`. With `uniqueness`, and for a pointed key, only if no other
-/// live row has it. `key` is the encoded key, a suffixed one with its suffix; `scratch` is free for
-/// use. The caller is pinned.
+/// Makes sure that `key` leads to `slot`. With `uniqueness`, and for a pointed key, only if no
+/// other live row has it. `key` is the encoded key, a suffixed one with its suffix; `scratch` is
+/// free for use. The caller is pinned.
 ///
 /// # Safety
 /// A spot was found for this key in this tree, which is the index's, under the pin that the caller
@@ -161,7 +161,7 @@ where
         count(index, i64::from(old.is_none()));
         return Ok(EntryOutcome::Done);
     }
-    let mut judged = JudgedHeads::default();
+    let mut resolved = ResolvedHeads::default();
     let mut spare = Spare {
         session,
         block: None,
@@ -172,7 +172,7 @@ where
                 table,
                 slot,
                 uniqueness.is_some(),
-                &judged,
+                &resolved,
                 spare.block,
                 value,
             )
@@ -199,19 +199,19 @@ where
                 spare.give_back();
                 spare.block = Some(Posting::allocate(&session.local, cells)?);
             }
-            Ok((Decision::Unjudged(value), _)) => {
+            Ok((Decision::Unresolved(value), _)) => {
                 let Some(uniqueness) = uniqueness else {
                     unreachable!("only asked where uniqueness is tested")
                 };
-                let judging = Judging {
+                let check = CandidateCheck {
                     session,
                     table,
                     index,
                     key,
                     uniqueness,
                 };
-                match judging.judge_others(value, slot, scratch, &mut judged)? {
-                    EntryOutcome::Done => reach(Point::EnterAfterJudging),
+                match check.resolve_others(value, slot, scratch, &mut resolved)? {
+                    EntryOutcome::Done => reach(Point::EnterAfterResolving),
                     other => return Ok(other),
                 }
             }
@@ -241,7 +241,7 @@ where
     let Some(value) = tree.get(key.as_slice()) else {
         return Ok(EntryOutcome::Done);
     };
-    let judging = Judging {
+    let check = CandidateCheck {
         session,
         table,
         index,
@@ -251,14 +251,14 @@ where
     let mut outcome = Ok(EntryOutcome::Done);
     slots_of(value, |candidate| {
         if matches!(outcome, Ok(EntryOutcome::Done)) {
-            outcome = judging.judge(candidate, scratch).map(|(found, _)| found);
+            outcome = check.resolve(candidate, scratch).map(|(found, _)| found);
         }
     });
     outcome
 }
 
 /// Whether one row has the key; enters nothing. The caller is pinned.
-pub(crate) fn judge_row<C: Clock, P>(
+pub(crate) fn resolve_row<C: Clock, P>(
     session: &Session,
     (table, index): (TableRef, IndexRef),
     key: &KeyBuffer,
@@ -269,18 +269,18 @@ pub(crate) fn judge_row<C: Clock, P>(
 where
     P: Fn(&Session, TableRef, Slot) -> usize + Copy,
 {
-    let judging = Judging {
+    let check = CandidateCheck {
         session,
         table,
         index,
         key,
         uniqueness,
     };
-    judging.judge(candidate, scratch).map(|(found, _)| found)
+    check.resolve(candidate, scratch).map(|(found, _)| found)
 }
 
 /// Who asks whether other rows have a key.
-struct Judging<'a, C, P> {
+struct CandidateCheck<'a, C, P> {
     session: &'a Session,
     table: TableRef,
     index: IndexRef,
@@ -288,21 +288,21 @@ struct Judging<'a, C, P> {
     uniqueness: Uniqueness<'a, C, P>,
 }
 
-impl<C, P> Judging<'_, C, P>
+impl<C, P> CandidateCheck<'_, C, P>
 where
     C: Clock,
     P: Fn(&Session, TableRef, Slot) -> usize + Copy,
 {
-    /// Judges all slots of an entry's value but `slot`: all at once, for there may be many, and
+    /// Resolves all slots of an entry's value but `slot`: all at once, for there may be many, and
     /// none of which is known already that it is free.
-    fn judge_others(
+    fn resolve_others(
         &self,
         value: u64,
         slot: Slot,
         scratch: &mut KeyBuffer,
-        judged: &mut JudgedHeads,
+        resolved: &mut ResolvedHeads,
     ) -> Result<EntryOutcome, EngineError> {
-        let before = std::mem::take(judged);
+        let before = std::mem::take(resolved);
         let mut outcome = Ok(EntryOutcome::Done);
         slots_of(value, |candidate| {
             if candidate == slot || !matches!(outcome, Ok(EntryOutcome::Done)) {
@@ -310,11 +310,11 @@ where
             }
             let found = match before.still_free(self.table, candidate) {
                 Some(head) => Ok((EntryOutcome::Done, head)),
-                None => self.judge(candidate, scratch),
+                None => self.resolve(candidate, scratch),
             };
             outcome = found.and_then(|(found, head)| {
                 if found == EntryOutcome::Done {
-                    judged.push(candidate, head)?;
+                    resolved.push(candidate, head)?;
                 }
                 Ok(found)
             });
@@ -322,8 +322,8 @@ where
         outcome
     }
 
-    /// Judges a row, and says at which head.
-    fn judge(
+    /// Resolves a row, and says at which head.
+    fn resolve(
         &self,
         candidate: Slot,
         scratch: &mut KeyBuffer,
@@ -334,8 +334,8 @@ where
         let definition = self.session.definition(self.index)?;
         let key = self.key.as_slice();
         let clock = self.uniqueness.clock;
-        let (verdict, head) = judge_candidate(anchor, clock, definition, key, scratch)?;
-        let outcome = match verdict {
+        let (status, head) = resolve_candidate(anchor, clock, definition, key, scratch)?;
+        let outcome = match status {
             Candidate::Free => {
                 // A key that is deleted and inserted again and again must not gather entries of
                 // dead rows until the sweeper comes.
@@ -361,7 +361,7 @@ fn decide(
     table: TableRef,
     slot: Slot,
     test_unique: bool,
-    judged: &JudgedHeads,
+    resolved: &ResolvedHeads,
     spare: Option<Posting>,
     value: Option<u64>,
 ) -> (Change, (Decision, Option<Replaced>)) {
@@ -371,12 +371,13 @@ fn decide(
     };
     let old = Posting::of(value);
     if test_unique {
-        let mut is_judged = true;
+        let mut is_resolved = true;
         slots_of(value, |other| {
-            is_judged = is_judged && (other == slot || judged.still_free(table, other).is_some());
+            is_resolved =
+                is_resolved && (other == slot || resolved.still_free(table, other).is_some());
         });
-        if !is_judged {
-            return (Change::Keep, (Decision::Unjudged(value), None));
+        if !is_resolved {
+            return (Change::Keep, (Decision::Unresolved(value), None));
         }
     }
     if has_slot(value, slot) {

@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `together`, `enter` | the entries of a row in all indexes; one entry, and uniqueness |
-//! | `judge` | whether another row has the key |
+//! | `candidate` | whether another row has the key |
 //! | `remove`, `remaining` | entries that no version needs any more; keys left in a long chain |
 //! | `posting` | the row ids of one unique key |
 //! | `ranges`, `size` | where a row's entries lie, for SSI; memory of an index |
@@ -29,12 +29,12 @@
 
 mod beside;
 mod build;
+mod candidate;
 mod collect;
 mod crew;
 mod cuts;
 mod enter;
 mod gather;
-mod judge;
 mod keys;
 mod order;
 mod pages;
@@ -49,10 +49,10 @@ mod tests;
 mod together;
 
 pub use build::Build;
-pub(crate) use build::{build, build_gathered, build_unjudged, gathering_allowance, is_small};
+pub(crate) use build::{build, build_by_hints, build_gathered, gathering_allowance, is_small};
 #[cfg(test)]
 pub(crate) use enter::enter_key;
-pub(crate) use enter::{EntryOutcome, NOT_TESTED, Uniqueness, judge_row, probe_key};
+pub(crate) use enter::{EntryOutcome, NOT_TESTED, Uniqueness, probe_key, resolve_row};
 pub(crate) use gather::{Allowance, Gatherer, Harvest};
 pub(crate) use keys::Sorter;
 pub(crate) use posting::{only_slot, slots_of};

@@ -111,7 +111,7 @@ impl Plan {
             return Ok(plan);
         }
         let samples = SAMPLES_PER_PART * parts_about.min(PARTS_MAX);
-        // Nobody has judged these rows: what is wrong with a key is found when all are walked.
+        // Nobody has resolved these rows: what is wrong with a key is found when all are walked.
         let mut collector = Collector::new(session, table, index, true)?;
         let (sample, bytes) = collector.sample(session, samples)?;
         let mean = bytes / sample.len().max(1);

@@ -16,7 +16,7 @@ mod pending_prunes;
 mod rivals;
 mod settled;
 mod stretch;
-mod unjudged;
+mod unresolved;
 
 use crate::memory::{ArenaOptions, HugePages, Memory, Region};
 use crate::{

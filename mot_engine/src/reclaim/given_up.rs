@@ -18,7 +18,7 @@
 //!
 //! - **A word that a session resolves is left alone** (`given_up`). The session may be about to
 //!   unlink the definition, whose memory must be there.
-//! - **Before a bound is given below which outcomes may be forgotten** (`unjudged.rs`), what has
+//! - **Before a bound is given below which outcomes may be forgotten** (`unresolved.rs`), what has
 //!   ended is resolved. A transaction below the bound had ended when the round began, and its bits
 //!   were set before its session took its mark off. The replayer resolves what replay's truncation
 //!   of the commit log would cut off.

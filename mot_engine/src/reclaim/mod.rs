@@ -21,7 +21,7 @@ mod settle_tests;
 mod stretch;
 mod sweep;
 mod tail;
-mod unjudged;
+mod unresolved;
 
 pub(crate) use clean::{clean_row, leave, prune_row, tidy_row, without_stale_lock_flag};
 pub(crate) use stretch::{Part, take_states_out};

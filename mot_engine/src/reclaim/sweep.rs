@@ -8,7 +8,7 @@ use super::settle::settle_keys;
 use crate::clock::Clock;
 use crate::ids::Slot;
 use crate::pause::{Point, reach};
-use crate::row::{Head, Judged, judge_maker, prefetch_header};
+use crate::row::{Head, TxnStatus, prefetch_header, resolve_maker};
 use crate::session::Session;
 use crate::table::{DIRTY_WORD_SLOTS, Directory, GROUP_SLOTS, TableRef};
 
@@ -143,7 +143,7 @@ impl Session {
         left
     }
 
-    /// Judges, prunes; `true` if the row has something left to do.
+    /// Resolves, prunes; `true` if the row has something left to do.
     fn sweep_row(&self, clock: &impl Clock, table: TableRef, slot: Slot, done: &mut Sweep) -> bool {
         let Some(anchor) = table.anchor(slot) else {
             return false;
@@ -162,7 +162,7 @@ impl Session {
             if below_needed && !version.is_lock() {
                 continue;
             }
-            let _: Judged = judge_maker(version, clock);
+            let _: TxnStatus = resolve_maker(version, clock);
             let is_committed = version.flags() & crate::row::flags::COMMITTED != 0;
             below_needed |= is_committed && !version.is_lock() && version.xid() < horizon;
         }

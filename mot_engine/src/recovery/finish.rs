@@ -25,15 +25,15 @@ use crate::engine::Reached;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, Xid};
 use crate::reclaim::{Quiet, clean_row};
-use crate::row::{Anchor, Head, Judged, VersionRef, flags, judge_maker};
+use crate::row::{Anchor, Head, TxnStatus, VersionRef, flags, resolve_maker};
 use crate::session::Session;
 use crate::table::{Outcome, Settling, TableRef, free_slot, outcome};
 
 /// What was found.
 #[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
 pub struct Finished {
-    /// Rows that had an unjudged state.
-    pub rows_judged: u64,
+    /// Rows that had an unresolved state.
+    pub rows_resolved: u64,
     /// States taken out because their transaction did not commit.
     pub versions_removed: u64,
     /// Slots without a row, ready for new ones.
@@ -42,8 +42,8 @@ pub struct Finished {
     pub definitions_removed: u64,
 }
 
-/// Judges what is open and makes the tables ready for writers. `threads` look for it; the clock is
-/// asked by the caller's thread alone.
+/// Resolves what is open and makes the tables ready for writers. `threads` look for it; the clock
+/// is asked by the caller's thread alone.
 pub fn finish(
     session: &Session,
     clock: &impl Clock,
@@ -54,7 +54,7 @@ pub fn finish(
 }
 
 /// As `finish`, while transactions of `open` may be prepared. What is not known to have committed
-/// of them stays open, in rows and in definitions. The sweeper judges it when the server can tell
+/// of them stays open, in rows and in definitions. The sweeper resolves it when the server can tell
 /// which transactions these are. Their row locks are put back.
 ///
 /// `open` ends where the server goes on with new ids. A row whose maker's id lies there is all that
@@ -79,7 +79,7 @@ pub fn finish_beside_prepared(
 
 /// Settles definitions while replay goes on: for the reclaimer of a standby. Those whose
 /// transaction is below `below` are settled or unlinked, so that dropped tables give their memory
-/// back and no verdict is asked for after the commit log was cut off. Returns how many tables and
+/// back and no outcome is asked for after the commit log was cut off. Returns how many tables and
 /// indexes were unlinked.
 ///
 /// `below` is a horizon of which it is known ([`Settled`]) that everything logged by transactions
@@ -244,7 +244,7 @@ fn finish_table(
             finished.slots_free += 1;
         }
         for slot in seen.open {
-            finished.rows_judged += 1;
+            finished.rows_resolved += 1;
             finish_row(session, clock, table, slot, finished, &mut count);
         }
     }
@@ -272,13 +272,13 @@ fn look(slot: Slot, anchor: &Anchor, seen: &mut Seen) -> Result<(), EngineError>
     note(list, slot)
 }
 
-/// Nothing to judge, nothing to bury.
+/// Nothing to resolve, nothing to remove.
 fn is_settled(version: VersionRef) -> bool {
     let now = version.flags();
     now & flags::COMMITTED != 0 && now & (flags::TOMBSTONE | flags::LOCK_ONLY) == 0
 }
 
-/// Judges a row from the top down to its newest committed state.
+/// Resolves a row from the top down to its newest committed state.
 ///
 /// An open state on top is of a prepared transaction, or may be: it is counted as committed, and
 /// held with the greatest strength.
@@ -299,8 +299,8 @@ fn finish_row(
     let mut is_open = false;
     while let Some(version) = at {
         at = version.next();
-        match judge_maker(version, clock) {
-            Judged::Running | Judged::Mine => {
+        match resolve_maker(version, clock) {
+            TxnStatus::Running | TxnStatus::Mine => {
                 if !is_open && !version.is_lock() {
                     version.add_flags(flags::COUNTED_EARLY | flags::UNIQUE_KEYS_CHANGED);
                     count.add(Some(version));
@@ -308,7 +308,7 @@ fn finish_row(
                     is_open = true;
                 }
             }
-            Judged::Committed if !version.is_lock() => {
+            TxnStatus::Committed if !version.is_lock() => {
                 kept = Some(version);
                 break;
             }

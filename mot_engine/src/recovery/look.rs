@@ -1,5 +1,5 @@
 //! Several threads walk all rows of a table and find those with open versions. `finish` does so
-//! when replay is over, and `verdicts.rs` before the commit log is truncated.
+//! when replay is over, and `outcomes.rs` before the commit log is truncated.
 //!
 //! Only the caller's own thread asks the server's clock. The threads find the rows for which it has
 //! to ask: few, as a rule.

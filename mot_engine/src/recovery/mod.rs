@@ -11,7 +11,8 @@
 //! - After `ArenaFull` from `apply` the same record may be applied again, once there is room; after
 //!   `TooManyIndexes`, once `settle_gone_indexes` has found some.
 //! - `settle` is called by the reclaimer of a standby, beside replay.
-//! - `ParallelReplayer::judge_below` is called, drained, before the server's commit log is cut off.
+//! - `ParallelReplayer::resolve_below` is called, drained, before the server's commit log is cut
+//!   off.
 //! - `Session::drop_ended_locks` is called now and then, or records of row locks gather.
 //! - `finish` is called once, when replay (if any) is over (drained) and before the first writer.
 //!
@@ -20,12 +21,12 @@
 mod finish;
 mod load;
 mod look;
+mod outcomes;
 mod parallel;
 mod prefetch;
 mod queue;
 mod replay;
 mod rows;
-mod verdicts;
 mod workers;
 
 #[cfg(test)]

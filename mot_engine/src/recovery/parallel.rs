@@ -15,9 +15,9 @@
 //! What is applied here wakes no thread, and no reader waits for it. A row of many megabytes is
 //! never copied.
 
+use super::outcomes::resolve_below;
 use super::queue::{Trouble, cost};
 use super::replay::{Replayer, came_to};
-use super::verdicts::judge_below;
 use super::workers::{ReplayWorkers, Stopper};
 use crate::clock::Clock;
 use crate::engine::{Engine, Reached};
@@ -132,10 +132,10 @@ impl ParallelReplayer {
         }
     }
 
-    /// Resolves what transactions older than `below` left (`verdicts.rs`). Called before the
+    /// Resolves what transactions older than `below` left (`outcomes.rs`). Called before the
     /// server's commit log is truncated there, when all that was handed over is applied (`drain`).
     /// Returns how many versions were resolved.
-    pub fn judge_below(
+    pub fn resolve_below(
         &mut self,
         session: &Session,
         clock: &impl Clock,
@@ -147,7 +147,7 @@ impl ParallelReplayer {
         if let Some(workers) = &self.workers {
             workers.queue.definitions_change();
         }
-        judge_below(session, clock, below, threads)
+        resolve_below(session, clock, below, threads)
     }
 
     /// The end of the record that the last error is about, if it is an earlier one than the given

@@ -79,7 +79,7 @@ impl Head {
         unsafe { VersionRef::from_address(self.0 & Head::ADDRESS) }
     }
 
-    /// The newest state of the row, judged or not. The caller is pinned, as for `version`.
+    /// The newest state of the row, resolved or not. The caller is pinned, as for `version`.
     pub fn newest_data(self) -> Option<VersionRef> {
         let mut at = self.version();
         while let Some(version) = at.filter(VersionRef::is_lock) {

@@ -78,7 +78,7 @@ pub mod flags {
     /// (`transaction/reform.rs`). (The bit is one of a lock entry's strength.)
     pub const REFORMED: u32 = 1 << (STRENGTH_SHIFT + 1);
     /// Replay is still working on it: entries may be missing, and the row's LSN is not its own yet.
-    /// Nobody judges it; taken off when it is complete.
+    /// Nobody resolves it; taken off when it is complete.
     pub const APPLYING: u32 = 1 << 10;
     /// Bits there are.
     pub(super) const BITS: u32 = 11;
@@ -291,13 +291,13 @@ impl VersionRef {
     /// Whether it is a committed state with nothing below it: a row with which there is nothing to
     /// do.
     pub(crate) fn is_at_rest(&self) -> bool {
-        const VERDICT: u32 = flags::COMMITTED
+        const OUTCOME: u32 = flags::COMMITTED
             | flags::ABORTED
             | flags::TOMBSTONE
             | flags::LOCK_ONLY
             | flags::APPLYING;
         let word = self.word();
-        word & (ADDRESS | u64::from(VERDICT) << FLAGS_SHIFT)
+        word & (ADDRESS | u64::from(OUTCOME) << FLAGS_SHIFT)
             == u64::from(flags::COMMITTED) << FLAGS_SHIFT
     }
 

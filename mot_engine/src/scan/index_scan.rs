@@ -256,8 +256,8 @@ impl IndexScan {
     }
 
     /// The next row the snapshot sees. Every call of a scan is given the same snapshot, registered
-    /// from the first call to the last (or one that does not judge ahead:
-    /// [`Snapshot::may_judge_ahead`]).
+    /// from the first call to the last (or one that does not resolve early:
+    /// [`Snapshot::may_resolve_early`]).
     #[inline]
     pub fn next<S: Snapshot>(
         &mut self,
@@ -279,7 +279,7 @@ impl IndexScan {
         let Some((table, index)) = self.place else {
             return Ok(None);
         };
-        let mut wanted = self.found.begin(snapshot.may_judge_ahead());
+        let mut wanted = self.found.begin(snapshot.may_resolve_early());
         let mut pin = session.local.pin();
         let mut has_read = false;
         loop {

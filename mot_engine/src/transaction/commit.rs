@@ -191,7 +191,7 @@ fn commit_row(
         return 0;
     }
     let Some(version) = last_own(anchor, own) else {
-        // Judged by others, superseded and pruned already.
+        // Resolved by others, superseded and pruned already.
         return 0;
     };
     if version.address() != operation.address() {
@@ -227,8 +227,8 @@ pub(super) fn live_bytes(version: VersionRef) -> i64 {
     }
 }
 
-/// The committed state this transaction put its own upon. Its own earlier ones may have been judged
-/// committed by others meanwhile.
+/// The committed state this transaction put its own upon. Its own earlier ones may have been
+/// resolved committed by others meanwhile.
 pub(super) fn base_below(version: VersionRef, own: &Own) -> Option<VersionRef> {
     let mut at = committed_below(version);
     while let Some(below) = at.filter(|below| own.has(below.xid())) {

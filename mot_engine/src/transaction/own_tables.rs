@@ -163,7 +163,7 @@ impl Transaction {
         self.end_own_tables(pinned, counts, flags::COMMITTED, |_, _| {});
     }
 
-    /// Leaves the rows that have no operations to who judges them by the clock.
+    /// Leaves the rows that have no operations to who resolves them by the clock.
     pub(super) fn give_up_own_tables(&self, pinned: &mut Pinned<'_>, counts: &mut Counts) {
         self.end_own_tables(pinned, counts, flags::COUNTED_EARLY, TableRef::set_dirty);
     }
@@ -187,7 +187,7 @@ impl Transaction {
                     continue;
                 };
                 bytes += live_bytes(version);
-                // Those that have operations, and those that others have judged, have it.
+                // Those that have operations, and those that others have resolved, have it.
                 if version.flags() & flag == 0 {
                     version.add_flags(flag);
                     see(own.table, slot);

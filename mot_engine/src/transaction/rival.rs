@@ -11,7 +11,7 @@ use super::enter::tested_by;
 use crate::clock::{Clock, Now, check_cancelled};
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
-use crate::index::{EntryOutcome, judge_row, only_slot};
+use crate::index::{EntryOutcome, only_slot, resolve_row};
 use crate::key::KeyBuffer;
 use crate::memory::Urgency;
 use crate::row;
@@ -89,7 +89,7 @@ impl Session {
                 let Some(other) = only_slot(value).filter(|other| *other != slot) else {
                     continue;
                 };
-                match judge_row(self, (table, index), &key, uniqueness, other, &mut scratch)? {
+                match resolve_row(self, (table, index), &key, uniqueness, other, &mut scratch)? {
                     EntryOutcome::Done => {}
                     EntryOutcome::Busy(xid) => return Ok(Rival::Unfinished(xid)),
                     EntryOutcome::Duplicate => return Ok(Rival::Live),

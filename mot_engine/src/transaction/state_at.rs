@@ -17,7 +17,7 @@
 use super::OwnRow;
 use crate::clock::{Clock, Snapshot};
 use crate::ids::{Ordinal, Slot};
-use crate::row::{self, Head, Judged, VersionRef, judge_maker};
+use crate::row::{self, Head, TxnStatus, VersionRef, resolve_maker};
 use crate::session::Session;
 use crate::table::TableRef;
 
@@ -147,15 +147,15 @@ impl Own {
         };
         while let Some(version) = at {
             at = version.next();
-            match judge_maker(version, clock) {
-                Judged::Mine if version.is_lock() => is_named = true,
-                Judged::Mine => {
+            match resolve_maker(version, clock) {
+                TxnStatus::Mine if version.is_lock() => is_named = true,
+                TxnStatus::Mine => {
                     is_named = true;
                     if version.ordinal() == ordinal {
                         found.named.add(version);
                     }
                 }
-                Judged::Committed if !version.is_lock() => {
+                TxnStatus::Committed if !version.is_lock() => {
                     let matching = (version.ordinal() == ordinal).then_some(version);
                     if let Some(version) = matching.filter(|_| is_named) {
                         found.named.add(version);
@@ -168,7 +168,7 @@ impl Own {
                         break;
                     }
                 }
-                Judged::Committed | Judged::Aborted | Judged::Running => {}
+                TxnStatus::Committed | TxnStatus::Aborted | TxnStatus::Running => {}
             }
         }
         found

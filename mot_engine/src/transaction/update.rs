@@ -215,7 +215,7 @@ impl Transaction {
                     .put(table, slot, head, version, change.strength, held);
                 return Ok(Written::Done(version));
             }
-            // The row is latched, or was changed: judge anew.
+            // The row is latched, or was changed: resolve anew.
             anchor.wait_unlatched();
         }
     }

@@ -313,14 +313,14 @@ fn settle_prepared(session: &Session) {
 
 /// Below which no outcome has to be asked for any more once all that has something to do is swept,
 /// from now on; None where nobody wants to know. The order of the three questions matters:
-/// mot_engine/src/reclaim/unjudged.rs.
+/// mot_engine/src/reclaim/unresolved.rs.
 fn judged_after_a_sweep(session: &Session) -> Option<Xid> {
     // SAFETY: reads shared state; never raises.
     if session.engine().state() != State::Ready || unsafe { pg_sys::RecoveryInProgress() } {
         return None;
     }
     let active = oldest_active();
-    let marked = session.engine().oldest_unjudged();
+    let marked = session.engine().oldest_unresolved();
     Some(marked.map_or(active, |marked| marked.min(active)))
 }
 

@@ -101,10 +101,10 @@ impl Replay {
 
     /// The commit log will tell no more of transactions below `below` from the record on that ends
     /// at `at`: what they left is judged first.
-    pub fn judge_below(&mut self, session: &Session, clock: &impl Clock, below: Xid, at: Lsn) {
+    pub fn resolve_below(&mut self, session: &Session, clock: &impl Clock, below: Xid, at: Lsn) {
         self.drain(session);
         let threads = settings::load_threads();
-        match self.replayer.judge_below(session, clock, below, threads) {
+        match self.replayer.resolve_below(session, clock, below, threads) {
             Ok(judged) => ereport!(
                 PgLogLevel::DEBUG1,
                 PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
@@ -326,8 +326,8 @@ pub(super) fn replayer() -> &'static mut Replay {
 
 /// Judges what transactions below `below` left; they have ended where the log is, before the record
 /// that ends at `at`.
-pub(super) fn judge_below(below: Xid, at: Lsn) {
-    replayer().judge_below(session::join_uncounted(), &EndedClock, below, at);
+pub(super) fn resolve_below(below: Xid, at: Lsn) {
+    replayer().resolve_below(session::join_uncounted(), &EndedClock, below, at);
     ended::forget_below(below);
 }
 

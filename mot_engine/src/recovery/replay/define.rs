@@ -153,7 +153,7 @@ impl Replayer {
         index.storage().created_lsn.store(lsn.0, Ordering::Relaxed);
         let _quiet = Quiet::begin(table);
         let built =
-            crate::index::build_unjudged(session, table, index, self.threads).and_then(|built| {
+            crate::index::build_by_hints(session, table, index, self.threads).and_then(|built| {
                 if matches!(built, Build::DoneBesideOlder(_)) {
                     index.keep_from_older(xid);
                 }

@@ -60,7 +60,7 @@ impl Random {
     }
 }
 
-/// The verdicts about transactions, as PostgreSQL would have them.
+/// The outcomes of transactions, as PostgreSQL would have them.
 #[derive(Default)]
 pub(super) struct Outcomes {
     pub(super) running: RefCell<BTreeSet<u64>>,

@@ -75,8 +75,8 @@ impl World {
                     me: 0,
                 };
                 replayer
-                    .judge_below(&session, &clock, Xid(below), 2)
-                    .expect("judges");
+                    .resolve_below(&session, &clock, Xid(below), 2)
+                    .expect("resolves");
                 let committed = &mut outcomes.committed.borrow_mut();
                 committed.retain(|xid| *xid >= below);
             }
@@ -199,8 +199,8 @@ impl Clock for NobodyKnows {
 }
 
 impl World {
-    /// Unless something is prepared, every row's newest state is judged by the end of recovery. The
-    /// server may forget outcomes from then on: those of what lies below it nobody needs.
+    /// Unless something is prepared, every row's newest state is resolved by the end of recovery.
+    /// The server may forget outcomes from then on: those of what lies below it nobody needs.
     fn sweep_unasked(&self) {
         if !self.prepared.is_empty() {
             return;

@@ -5,7 +5,7 @@
 //! outcome. The process that sweeps finds the bound, and whoever makes the server forget gets it:
 //!
 //! 1. A := the oldest transaction that is running now.
-//! 2. M := the oldest mark ([`Engine::oldest_unjudged`]).
+//! 2. M := the oldest mark ([`Engine::oldest_unresolved`]).
 //! 3. Every table is swept; no group of rows is passed over
 //!    ([`Sweep::groups_kept_out`](super::Sweep::groups_kept_out)).
 //! 4. No outcome below min(A, M) will be asked for.
@@ -37,29 +37,29 @@ use crate::session::Session;
 use crate::sync::{Ordering, is_broken};
 
 impl Session {
-    /// From its first write until [`Session::end_unjudged`] this transaction (top level) may have
-    /// versions that only the server's outcome judges.
-    pub fn begin_unjudged(&self, xid: Xid) {
+    /// From its first write until [`Session::end_unresolved`] this transaction (top level) may have
+    /// versions that only the server's outcome resolves.
+    pub fn begin_unresolved(&self, xid: Xid) {
         debug_assert!(xid != Xid::NONE);
-        if !is_broken("unjudged: the mark") {
-            self.line.unjudged.store(xid.0, Ordering::Relaxed);
+        if !is_broken("unresolved: the mark") {
+            self.line.unresolved.store(xid.0, Ordering::Relaxed);
         }
     }
 
     /// The transaction has ended or was given up, and all its rows are stamped, taken back, or
     /// noted for the sweeper.
-    pub fn end_unjudged(&self) {
-        self.line.unjudged.store(0, Ordering::Release);
+    pub fn end_unresolved(&self) {
+        self.line.unresolved.store(0, Ordering::Release);
     }
 }
 
 impl Engine {
     /// The oldest transaction that has written and whose session has not set the hints of all its
     /// rows yet.
-    pub fn oldest_unjudged(self) -> Option<Xid> {
+    pub fn oldest_unresolved(self) -> Option<Xid> {
         let marks = self.root().sessions.iter();
         marks
-            .map(|line| line.unjudged.load(Ordering::Acquire))
+            .map(|line| line.unresolved.load(Ordering::Acquire))
             .filter(|mark| *mark != 0)
             .min()
             .map(Xid)

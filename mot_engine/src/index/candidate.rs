@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::key::{IndexDefinition, KeyBuffer, encode_row_if_any};
-use crate::row::{Anchor, Head, Judged, judge_maker};
+use crate::row::{Anchor, Head, TxnStatus, resolve_maker};
 use crate::table::TableRef;
 use std::cell::Cell;
 
@@ -20,11 +20,11 @@ pub(crate) enum Candidate {
     Taken,
 }
 
-/// Judges one row against a key (the rule of _bt_check_unique with a dirty snapshot). The head it
-/// was judged at is returned: the verdict holds while the head is the same. That a key is taken is
+/// Resolves one row against a key (the rule of _bt_check_unique with a dirty snapshot). The head it
+/// was resolved at is returned: the answer holds while the head is the same. That a key is taken is
 /// final, so it is said of a chain that still is the same afterwards: a transaction may have put
 /// another state on top before it ended, and then the one that was looked at never was the row's.
-pub(crate) fn judge_candidate(
+pub(crate) fn resolve_candidate(
     anchor: &Anchor,
     clock: &impl Clock,
     definition: &IndexDefinition,
@@ -32,15 +32,15 @@ pub(crate) fn judge_candidate(
     scratch: &mut KeyBuffer,
 ) -> Result<(Candidate, Head), EngineError> {
     loop {
-        let (candidate, head) = judge_chain(anchor, clock, definition, key, scratch)?;
+        let (candidate, head) = resolve_chain(anchor, clock, definition, key, scratch)?;
         if candidate != Candidate::Taken || anchor.head().same_chain(head) {
             return Ok((candidate, head));
         }
     }
 }
 
-/// Judges a chain as it was a moment ago.
-fn judge_chain(
+/// Resolves a chain as it was a moment ago.
+fn resolve_chain(
     anchor: &Anchor,
     clock: &impl Clock,
     definition: &IndexDefinition,
@@ -56,20 +56,20 @@ fn judge_chain(
         if version.is_lock() {
             continue;
         }
-        let verdict = judge_maker(version, clock);
-        if verdict == Judged::Aborted {
+        let status = resolve_maker(version, clock);
+        if status == TxnStatus::Aborted {
             continue;
         }
         let has_key = !version.is_tombstone() && {
             encode_row_if_any(definition, version.body(), scratch)?;
             scratch.as_slice() == key
         };
-        match (verdict, running) {
-            (Judged::Running, _) => {
+        match (status, running) {
+            (TxnStatus::Running, _) => {
                 running.get_or_insert(version.xid());
                 key_below_running |= has_key;
             }
-            (Judged::Committed | Judged::Mine, None) => {
+            (TxnStatus::Committed | TxnStatus::Mine, None) => {
                 let candidate = if has_key {
                     Candidate::Taken
                 } else {
@@ -77,11 +77,11 @@ fn judge_chain(
                 };
                 return Ok((candidate, head));
             }
-            (Judged::Committed | Judged::Mine, Some(_)) => {
+            (TxnStatus::Committed | TxnStatus::Mine, Some(_)) => {
                 key_below_running |= has_key;
                 break;
             }
-            (Judged::Aborted, _) => unreachable!("passed over above"),
+            (TxnStatus::Aborted, _) => unreachable!("passed over above"),
         }
     }
     let candidate = match running {
@@ -91,17 +91,17 @@ fn judge_chain(
     Ok((candidate, head))
 }
 
-/// The heads that candidates were judged free at, in the order in which an entry names them: each
+/// The heads that candidates were resolved free at, in the order in which an entry names them: each
 /// is found where the one before was.
 #[derive(Default)]
-pub(crate) struct JudgedHeads {
+pub(crate) struct ResolvedHeads {
     heads: Vec<(Slot, Head)>,
     /// Behind the one found last.
     next: Cell<usize>,
 }
 
-impl JudgedHeads {
-    /// Remembers a verdict on a slot of which there is none.
+impl ResolvedHeads {
+    /// Remembers the head of a slot that has none yet.
     pub(crate) fn push(&mut self, slot: Slot, head: Head) -> Result<(), EngineError> {
         self.heads
             .try_reserve(1)
@@ -110,7 +110,7 @@ impl JudgedHeads {
         Ok(())
     }
 
-    /// The head at which the slot was judged free, if its chain still is the one judged. Usable
+    /// The head at which the slot was resolved free, if its chain still is the one resolved. Usable
     /// under a latch.
     pub(crate) fn still_free(&self, table: TableRef, slot: Slot) -> Option<Head> {
         let now = table.anchor(slot).map_or(Head::empty(), Anchor::head);

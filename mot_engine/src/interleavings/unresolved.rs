@@ -1,6 +1,6 @@
 //! What the server forgets beside transactions that end: it is told below which outcomes nobody
-//! asks any more (`reclaim/unjudged.rs`), and whoever then meets a version without a hint must not
-//! need one of those.
+//! asks any more (`reclaim/unresolved.rs`), and whoever then meets a version without a hint must
+//! not need one of those.
 
 use super::chains::{insert, update};
 use super::{Me, Place, thread};
@@ -15,7 +15,7 @@ fn sweep_and_forget(place: &Place, session: &Session) {
         let running = server.running.first().copied();
         Xid(running.unwrap_or(server.next))
     });
-    let marked = session.engine().oldest_unjudged();
+    let marked = session.engine().oldest_unresolved();
     let done = session.sweep(&Me::nobody(&place.world), place.table, false, || {});
     if done.groups_kept_out == 0 {
         let below = marked.map_or(active, |marked| marked.min(active));
@@ -28,7 +28,7 @@ fn sweep_and_forget(place: &Place, session: &Session) {
 /// A reader that finds no hint at the row has to ask for the outcome, and reads the row again if
 /// that is forgotten.
 fn ask(place: &Place, session: &Session, slot: Slot) {
-    let is_judged =
+    let is_resolved =
         |version: crate::VersionRef| version.flags() & (flags::COMMITTED | flags::ABORTED) != 0;
     for _ in 0..2 {
         let _pin = session.memory().pin();
@@ -37,13 +37,13 @@ fn ask(place: &Place, session: &Session, slot: Slot) {
             .anchor(slot)
             .and_then(|anchor| anchor.head().version());
         for version in std::iter::successors(newest, |version| version.next()) {
-            if is_judged(version) {
+            if is_resolved(version) {
                 continue;
             }
             let xid = version.xid().0;
             let is_forgotten = place.world.with(|server| xid < server.forgotten);
             assert!(
-                !is_forgotten || is_judged(version),
+                !is_forgotten || is_resolved(version),
                 "nobody knows any more what became of {xid}"
             );
         }
@@ -54,7 +54,7 @@ fn ask(place: &Place, session: &Session, slot: Slot) {
 fn change(place: &Place, session: &Session, slot: Slot, value: u64) -> (Me, Transaction) {
     let me = place.world.begin();
     let mut work = Transaction::new();
-    session.begin_unjudged(Xid(me.xid));
+    session.begin_unresolved(Xid(me.xid));
     update(place, session, &me, &mut work, slot, value);
     work.log(session, &mut place.world.clone()).unwrap();
     (me, work)
@@ -83,7 +83,7 @@ fn a_commit() {
         let (me, mut work) = change(place, session, slot, 2);
         me.commit(Some(2));
         work.commit(session);
-        session.end_unjudged();
+        session.end_unresolved();
     });
 }
 
@@ -92,7 +92,7 @@ fn an_abort() {
         let (me, mut work) = change(place, session, slot, 2);
         me.abort();
         work.abort(session);
-        session.end_unjudged();
+        session.end_unresolved();
     });
 }
 
@@ -101,17 +101,17 @@ fn a_prepared_transaction() {
     beside_a_sweep(|place, session, slot| {
         let (me, mut work) = change(place, session, slot, 2);
         work.give_up(session);
-        session.end_unjudged();
+        session.end_unresolved();
         me.commit(Some(2));
     });
 }
 
 #[test]
 fn nobody_asks_for_what_is_forgotten() {
-    explore("unjudged, a commit", 1_500, a_commit);
-    explore("unjudged, an abort", 1_500, an_abort);
+    explore("unresolved, a commit", 1_500, a_commit);
+    explore("unresolved, an abort", 1_500, an_abort);
     explore(
-        "unjudged, a prepared transaction",
+        "unresolved, a prepared transaction",
         1_500,
         a_prepared_transaction,
     );
@@ -124,12 +124,12 @@ mod seen {
 
     #[test]
     fn the_mark() {
-        finds("unjudged: the mark", RUNS, a_commit);
+        finds("unresolved: the mark", RUNS, a_commit);
     }
 
     #[test]
     fn the_mark_of_one_that_is_taken_back() {
-        finds("unjudged: the mark", RUNS, an_abort);
+        finds("unresolved: the mark", RUNS, an_abort);
     }
 
     #[test]

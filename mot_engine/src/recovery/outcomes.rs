@@ -13,21 +13,21 @@ use super::look::{look_at_slots, note};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
-use crate::row::{Anchor, Head, Judged, VersionRef, flags, judge_maker};
+use crate::row::{Anchor, Head, TxnStatus, VersionRef, flags, resolve_maker};
 use crate::session::Session;
 use crate::table::TableRef;
 
-/// Judges what transactions below `below` made and nobody has judged: versions, tables and indexes.
-/// What the clock takes for running stays open. `threads` look for it; the clock is asked by the
-/// caller's thread alone. Returns how many versions got a verdict.
-pub(super) fn judge_below(
+/// Resolves what transactions below `below` made and nobody has resolved: versions, tables and
+/// indexes. What the clock takes for running stays open. `threads` look for it; the clock is asked
+/// by the caller's thread alone. Returns how many versions got their hint.
+pub(super) fn resolve_below(
     session: &Session,
     clock: &impl Clock,
     below: Xid,
     threads: usize,
 ) -> Result<u64, EngineError> {
     settle_definitions(session, clock, below, &mut Finished::default());
-    let mut judged = 0;
+    let mut resolved = 0;
     for walk in session.tables() {
         let table = walk.table();
         for slot in open_slots(session, table, below, threads)? {
@@ -36,16 +36,16 @@ pub(super) fn judge_below(
                 continue;
             };
             for version in versions(anchor).filter(|version| is_open(*version, below)) {
-                match judge_maker(version, clock) {
-                    Judged::Running | Judged::Mine => {}
-                    Judged::Committed | Judged::Aborted => judged += 1,
+                match resolve_maker(version, clock) {
+                    TxnStatus::Running | TxnStatus::Mine => {}
+                    TxnStatus::Committed | TxnStatus::Aborted => resolved += 1,
                 }
             }
             // The sweeper may have passed by when there was nothing to take out yet.
             table.set_dirty(slot);
         }
     }
-    Ok(judged)
+    Ok(resolved)
 }
 
 /// A row's versions, newest first. The caller is pinned.
@@ -57,7 +57,7 @@ fn is_open(version: VersionRef, below: Xid) -> bool {
     version.flags() & (flags::COMMITTED | flags::ABORTED) == 0 && version.xid() < below
 }
 
-/// The rows with a version that is to be judged.
+/// The rows with a version that is to be resolved.
 fn open_slots(
     session: &Session,
     table: TableRef,
