@@ -16,7 +16,7 @@
 
 mod define;
 mod keys;
-mod place;
+mod row;
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -31,7 +31,7 @@ use crate::row::{Anchor, Head, flags};
 use crate::session::Session;
 use crate::table::TableRef;
 
-use place::Place;
+use row::ReplayedRow;
 
 /// Notes that the log up to here is applied, or handed over.
 pub(super) fn came_to(engine: Engine, lsn: Lsn) {
@@ -168,7 +168,7 @@ impl Replayer {
                     let Some(table) = self.table(session, row.table, lsn)? else {
                         continue;
                     };
-                    let mut at = Place {
+                    let mut at = ReplayedRow {
                         session,
                         table,
                         slot: row.slot,
@@ -224,7 +224,7 @@ impl Replayer {
         Ok(table)
     }
 
-    fn change(&mut self, at: &mut Place<'_>, change: Change<'_>) -> Result<(), EngineError> {
+    fn change(&mut self, at: &mut ReplayedRow<'_>, change: Change<'_>) -> Result<(), EngineError> {
         let _pin = at.session.local.pin();
         let anchor = at.anchor()?;
         if anchor.lsn() >= at.lsn {

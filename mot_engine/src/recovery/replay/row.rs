@@ -17,7 +17,7 @@ use crate::session::Session;
 use crate::table::TableRef;
 
 /// A row, and the record that changes it.
-pub(super) struct Place<'a> {
+pub(super) struct ReplayedRow<'a> {
     pub(super) session: &'a Session,
     pub(super) table: TableRef,
     pub(super) slot: Slot,
@@ -25,7 +25,7 @@ pub(super) struct Place<'a> {
     pub(super) xid: Xid,
 }
 
-impl Place<'_> {
+impl ReplayedRow<'_> {
     pub(super) fn mismatch(&self, what: &'static str) -> EngineError {
         EngineError::LogMismatch {
             what,
