@@ -17,7 +17,7 @@
 
 use super::outcomes::resolve_below;
 use super::queue::{Trouble, cost};
-use super::replay::{Replayer, came_to};
+use super::replay::{Replayer, note_replayed};
 use super::workers::{ReplayWorkers, Stopper};
 use crate::clock::Clock;
 use crate::engine::{Engine, Reached};
@@ -103,7 +103,7 @@ impl ParallelReplayer {
             // Before a worker can see the record.
             self.engine.root().replay.hand(lsn);
             workers.queue.put(record, lsn, xid)?;
-            came_to(self.engine, lsn);
+            note_replayed(self.engine, lsn);
             return Ok(());
         }
         self.drain(pause)?;

@@ -34,7 +34,7 @@ use crate::table::TableRef;
 use row::ReplayedRow;
 
 /// Notes that the log up to here is applied, or handed over.
-pub(super) fn came_to(engine: Engine, lsn: Lsn) {
+pub(super) fn note_replayed(engine: Engine, lsn: Lsn) {
     engine.root().last_lsn.fetch_max(lsn.0, Ordering::AcqRel);
     engine
         .progress()
@@ -111,7 +111,7 @@ impl Replayer {
         }
         session.memory().use_reserve();
         self.apply_share(session, record, lsn, xid, |_, _| true)?;
-        came_to(session.engine(), lsn);
+        note_replayed(session.engine(), lsn);
         Ok(())
     }
 
