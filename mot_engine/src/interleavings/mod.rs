@@ -10,11 +10,11 @@ mod chains;
 mod commit;
 mod epochs;
 mod given_up;
+mod keys_cleared;
 mod ordinals;
 mod orphans;
 mod pending_prunes;
 mod rivals;
-mod settled;
 mod stretch;
 mod unresolved;
 

@@ -13,11 +13,11 @@
 //!   (`session/pending_prunes.rs`).
 
 mod clean;
+mod clear_keys_moved;
+#[cfg(all(test, debug_assertions))]
+mod clear_keys_moved_tests;
 mod given_up;
 mod prefetch;
-mod settle;
-#[cfg(all(test, debug_assertions))]
-mod settle_tests;
 mod stretch;
 mod sweep;
 mod tail;

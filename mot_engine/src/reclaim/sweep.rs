@@ -3,8 +3,8 @@
 
 use super::Sweeping;
 use super::clean::prune_row;
+use super::clear_keys_moved::clear_keys_moved;
 use super::prefetch::GroupPrefetcher;
-use super::settle::settle_keys;
 use crate::clock::Clock;
 use crate::ids::Slot;
 use crate::pause::{Point, reach};
@@ -150,7 +150,7 @@ impl Session {
         };
         let head = anchor.head();
         if anchor.is_at_rest(head) {
-            return settle_keys(table, anchor, head);
+            return clear_keys_moved(table, anchor, head);
         }
         let horizon = self.horizon();
         let mut below_needed = false;
@@ -173,7 +173,7 @@ impl Session {
             return false;
         };
         if anchor.is_at_rest(head) {
-            return settle_keys(table, anchor, head);
+            return clear_keys_moved(table, anchor, head);
         }
         let now = newest.flags();
         let settled = crate::row::flags::COMMITTED;

@@ -55,8 +55,8 @@ pub struct IndexScan {
     has_end: bool,
     /// Nothing more is to be read from the tree.
     is_done: bool,
-    /// The table's number ([`TableRef::keys_settled`]) from before the last entries were read.
-    settled: u64,
+    /// The table's number ([`TableRef::keys_cleared`]) from before the last entries were read.
+    keys_cleared: u64,
     /// Rows whose entries were read and that are not looked up yet, with the number of their key in
     /// the batch.
     pending: Pending,
@@ -82,7 +82,7 @@ impl IndexScan {
             end: Vec::new(),
             has_end: false,
             is_done: true,
-            settled: 0,
+            keys_cleared: 0,
             pending: Pending::default(),
             found: Found::default(),
             scratch: KeyBuffer::new(),
@@ -188,7 +188,7 @@ impl IndexScan {
         let memory = session.tree_memory(Urgency::Ordinary);
         // SAFETY: pinned.
         let tree = unsafe { Tree::new(&index.storage().root, &memory) };
-        self.settled = table.keys_settled();
+        self.keys_cleared = table.keys_cleared();
         let value = tree.get(key);
         reach(Point::ScanAfterEntries);
         let Some(value) = value else {
@@ -210,12 +210,12 @@ impl IndexScan {
             slot,
             anchor,
         };
-        let (settled, scratch) = (self.settled, &mut self.scratch);
+        let (keys_cleared, scratch) = (self.keys_cleared, &mut self.scratch);
         let seen = visible_with_key(
             session,
             (table, index),
             &pending,
-            settled,
+            keys_cleared,
             snapshot,
             scratch,
             |_| key,
@@ -363,7 +363,7 @@ impl IndexScan {
         let memory = session.tree_memory(Urgency::Ordinary);
         // SAFETY: `next` is pinned around this.
         let tree = unsafe { Tree::new(&index.storage().root, &memory) };
-        self.settled = table.keys_settled();
+        self.keys_cleared = table.keys_cleared();
         let pending = &mut self.pending;
         if !self.entries.points.is_empty() {
             self.is_done = self.entries.points.look_up(&tree, table, pending)?;
@@ -425,11 +425,17 @@ impl IndexScan {
         pending: &PendingRow,
         snapshot: &S,
     ) -> Result<Option<VersionRef>, EngineError> {
-        let (entries, settled) = (&self.entries, self.settled);
+        let (entries, keys_cleared) = (&self.entries, self.keys_cleared);
         let scratch = &mut self.scratch;
-        visible_with_key(session, place, pending, settled, snapshot, scratch, |key| {
-            entries.key(key)
-        })
+        visible_with_key(
+            session,
+            place,
+            pending,
+            keys_cleared,
+            snapshot,
+            scratch,
+            |key| entries.key(key),
+        )
     }
 }
 
@@ -440,14 +446,14 @@ fn count_scan(index: IndexRef) {
 }
 
 /// The row behind an entry, if the snapshot sees it with the entry's key, which `key` gives by its
-/// number. `settled`: the table's number from before the entry was read
-/// ([`TableRef::keys_settled`]). Pinned.
+/// number. `keys_cleared`: the table's number from before the entry was read
+/// ([`TableRef::keys_cleared`]). Pinned.
 #[inline]
 fn visible_with_key<'k, S: Snapshot>(
     session: &Session,
     (table, index): (TableRef, IndexRef),
     pending: &PendingRow,
-    settled: u64,
+    keys_cleared: u64,
     snapshot: &S,
     scratch: &mut KeyBuffer,
     key: impl FnOnce(u32) -> &'k [u8],
@@ -460,7 +466,7 @@ fn visible_with_key<'k, S: Snapshot>(
     // loaded after the flag: it moves on before the flag goes.
     if !snapshot.sees_younger()
         && !pending.anchor.head().has(Head::KEYS_MOVED)
-        && table.keys_settled() == settled
+        && table.keys_cleared() == keys_cleared
     {
         return Ok(Some(version));
     }

@@ -107,8 +107,8 @@ pub(crate) struct TableStorage {
     /// How many indexes it ever got: raised behind the word of the new one.
     pub(crate) indexes_published: AtomicU32,
     pub(crate) indexes: [AtomicU64; INDEXES_PER_TABLE_MAX],
-    /// See [`TableRef::keys_settled`]. Written seldom, as what lies beside it.
-    pub(crate) keys_settled: sync::AtomicU64,
+    /// See [`TableRef::keys_cleared`]. Written seldom, as what lies beside it.
+    pub(crate) keys_cleared: sync::AtomicU64,
     /// Who is putting images in the place of others right now (`transaction/reform.rs`).
     pub(crate) reforming: AtomicU32,
     /// See [`TableRef::keeps_former_images`]: no snapshot was older than this when the last one was
@@ -185,16 +185,16 @@ impl TableRef {
     }
 
     /// How often a row of which keys had moved was taken to be one with one key an index again: who
-    /// has read an entry before that must compare keys (reclaim/settle.rs). What was removed from
-    /// indexes before a number was stored, nobody finds who has read that number.
+    /// has read an entry before that must compare keys (reclaim/clear_keys_moved.rs). What was
+    /// removed from indexes before a number was stored, nobody finds who has read that number.
     #[inline]
-    pub(crate) fn keys_settled(self) -> u64 {
-        self.storage().keys_settled.load(Ordering::Acquire)
+    pub(crate) fn keys_cleared(self) -> u64 {
+        self.storage().keys_cleared.load(Ordering::Acquire)
     }
 
     /// Makes scans that have read entries compare keys. Before a row's KEYS_MOVED goes.
-    pub(crate) fn settle_keys(self) {
-        self.storage().keys_settled.fetch_add(1, Ordering::AcqRel);
+    pub(crate) fn note_keys_cleared(self) {
+        self.storage().keys_cleared.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Whether somebody may still read an image whose place another one took. That one was made by

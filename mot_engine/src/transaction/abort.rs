@@ -206,7 +206,7 @@ fn undo_row(session: &Session, own: &Own, operation: &Operation, first: usize, w
             }
         },
     );
-    // The sweeper alone sees whether the row's keys have settled.
+    // The sweeper alone sees whether the row's KEYS_MOVED may be cleared.
     let anchor = operation.table.anchor(operation.slot());
     if anchor.is_some_and(|anchor| anchor.head().has(Head::KEYS_MOVED)) {
         operation.table.set_dirty(operation.slot());

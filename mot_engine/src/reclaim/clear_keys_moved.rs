@@ -4,7 +4,7 @@
 //! sees, and compares. Whoever removes one of its versions looks in every index whether the entry
 //! is still needed. Once the row is quiescent and nobody is cleaning it, only entries of its one
 //! version lead to it. One case is left: a scan may have read an old version's entry before that
-//! was removed, and reach the row later. So the table has a number ([`TableRef::keys_settled`]). A
+//! was removed, and reach the row later. So the table has a number ([`TableRef::keys_cleared`]). A
 //! scan reads it before it reads entries, and again at a row without the flag. If the number has
 //! risen, the scan compares keys as if the flag were there.
 //!
@@ -26,7 +26,7 @@ use crate::table::TableRef;
 
 /// Takes KEYS_MOVED back from a row that was found at rest, if it has it. `true`: somebody is still
 /// removing entries, or has put something on the row; it can be done later. The caller is pinned.
-pub(super) fn settle_keys(table: TableRef, anchor: &Anchor, found: Head) -> bool {
+pub(super) fn clear_keys_moved(table: TableRef, anchor: &Anchor, found: Head) -> bool {
     if !has_moved_for_now(found) {
         return false;
     }
@@ -42,11 +42,11 @@ pub(super) fn settle_keys(table: TableRef, anchor: &Anchor, found: Head) -> bool
     if !is_at_rest {
         return true;
     }
-    if head.has(Head::CLEANING) && !is_broken("reclaim: settling keys behind a cleaner") {
+    if head.has(Head::CLEANING) && !is_broken("reclaim: clearing KEYS_MOVED behind a cleaner") {
         return true;
     }
-    if !is_broken("reclaim: telling scans that keys are settled") {
-        table.settle_keys();
+    if !is_broken("reclaim: telling scans that KEYS_MOVED is cleared") {
+        table.note_keys_cleared();
     }
     latched.head = head.without_flags(Head::KEYS_MOVED);
     false

@@ -165,15 +165,15 @@ fn finish(place: &Arc<Place>, session: &Session, slot: Slot) {
 
 #[test]
 fn a_row_is_found_by_its_key_alone() {
-    explore("settled, a key that moves", 1_500, moved);
-    explore("settled, a key that is taken back", 1_500, taken_back);
+    explore("KEYS_MOVED, a key that moves", 1_500, moved);
+    explore("KEYS_MOVED, a key that is taken back", 1_500, taken_back);
 }
 
 mod seen {
     use super::*;
 
     const RUNS: usize = 40_000;
-    const TELLING: &str = "reclaim: telling scans that keys are settled";
+    const TELLING: &str = "reclaim: telling scans that KEYS_MOVED is cleared";
 
     #[test]
     fn telling_scans_of_a_key_that_moved() {
@@ -187,6 +187,10 @@ mod seen {
 
     #[test]
     fn waiting_for_who_is_cleaning() {
-        finds("reclaim: settling keys behind a cleaner", RUNS, taken_back);
+        finds(
+            "reclaim: clearing KEYS_MOVED behind a cleaner",
+            RUNS,
+            taken_back,
+        );
     }
 }

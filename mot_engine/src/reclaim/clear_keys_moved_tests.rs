@@ -178,7 +178,7 @@ fn nothing() -> Work {
 }
 
 #[test]
-fn keys_settle_when_nobody_needs_the_old_one() {
+fn keys_moved_is_cleared_when_nobody_needs_the_old_one() {
     let place = Place::new();
     let snapshot = || common::reader(&place.world).snapshot(0);
     let old = snapshot();
@@ -202,7 +202,7 @@ fn keys_settle_when_nobody_needs_the_old_one() {
 /// A row lock that comes when the sweeper is about to, and goes again without a word, does not
 /// leave the row as one whose keys have moved.
 #[test]
-fn keys_settle_behind_a_lock_that_came_meanwhile() {
+fn keys_moved_is_cleared_behind_a_lock_that_came_meanwhile() {
     let place = Place::new();
     place.give_committed(MOVED);
     let locked = Rc::new(RefCell::new(None));
@@ -309,7 +309,7 @@ fn a_scan_with_an_entry_that_was_taken_back_is_not_led_astray() {
 /// The sweeper visits the row while a session is removing entries of versions that it removed. It
 /// does not clear KEYS_MOVED, and visits the row again.
 #[test]
-fn keys_do_not_settle_while_entries_are_removed() {
+fn keys_moved_stays_while_entries_are_removed() {
     let place = Place::new();
     let (me, mut work) = place.give(MOVED);
     me.end(Fate::Aborted);
