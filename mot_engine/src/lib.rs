@@ -16,7 +16,6 @@
 //! | `Slot` | row id |
 //! | image; stamp | tuple; its first 18 bytes, which are the version's own |
 //! | `settle` | of definitions: resolve; of KEYS_MOVED: clear |
-//! | stretch | a transaction's own versions that lie together in a chain |
 
 // The tests beside the code share `tests/common`, which speaks of the crate by its name.
 #[cfg(test)]

@@ -13,9 +13,9 @@ mod given_up;
 mod keys_cleared;
 mod ordinals;
 mod orphans;
+mod own_versions;
 mod pending_prunes;
 mod rivals;
-mod stretch;
 mod unresolved;
 
 use crate::memory::{ArenaOptions, HugePages, Memory, Region};

@@ -17,14 +17,14 @@ mod clear_keys_moved;
 #[cfg(all(test, debug_assertions))]
 mod clear_keys_moved_tests;
 mod given_up;
+mod own_versions;
 mod prefetch;
-mod stretch;
 mod sweep;
 mod tail;
 mod unresolved;
 
 pub(crate) use clean::{clean_row, leave, prune_row, tidy_row, without_stale_lock_flag};
-pub(crate) use stretch::{Part, take_states_out};
+pub(crate) use own_versions::{Part, take_states_out};
 pub use sweep::Sweep;
 
 use crate::table::{TableRef, TableStorage};

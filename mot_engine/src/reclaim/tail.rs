@@ -1,6 +1,6 @@
 //! Removes the tail of a long chain, all at once.
 
-use super::stretch::{Run, Runs, finish};
+use super::own_versions::{Run, Runs, finish};
 use crate::ids::{Slot, Xid};
 use crate::memory::Purpose;
 use crate::row::{Anchor, Head, VersionRef, flags, oldest_needed};

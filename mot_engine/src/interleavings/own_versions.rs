@@ -125,8 +125,8 @@ fn beside_others(commits: bool) {
 
 #[test]
 fn locks_and_readers_do_not_mind() {
-    explore("stretches, committed", 1_500, || beside_others(true));
-    explore("stretches, taken back", 1_500, || beside_others(false));
+    explore("own versions, committed", 1_500, || beside_others(true));
+    explore("own versions, taken back", 1_500, || beside_others(false));
 }
 
 /// A new row, locked and changed by who made it, and taken back: its lock goes after its states.
@@ -175,7 +175,7 @@ fn insert_and_read(place: &Place, value: u64) {
 #[test]
 fn a_slot_is_given_away_once() {
     explore(
-        "stretches, a new row taken back",
+        "own versions, a new row taken back",
         3_000,
         a_new_row_taken_back,
     );
@@ -193,7 +193,7 @@ mod seen {
 
     #[test]
     fn what_stays_in_between() {
-        finds("reclaim: what stays in a stretch", RUNS, || {
+        finds("reclaim: what stays of own versions", RUNS, || {
             beside_others(true)
         });
     }

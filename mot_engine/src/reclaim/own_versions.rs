@@ -114,7 +114,7 @@ fn each_run(
             }
             Part::Meant => {
                 at = version.next();
-                let broken = is_broken("reclaim: what stays in a stretch");
+                let broken = is_broken("reclaim: what stays of own versions");
                 while let Some(below) = at.filter(|below| {
                     part(*below) == Part::Meant || (broken && may_lie_between(*below))
                 }) {
