@@ -6,8 +6,8 @@
 //! limited for all of a load; an index that would go beyond gives its runs up, and is built from
 //! the rows.
 
+use super::build_threads::HintsOnly;
 use super::collect::Collector;
-use super::crew::HintsOnly;
 use super::keys::{Keys, Sorter};
 use crate::errors::EngineError;
 use crate::ids::Slot;

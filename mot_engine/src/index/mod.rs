@@ -7,9 +7,9 @@
 //! | `remove`, `remaining` | entries that no version needs any more; keys left in a long chain |
 //! | `posting` | the row ids of one unique key |
 //! | `ranges`, `size` | where a row's entries lie, for SSI; memory of an index |
-//! | `build`, `plan`, `crew` | an index built from rows: its steps, its parts, its threads |
+//! | `build`, `plan`, `build_threads` | an index built from rows: its steps, its parts, its threads |
 //! | `collect`, `gather` | keys from rows that are there; keys while rows are loaded |
-//! | `keys`, `order`, `cuts`, `pages` | keys in process memory: sorted, cut into parts, its pages |
+//! | `keys`, `order`, `split_keys`, `prefault` | keys in process memory: sorted, split, its pages |
 //! | `beside` | an index filled beside writers |
 //!
 //! May be called by `transaction`, `reclaim`, `recovery`, `scan` and `check`. Calls `session`,
@@ -29,21 +29,21 @@
 
 mod beside;
 mod build;
+mod build_threads;
 mod candidate;
 mod collect;
-mod crew;
-mod cuts;
 mod enter;
 mod gather;
 mod keys;
 mod order;
-mod pages;
 mod plan;
 mod posting;
+mod prefault;
 mod ranges;
 mod remaining;
 mod remove;
 mod size;
+mod split_keys;
 #[cfg(test)]
 mod tests;
 mod together;

@@ -152,7 +152,7 @@ fn parts_make_the_whole_index() {
             assert_eq!(slots_of(session, table, index), order);
             assert_eq!(index.entry_count_estimate(), ROWS);
             let plan = Plan::make(session, table, index, turn_bytes(session)).expect("plans");
-            let parts = plan.splitters.parts();
+            let parts = plan.split_keys.parts();
             assert!(
                 parts > 100 && plan.parts_per_turn < parts / 20,
                 "{parts} parts"

@@ -83,18 +83,18 @@ struct Small(TableRef, IndexRef, Mutex<Option<Harvest>>);
 unsafe impl Sync for Small {}
 
 /// While it lives, the arena gets its pages many at a time.
-struct FillsAhead(Memory);
+struct PrefaultsSpans(Memory);
 
-impl FillsAhead {
+impl PrefaultsSpans {
     fn begin(memory: Memory) -> Self {
-        memory.fill_ahead(true);
-        FillsAhead(memory)
+        memory.prefault_spans(true);
+        PrefaultsSpans(memory)
     }
 }
 
-impl Drop for FillsAhead {
+impl Drop for PrefaultsSpans {
     fn drop(&mut self) {
-        self.0.fill_ahead(false);
+        self.0.prefault_spans(false);
     }
 }
 
@@ -131,7 +131,7 @@ fn load_all(
     threads: usize,
 ) -> Result<Loaded, EngineError> {
     let session = engine.join_for_recovery()?;
-    let _fills_ahead = FillsAhead::begin(session.memory().memory());
+    let _fills_ahead = PrefaultsSpans::begin(session.memory().memory());
     let progress = engine.progress();
     let (files, blocks) = blocks_of(disk, manifest)?;
     let rows_total: u64 = manifest.tables.iter().map(|table| table.rows).sum();

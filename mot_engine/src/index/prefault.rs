@@ -13,7 +13,7 @@ const LARGE_PAGE_BYTES: usize = 2 << 20;
 const FILLED_MIN: usize = 16 * PAGE_BYTES;
 
 /// Gets `memory`, which will soon be filled, its pages. Only time is lost if the kernel refuses.
-pub(super) fn fill<T>(memory: &mut [MaybeUninit<T>]) {
+pub(super) fn prefault<T>(memory: &mut [MaybeUninit<T>]) {
     let range = memory.as_mut_ptr_range();
     let inner = |unit: usize| {
         let from = range.start.addr().next_multiple_of(unit);
@@ -41,11 +41,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filling_changes_nothing_and_takes_any_length() {
+    fn prefaulting_changes_nothing_and_takes_any_length() {
         for count in [0, 1, FILLED_MIN / 8, 3 * LARGE_PAGE_BYTES / 8 + 5] {
             let mut numbers: Vec<u64> = Vec::with_capacity(count + 3);
             numbers.extend(0..3);
-            fill(numbers.spare_capacity_mut());
+            prefault(numbers.spare_capacity_mut());
             numbers.extend(3..count as u64);
             assert!(numbers.iter().copied().eq(0..3.max(count as u64)));
         }

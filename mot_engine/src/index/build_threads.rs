@@ -9,7 +9,7 @@ use crate::threads::on_threads;
 use std::sync::atomic::Ordering;
 
 /// Who does the work.
-pub(super) trait Crew {
+pub(super) trait BuildThreads {
     type Clock: Clock;
 
     /// Whether live rows that share a key of a unique index are reported.
@@ -29,7 +29,7 @@ pub(super) struct Alone<'a, C, const REPORTS_DUPLICATES: bool> {
     pub(super) clock: &'a C,
 }
 
-impl<C: Clock, const REPORTS_DUPLICATES: bool> Crew for Alone<'_, C, REPORTS_DUPLICATES> {
+impl<C: Clock, const REPORTS_DUPLICATES: bool> BuildThreads for Alone<'_, C, REPORTS_DUPLICATES> {
     type Clock = C;
     const REPORTS_DUPLICATES: bool = REPORTS_DUPLICATES;
 
@@ -52,7 +52,7 @@ pub(super) struct Threads {
     pub(super) threads: usize,
 }
 
-impl Crew for Threads {
+impl BuildThreads for Threads {
     type Clock = HintsOnly;
     const REPORTS_DUPLICATES: bool = false;
 

@@ -5,17 +5,17 @@ use std::ops::Range;
 
 /// The least keys of all parts but the first, ascending.
 #[derive(Default)]
-pub(super) struct Splitters(Vec<(u128, Vec<u8>)>);
+pub(super) struct SplitKeys(Vec<(u128, Vec<u8>)>);
 
-impl Splitters {
+impl SplitKeys {
     /// Cuts the keys of a sorted sample into at most `parts` parts.
-    pub(super) fn choose(sample: &Keys, parts: usize) -> Splitters {
-        let mut splitters: Vec<(u128, Vec<u8>)> = (1..parts)
+    pub(super) fn choose(sample: &Keys, parts: usize) -> SplitKeys {
+        let mut split_keys: Vec<(u128, Vec<u8>)> = (1..parts)
             .filter_map(|part| sample.at(part * sample.len() / parts))
             .map(|(head, key)| (head, key.as_ref().to_vec()))
             .collect();
-        splitters.dedup();
-        Splitters(splitters)
+        split_keys.dedup();
+        SplitKeys(split_keys)
     }
 
     /// How many parts there are.
@@ -25,8 +25,8 @@ impl Splitters {
 
     /// Which of the sorted `keys` belong to a part.
     pub(super) fn part_in(&self, part: usize, keys: &Keys) -> Range<usize> {
-        let below = |splitter: Option<&(u128, Vec<u8>)>| {
-            splitter.map(|(head, key)| keys.count_below(*head, key))
+        let below = |split_key: Option<&(u128, Vec<u8>)>| {
+            split_key.map(|(head, key)| keys.count_below(*head, key))
         };
         let from = part
             .checked_sub(1)
@@ -41,8 +41,8 @@ impl Splitters {
             return 0;
         }
         let head = head_of(key);
-        self.0.partition_point(|(splitter, whole)| {
-            *splitter < head || (*splitter == head && whole.as_slice() <= key)
+        self.0.partition_point(|(split_key, whole)| {
+            *split_key < head || (*split_key == head && whole.as_slice() <= key)
         })
     }
 }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_is_in_the_part_its_splitters_say() {
+    fn every_key_is_in_the_part_its_split_keys_say() {
         let mut wanted = some_keys();
         wanted.sort();
         let mut sample = Keys::default();
@@ -61,23 +61,23 @@ mod tests {
             sample.push(key, ORIGIN).expect("memory");
         }
         for parts in [1, 2, 7, 100] {
-            let splitters = Splitters::choose(&sample, parts);
-            assert!(splitters.parts() <= parts.max(1));
+            let split_keys = SplitKeys::choose(&sample, parts);
+            assert!(split_keys.parts() <= parts.max(1));
             let mut before = 0;
             for key in &wanted {
-                let part = splitters.part_of(key);
-                assert!(part >= before && part < splitters.parts());
-                assert!(part == 0 || splitters.0[part - 1].1 <= *key);
-                assert!(part + 1 == splitters.parts() || *key < splitters.0[part].1);
+                let part = split_keys.part_of(key);
+                assert!(part >= before && part < split_keys.parts());
+                assert!(part == 0 || split_keys.0[part - 1].1 <= *key);
+                assert!(part + 1 == split_keys.parts() || *key < split_keys.0[part].1);
                 before = part;
             }
-            assert_eq!(before + 1, splitters.parts());
+            assert_eq!(before + 1, split_keys.parts());
             let mut next = 0;
-            for part in 0..splitters.parts() {
-                let range = splitters.part_in(part, &sample);
+            for part in 0..split_keys.parts() {
+                let range = split_keys.part_in(part, &sample);
                 assert_eq!(range.start, next);
                 for key in &wanted[range.clone()] {
-                    assert_eq!(splitters.part_of(key), part);
+                    assert_eq!(split_keys.part_of(key), part);
                 }
                 next = range.end;
             }
