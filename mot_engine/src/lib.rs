@@ -7,7 +7,7 @@
 //!
 //! ARCHITECTURE.md lists the rooms. Beside them are [`engine`] (the shared root and its state),
 //! [`session`] (one process's or thread's access), [`ids`], [`limits`], [`errors`], and for tests
-//! [`pause`]. [`rest`] says whether memory may be taken over by a warm restart.
+//! [`pause`]. [`quiescent`] says whether memory may be taken over by a warm restart.
 //!
 //! Words of the code, and what the documents call the same:
 //!
@@ -43,9 +43,9 @@ pub mod limits;
 pub mod log;
 pub mod memory;
 pub mod pause;
+pub mod quiescent;
 pub mod reclaim;
 pub mod recovery;
-pub mod rest;
 pub mod row;
 pub mod scan;
 pub mod session;
@@ -63,8 +63,8 @@ pub use ids::{
     CommandId, FileKey, IndexId, Lsn, ORDINALS, Ordinal, RelationKey, Slot, TableId, Xid,
 };
 pub use index::{Build, EntryRange};
+pub use quiescent::{NotQuiescent, NotTakenOver, TakenOver};
 pub use reclaim::Sweep;
-pub use rest::{NotTakenOver, TakenOver, Unrest};
 pub use row::{LockStrength, Newest, VersionRef};
 pub use scan::{
     Direction, GROUP_ROWS_MAX, GroupedScan, IndexScan, KeyRange, RowScan, SharedRowScan,

@@ -123,7 +123,7 @@ points! {
     ReclaimAfterHorizon = "reclaim-after-horizon", Forbidden;
     /// The reclaimer has resolved a row; it has not pruned it. Pinned.
     ReclaimBeforePrune = "reclaim-before-prune", Forbidden;
-    /// The reclaimer found a row at rest; it has not looked again whether its KEYS_MOVED may be
+    /// The reclaimer found a row quiescent; it has not looked again whether its KEYS_MOVED may be
     /// cleared. Pinned.
     ReclaimBeforeKeys = "reclaim-before-keys", Forbidden;
     /// The reclaimer is about to free dropped tables and indexes.

@@ -90,7 +90,7 @@ pub const ENGINE: Crate = Crate {
         // Files, and the way back from them.
         "checkpoint",
         "recovery",
-        "rest",
+        "quiescent",
     ],
 };
 

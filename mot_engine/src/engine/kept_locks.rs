@@ -19,7 +19,7 @@ pub(crate) struct KeptLocks {
 
 impl KeptLocks {
     /// Nobody is in the middle of something.
-    pub(crate) fn is_at_rest(&self) -> bool {
+    pub(crate) fn is_quiescent(&self) -> bool {
         self.latch.is_free()
     }
 

@@ -169,7 +169,7 @@ mod seen {
     #[test]
     fn noting_rest_of_what_is_still_on_top() {
         finds(
-            "rows: noting rest of what is still on top",
+            "rows: noting as quiescent what is still on top",
             RUNS,
             two_commits_on_two_rows,
         );

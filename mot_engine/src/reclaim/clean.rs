@@ -407,11 +407,11 @@ pub(crate) fn tidy_row(session: &Session, table: TableRef, slot: Slot) -> bool {
         return false;
     };
     let head = anchor.head();
-    if head.version().is_none() || anchor.is_at_rest(head) {
+    if head.version().is_none() || anchor.is_quiescent(head) {
         return false;
     }
     prune_row(session, table, slot);
-    anchor.is_at_rest(anchor.head());
+    anchor.is_quiescent(anchor.head());
     true
 }
 

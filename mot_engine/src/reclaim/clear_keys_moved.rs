@@ -24,8 +24,9 @@ use crate::row::{Anchor, Head};
 use crate::sync::is_broken;
 use crate::table::TableRef;
 
-/// Takes KEYS_MOVED back from a row that was found at rest, if it has it. `true`: somebody is still
-/// removing entries, or has put something on the row; it can be done later. The caller is pinned.
+/// Takes KEYS_MOVED back from a row that was found quiescent, if it has it. `true`: somebody is
+/// still removing entries, or has put something on the row; it can be done later. The caller is
+/// pinned.
 pub(super) fn clear_keys_moved(table: TableRef, anchor: &Anchor, found: Head) -> bool {
     if !has_moved_for_now(found) {
         return false;
@@ -38,8 +39,8 @@ pub(super) fn clear_keys_moved(table: TableRef, anchor: &Anchor, found: Head) ->
     }
     // Who changed the row meanwhile makes its group dirty. Who locked it does not, nor when the
     // lock goes.
-    let is_at_rest = head.version().is_some_and(|newest| newest.is_at_rest());
-    if !is_at_rest {
+    let is_quiescent = head.version().is_some_and(|newest| newest.is_quiescent());
+    if !is_quiescent {
         return true;
     }
     if head.has(Head::CLEANING) && !is_broken("reclaim: clearing KEYS_MOVED behind a cleaner") {

@@ -72,7 +72,7 @@ impl GroupPrefetcher {
         }
         if let Some(group) = self.groups.get(STATES_AHEAD - 1) {
             self.anchors(*group)
-                .filter(|anchor| !anchor.head().has(Head::AT_REST))
+                .filter(|anchor| !anchor.head().has(Head::QUIESCENT))
                 .for_each(prefetch_header);
         }
     }

@@ -131,7 +131,7 @@ impl Session {
         // One row of the group was left with something to do, and all lie cold: waiting for each of
         // them in turn was nine tenths of the sweeper's time.
         for anchor in slots.clone().filter_map(|slot| table.anchor(Slot(slot))) {
-            if !anchor.head().has(Head::AT_REST) {
+            if !anchor.head().has(Head::QUIESCENT) {
                 prefetch_header(anchor);
             }
         }
@@ -149,7 +149,7 @@ impl Session {
             return false;
         };
         let head = anchor.head();
-        if anchor.is_at_rest(head) {
+        if anchor.is_quiescent(head) {
             return clear_keys_moved(table, anchor, head);
         }
         let horizon = self.horizon();
@@ -172,7 +172,7 @@ impl Session {
         let Some(newest) = head.version() else {
             return false;
         };
-        if anchor.is_at_rest(head) {
+        if anchor.is_quiescent(head) {
             return clear_keys_moved(table, anchor, head);
         }
         let now = newest.flags();

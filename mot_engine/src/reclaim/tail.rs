@@ -25,7 +25,7 @@ pub(super) fn cut_replaced(
         return false;
     };
     newest.replace_next(None);
-    latched.head = latched.head.with_flags(Head::AT_REST);
+    latched.head = latched.head.with_flags(Head::QUIESCENT);
     drop(latched);
     // SAFETY: unlinked above under the latch, by us alone.
     unsafe {

@@ -69,7 +69,7 @@ fn open_slots(
         table,
         threads,
         |slot, anchor, open: &mut Vec<Slot>| {
-            if anchor.head().has(Head::AT_REST)
+            if anchor.head().has(Head::QUIESCENT)
                 || !versions(anchor).any(|version| is_open(version, below))
             {
                 return Ok(());

@@ -290,7 +290,7 @@ impl VersionRef {
 
     /// Whether it is a committed state with nothing below it: a row with which there is nothing to
     /// do.
-    pub(crate) fn is_at_rest(&self) -> bool {
+    pub(crate) fn is_quiescent(&self) -> bool {
         const OUTCOME: u32 = flags::COMMITTED
             | flags::ABORTED
             | flags::TOMBSTONE

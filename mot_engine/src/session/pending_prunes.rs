@@ -11,7 +11,7 @@
 //!   entries to stay (`reclaim/README.md`, `Quiet`).
 //! - Nothing depends on it. The row's dirty bit is set as well, so the sweeper finds what is
 //!   forgotten here: rows of too many tables, too many rows, rows of a process that ends. A row
-//!   that was pruned here has AT_REST, and the sweeper skips it.
+//!   that was pruned here has QUIESCENT, and the sweeper skips it.
 //! - A row id may be another row's by now. So only what hints and horizon allow is removed, as in
 //!   every pruning.
 //! - It prunes few rows at a time, because it delays a commit's end.

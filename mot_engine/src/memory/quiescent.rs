@@ -1,4 +1,5 @@
-//! Whether the arena is at rest: nobody is in it, and nobody went away in the middle of something.
+//! Whether the arena is quiescent: nobody is in it, and nobody went away in the middle of
+//! something.
 //!
 //! Contract: asked by the one process that is left (or has just begun). Only such an arena may be
 //! taken over by another server; the answer to any other is `Region::reset`.
@@ -7,7 +8,7 @@ use super::arena::Memory;
 
 /// What is not as it is when nobody is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ArenaUnrest {
+pub enum ArenaNotQuiescent {
     #[error("{0} processes did not leave it")]
     Participants(u64),
     #[error("a process that is gone still reads in it")]
@@ -19,21 +20,21 @@ pub enum ArenaUnrest {
 }
 
 impl Memory {
-    /// What keeps the arena from being taken over; nothing if it is at rest.
-    pub fn unrest(self) -> Option<ArenaUnrest> {
+    /// What keeps the arena from being taken over; nothing if it is quiescent.
+    pub fn not_quiescent_because(self) -> Option<ArenaNotQuiescent> {
         let epochs = self.epoch_report();
         let header = self.header();
-        let latches_are_free = header.chunk_pool.is_at_rest()
-            && header.orphans.is_at_rest()
-            && self.centers().all(|center| center.is_at_rest());
+        let latches_are_free = header.chunk_pool.is_quiescent()
+            && header.orphans.is_quiescent()
+            && self.centers().all(|center| center.is_quiescent());
         if epochs.participants > 0 {
-            Some(ArenaUnrest::Participants(epochs.participants))
+            Some(ArenaNotQuiescent::Participants(epochs.participants))
         } else if epochs.oldest_pinned.is_some() {
-            Some(ArenaUnrest::Pinned)
+            Some(ArenaNotQuiescent::Pinned)
         } else if !latches_are_free {
-            Some(ArenaUnrest::Latched)
+            Some(ArenaNotQuiescent::Latched)
         } else if epochs.lost_bytes > 0 {
-            Some(ArenaUnrest::Lost(epochs.lost_bytes))
+            Some(ArenaNotQuiescent::Lost(epochs.lost_bytes))
         } else {
             None
         }

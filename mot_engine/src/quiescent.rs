@@ -1,11 +1,11 @@
 //! Taking over an engine whose server has ended, and whether that may be done.
 //!
-//! Contract: an engine is at rest when every session has left properly and its tables were ready
+//! Contract: an engine is quiescent when every session has left properly and its tables were ready
 //! for statements. Then the arena holds exactly what a server holds between two statements, and
 //! what it says of transactions is only what is true for ever (hint flags); all else is asked of
 //! the clock of the next server. Horizon, ids and LSNs go on rising.
 //!
-//! - `unrest` only reads. It follows pointers into the arena, each checked to lie in it, and ends
+//! - `reason` only reads. It follows pointers into the arena, each checked to lie in it, and ends
 //!   after a bounded number.
 //! - `take_over` leaves the state `Empty`: nothing is done with the tables until the glue has seen
 //!   to the files.
@@ -15,7 +15,7 @@
 use crate::engine::{Engine, State};
 use crate::errors::EngineError;
 use crate::key::IndexDefinition;
-use crate::memory::{ArenaOptions, ArenaUnrest, Memory, Region};
+use crate::memory::{ArenaNotQuiescent, ArenaOptions, Memory, Region};
 use crate::session::temporary::discharge;
 use crate::table::{IndexRef, TableRef};
 use std::sync::atomic::Ordering;
@@ -38,9 +38,9 @@ pub struct TakenOver {
 
 /// What is not as it is when nobody is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unrest {
+pub enum NotQuiescent {
     #[error(transparent)]
-    Arena(ArenaUnrest),
+    Arena(ArenaNotQuiescent),
     #[error("a process that is gone holds a latch of it")]
     Latched,
     #[error("{0} sessions did not leave it")]
@@ -65,7 +65,7 @@ pub enum NotTakenOver {
     #[error("the memory holds no tables")]
     NoEngine,
     #[error("the memory was not left in order: {0}")]
-    Unrest(Unrest),
+    NotQuiescent(NotQuiescent),
 }
 
 /// Whether an index has keys in an order of texts that this process does not have, or a definition
@@ -76,45 +76,49 @@ fn has_other_order(index: IndexRef) -> bool {
 }
 
 impl Engine {
-    /// What keeps the engine from being taken over later; nothing if it is at rest. Nobody else
+    /// What keeps the engine from being taken over later; nothing if it is quiescent. Nobody else
     /// uses it.
-    pub fn unrest(self) -> Option<Unrest> {
+    pub fn not_quiescent_because(self) -> Option<NotQuiescent> {
         if self.state() != State::Ready {
-            return Some(Unrest::State(self.state()));
+            return Some(NotQuiescent::State(self.state()));
         }
-        if let Some(unrest) = self.memory().unrest() {
-            return Some(Unrest::Arena(unrest));
+        if let Some(reason) = self.memory().not_quiescent_because() {
+            return Some(NotQuiescent::Arena(reason));
         }
         let root = self.root();
         let mut taken = 0;
         for line in &root.sessions {
             if line.logging.load(Ordering::Acquire) % 2 == 1 {
-                return Some(Unrest::Logging);
+                return Some(NotQuiescent::Logging);
             }
             taken += usize::from(line.taken.load(Ordering::Acquire) != 0);
         }
         if taken > 0 {
-            return Some(Unrest::Sessions(taken));
+            return Some(NotQuiescent::Sessions(taken));
         }
-        if !root.catalog.is_at_rest() || !root.kept_locks.is_at_rest() {
-            return Some(Unrest::Latched);
+        if !root.catalog.is_quiescent() || !root.kept_locks.is_quiescent() {
+            return Some(NotQuiescent::Latched);
         }
-        let mut unrest = None;
+        let mut reason = None;
         let whole = self.each_table(|table| {
             let storage = table.storage();
             if !storage.free_latch.is_free() {
-                unrest = Some(Unrest::Latched);
+                reason = Some(NotQuiescent::Latched);
             } else if [&storage.walkers, &storage.quiet, &storage.sweepers]
                 .iter()
                 .any(|count| count.load(Ordering::Acquire) != 0)
             {
-                unrest = Some(Unrest::Walked);
+                reason = Some(NotQuiescent::Walked);
             }
             if table.all_indexes().any(has_other_order) {
-                unrest = Some(Unrest::Collation);
+                reason = Some(NotQuiescent::Collation);
             }
         });
-        if whole { unrest } else { Some(Unrest::Damaged) }
+        if whole {
+            reason
+        } else {
+            Some(NotQuiescent::Damaged)
+        }
     }
 
     /// The engine that a server before this one left in the region.
@@ -129,10 +133,10 @@ impl Engine {
         let memory = unsafe { Memory::take_over(region, options) }.map_err(EngineError::from)?;
         let engine = Engine::attach(memory).ok_or(NotTakenOver::NoEngine)?;
         if !engine.root_is_inside() {
-            return Err(NotTakenOver::Unrest(Unrest::Damaged));
+            return Err(NotTakenOver::NotQuiescent(NotQuiescent::Damaged));
         }
-        if let Some(unrest) = engine.unrest() {
-            return Err(NotTakenOver::Unrest(unrest));
+        if let Some(reason) = engine.not_quiescent_because() {
+            return Err(NotTakenOver::NotQuiescent(reason));
         }
         Ok((engine, engine.begin_anew()))
     }
