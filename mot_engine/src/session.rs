@@ -151,7 +151,7 @@ impl Session {
 
     /// From now on this session's sweeps also take out what lies between the states that these old
     /// snapshots see and those that everybody else does.
-    pub fn mind(&self, old: OldSnapshots) {
+    pub fn set_old_snapshots(&self, old: OldSnapshots) {
         *self.old_snapshots.borrow_mut() = old;
     }
 

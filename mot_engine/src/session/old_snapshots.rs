@@ -4,7 +4,8 @@
 //! snapshot is kept for an hour the horizon stands still, and every state since would stay. But
 //! most of these states nobody sees: the old snapshot is too old for them, the others too new.
 //!
-//! The caller gives the sweeper two things ([`Session::mind`](crate::Session::mind)):
+//! The caller gives the sweeper two things
+//! ([`Session::set_old_snapshots`](crate::Session::set_old_snapshots)):
 //!
 //! - the exact bounds of old snapshots, as PostgreSQL reads them: all below `xmin` had ended,
 //!   nothing from `xmax` on had begun;
@@ -38,10 +39,10 @@ pub struct OldSnapshot {
 /// Who reads as of an earlier moment. The default says nothing: only the horizon counts.
 #[derive(Clone, Eq, PartialEq, Debug, Default)]
 pub struct OldSnapshots {
-    /// Every snapshot that is not told sees what was committed by transactions below this.
+    /// Every snapshot that is not listed sees what was committed by transactions below this.
     pub recent: Xid,
-    /// The others.
-    pub told: Vec<OldSnapshot>,
+    /// The others, each with its bounds.
+    pub snapshots: Vec<OldSnapshot>,
 }
 
 impl OldSnapshots {
@@ -51,7 +52,7 @@ impl OldSnapshots {
         debug_assert!(newer < self.recent);
         version.flags() & flags::UNIQUE_KEYS_CHANGED == 0
             && self
-                .told
+                .snapshots
                 .iter()
                 .all(|old| newer < old.xmin || version.xid() >= old.xmax)
     }

@@ -250,10 +250,10 @@ impl Reclaimer {
         let Some(old) = survey() else {
             return false;
         };
-        let is_new = old.recent > horizon && old.recent > self.recent && !old.told.is_empty();
+        let is_new = old.recent > horizon && old.recent > self.recent && !old.snapshots.is_empty();
         if is_new {
             self.recent = old.recent;
-            session.mind(old);
+            session.set_old_snapshots(old);
         }
         is_new
     }
