@@ -372,7 +372,7 @@ fn an_index_finds_chunks_that_are_huge_already() {
         take(&local, 20_000, Purpose::Rows, 20);
         machine.0.allocates_nodes.set(true);
         nodes.extend((0..20).map(|_| {
-            let node = local.allocate_in_haste(20_000, Purpose::Index, Urgency::Ordinary);
+            let node = local.allocate_no_wait(20_000, Purpose::Index, Urgency::Ordinary);
             node.unwrap()
         }));
         machine.0.allocates_nodes.set(false);

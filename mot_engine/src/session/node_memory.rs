@@ -18,7 +18,7 @@ impl mot_index::Memory for NodeMemory<'_> {
         let bytes = layout.size();
         let block = if self.is_shared {
             let local = self.local;
-            local.allocate_in_haste(bytes, Purpose::Index, self.urgency)
+            local.allocate_no_wait(bytes, Purpose::Index, self.urgency)
         } else {
             self.local.allocate(bytes, Purpose::Index, self.urgency)
         };
