@@ -72,6 +72,6 @@ pub use scan::{
 pub use session::{OldSnapshot, OldSnapshots, Session, Upon};
 pub use table::{IndexRef, Persistence, TableRef, Walk};
 pub use transaction::{
-    ALIAS_BITS, Alias, BesideKeys, Entered, Locked, Log, NAMED_BY_ORDINAL, OwnRow, Reforms, Rival,
-    Standing, StateAt, Transaction, Written,
+    ALIAS_BITS, Alias, Entered, KeysUnchanged, Locked, Log, NAMED_BY_ORDINAL, OwnRow, Reforms,
+    Rival, Standing, StateAt, Transaction, Written,
 };

@@ -4,7 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `insert`, `update`, `lock`, `enter` | the calls of a statement |
-//! | `beside_keys` | updates of columns that no index has |
+//! | `keys_unchanged` | updates of columns that no index has |
 //! | `rival` | another row with a key, for constraints that the server checks |
 //! | `state_at` | which of a row's states a tuple id names |
 //! | `examine` | what a writer finds at a row; the peer is HeapTupleSatisfiesUpdate |
@@ -28,7 +28,6 @@
 //! - Rows of a table that the transaction has made may have no operations (`own_tables.rs`).
 
 mod abort;
-mod beside_keys;
 mod commit;
 mod copy;
 mod definitions;
@@ -37,6 +36,7 @@ mod examine;
 mod free;
 mod insert;
 mod kept_locks;
+mod keys_unchanged;
 mod lock;
 mod log;
 mod own_rows;
@@ -50,13 +50,13 @@ mod rival;
 mod state_at;
 mod update;
 
-pub use beside_keys::BesideKeys;
 pub use copy::{CopiedRow, Form, TableCopy, Which};
 pub(crate) use definitions::{NewTable, allocate_table, publish_index};
 pub use enter::Entered;
 pub(crate) use free::free_index;
 pub use free::{free_pending, log_and_free_pending};
 pub use kept_locks::LocksOf;
+pub use keys_unchanged::KeysUnchanged;
 pub use lock::Locked;
 pub use log::Log;
 pub use own_rows::{ALIAS_BITS, Alias, NAMED_BY_ORDINAL, OwnRow};

@@ -1,6 +1,6 @@
 //! Changed and deleted rows.
 
-use super::BesideKeys;
+use super::KeysUnchanged;
 use super::examine::{Found, examine};
 use super::insert::check_length;
 use super::{Fresh, Kind, Transaction};
@@ -53,10 +53,10 @@ impl Transaction {
     }
 
     /// As `update`, to a state that differs from `seen` in columns alone that no index had when
-    /// `beside` was made ([`Session::beside_keys`]). Keys are compared only if an index has come
-    /// since.
+    /// `unchanged` was made ([`Session::keys_unchanged`]). Keys are compared only if an index has
+    /// come since.
     #[allow(clippy::too_many_arguments)]
-    pub fn update_beside_keys(
+    pub fn update_non_key(
         &mut self,
         session: &Session,
         clock: &impl Clock,
@@ -66,11 +66,11 @@ impl Transaction {
         body: &[u8],
         xid: Xid,
         cid: CommandId,
-        beside: BesideKeys,
+        unchanged: KeysUnchanged,
     ) -> Result<Written, EngineError> {
         check_length(body)?;
         let _pin = session.local.pin();
-        let changed = if beside.is_still(table) {
+        let changed = if unchanged.is_still(table) {
             0
         } else {
             changed_keys(session, table, seen.body(), body)?
