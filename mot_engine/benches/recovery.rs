@@ -17,7 +17,6 @@ use mot_engine::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use mot_engine::log::{Base, DefinitionsWriter, RowsWriter};
 use mot_engine::memory::{ArenaOptions, HugePages, Memory, Region};
 use mot_engine::recovery::{HandOver, ParallelReplayer, load};
-use mot_engine::threads::on_threads;
 use mot_engine::{
     Engine, FileKey, IndexId, Lsn, Persistence, RelationKey, Session, Slot, State, TableId, Xid,
 };
@@ -362,7 +361,7 @@ fn replay(session: &Session, records: &[(Vec<u8>, Lsn)], threads: usize) {
 /// Reads every block and compares its checksum: what no load can do without.
 fn read(disk: &DirectoryDisk, manifest: &Manifest, threads: usize) {
     let (files, blocks) = blocks_of(disk, manifest).expect("opens");
-    on_threads(threads, blocks.len(), |_, units| {
+    mot_engine::threads::on_threads(threads, blocks.len(), |_, units| {
         let mut body = Vec::new();
         while let Some(unit) = units.take() {
             read_block(&files, &blocks[unit], &mut body)?;

@@ -40,11 +40,15 @@ impl<C, P: Copy> Clone for Uniqueness<'_, C, P> {
     }
 }
 
-/// Enters a key without such a test.
-pub(crate) const NOT_TESTED: Option<Uniqueness<'static, NoClock, Pruner>> = None;
+/// What [`Uniqueness::prune`] is.
+pub(crate) trait Pruner: Fn(&Session, TableRef, Slot) -> usize + Copy {}
 
-/// A [`Uniqueness::prune`] of any kind.
-pub(crate) type Pruner = fn(&Session, TableRef, Slot) -> usize;
+impl<P: Fn(&Session, TableRef, Slot) -> usize + Copy> Pruner for P {}
+
+/// Enters a key without such a test.
+pub(crate) const NOT_TESTED: Option<Uniqueness<'static, NoClock, Prune>> = None;
+
+type Prune = fn(&Session, TableRef, Slot) -> usize;
 
 /// What the closure under the latch answers.
 enum Decision {
@@ -138,7 +142,7 @@ unsafe fn set_suffixed<'a>(
 /// A spot was found for this key in this tree, which is the index's, under the pin that the caller
 /// has.
 #[allow(clippy::too_many_arguments)]
-pub(super) unsafe fn enter_at<'a, C: Clock, P>(
+pub(super) unsafe fn enter_at<'a, C: Clock, P: Pruner>(
     session: &Session,
     table: TableRef,
     index: IndexRef,
@@ -149,10 +153,7 @@ pub(super) unsafe fn enter_at<'a, C: Clock, P>(
     scratch: &mut KeyBuffer,
     slot: Slot,
     uniqueness: Option<Uniqueness<'_, C, P>>,
-) -> Result<EntryOutcome, EngineError>
-where
-    P: Fn(&Session, TableRef, Slot) -> usize + Copy,
-{
+) -> Result<EntryOutcome, EngineError> {
     debug_assert!(session.local.is_pinned());
     if form == EntryForm::Suffixed {
         // SAFETY: the caller's.
@@ -166,17 +167,9 @@ where
         session,
         block: None,
     };
+    let is_tested = uniqueness.is_some();
     loop {
-        let decide = |value| {
-            decide(
-                table,
-                slot,
-                uniqueness.is_some(),
-                &resolved,
-                spare.block,
-                value,
-            )
-        };
+        let decide = |value| decide(table, slot, is_tested, &resolved, spare.block, value);
         let decided = match spot.take() {
             // SAFETY: the caller's.
             Some(spot) => unsafe { tree.update_at(spot, key.as_slice(), decide) },
@@ -220,7 +213,7 @@ where
 }
 
 /// Whether another live row has the key; enters nothing. For INSERT ... ON CONFLICT's first look.
-pub(crate) fn probe_key<C: Clock, P>(
+pub(crate) fn probe_key<C: Clock, P: Pruner>(
     session: &Session,
     table: TableRef,
     index: IndexRef,
@@ -228,10 +221,7 @@ pub(crate) fn probe_key<C: Clock, P>(
     key: &KeyBuffer,
     scratch: &mut KeyBuffer,
     uniqueness: Uniqueness<'_, C, P>,
-) -> Result<EntryOutcome, EngineError>
-where
-    P: Fn(&Session, TableRef, Slot) -> usize + Copy,
-{
+) -> Result<EntryOutcome, EngineError> {
     if index.form(has_null) == EntryForm::Suffixed {
         return Ok(EntryOutcome::Done);
     }
@@ -258,17 +248,14 @@ where
 }
 
 /// Whether one row has the key; enters nothing. The caller is pinned.
-pub(crate) fn resolve_row<C: Clock, P>(
+pub(crate) fn resolve_row<C: Clock, P: Pruner>(
     session: &Session,
     (table, index): (TableRef, IndexRef),
     key: &KeyBuffer,
     uniqueness: Uniqueness<'_, C, P>,
     candidate: Slot,
     scratch: &mut KeyBuffer,
-) -> Result<EntryOutcome, EngineError>
-where
-    P: Fn(&Session, TableRef, Slot) -> usize + Copy,
-{
+) -> Result<EntryOutcome, EngineError> {
     let check = CandidateCheck {
         session,
         table,
@@ -288,11 +275,7 @@ struct CandidateCheck<'a, C, P> {
     uniqueness: Uniqueness<'a, C, P>,
 }
 
-impl<C, P> CandidateCheck<'_, C, P>
-where
-    C: Clock,
-    P: Fn(&Session, TableRef, Slot) -> usize + Copy,
-{
+impl<C: Clock, P: Pruner> CandidateCheck<'_, C, P> {
     /// Resolves all slots of an entry's value but `slot`: all at once, for there may be many, and
     /// none of which is known already that it is free.
     fn resolve_others(

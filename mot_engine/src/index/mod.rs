@@ -7,9 +7,9 @@
 //! | `remove`, `remaining` | entries that no version needs any more; keys left in a long chain |
 //! | `posting` | the row ids of one unique key |
 //! | `ranges`, `size` | where a row's entries lie, for SSI; memory of an index |
-//! | `build`, `plan`, `build_threads` | an index built from rows: its steps, its parts, its threads |
+//! | `build`, `plan`, `build_threads` | index builds from rows: steps, parts, threads |
 //! | `collect`, `gather` | keys from rows that are there; keys while rows are loaded |
-//! | `keys`, `order`, `split_keys`, `prefault` | keys in process memory: sorted, split, its pages |
+//! | `keys`, `order`, `split_keys`, `prefault` | keys in process memory: sorted, split |
 //! | `beside` | an index filled beside writers |
 //!
 //! May be called by `transaction`, `reclaim`, `recovery`, `scan` and `check`. Calls `session`,

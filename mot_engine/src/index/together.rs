@@ -11,7 +11,7 @@
 //! own.
 
 use super::append_slot;
-use super::enter::{EntryOutcome, Uniqueness, enter_at};
+use super::enter::{EntryOutcome, Pruner, Uniqueness, enter_at};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
@@ -43,17 +43,14 @@ struct PendingEntry {
 /// Makes sure of a version's entries, but for those that `below`, the state it was put upon, has as
 /// well. With `uniqueness`, keys of unique indexes that exist for the caller are entered only if no
 /// other live row has them. The caller is pinned.
-pub(crate) fn enter_row<C: Clock, P>(
+pub(crate) fn enter_row<C: Clock, P: Pruner>(
     session: &Session,
     table: TableRef,
     slot: Slot,
     version: VersionRef,
     below: Option<VersionRef>,
     uniqueness: Option<Uniqueness<'_, C, P>>,
-) -> Result<Option<Obstacle>, EngineError>
-where
-    P: Fn(&Session, TableRef, Slot) -> usize + Copy,
-{
+) -> Result<Option<Obstacle>, EngineError> {
     debug_assert!(session.local.is_pinned());
     session.with_keys(|keys| {
         let [scratch, old_key, keys @ ..] = keys;
@@ -103,17 +100,14 @@ where
 }
 
 /// As `enter_row`, in one index.
-pub(crate) fn enter_row_in<C: Clock, P>(
+pub(crate) fn enter_row_in<C: Clock, P: Pruner>(
     session: &Session,
     (table, index): (TableRef, IndexRef),
     slot: Slot,
     version: VersionRef,
     below: Option<VersionRef>,
     uniqueness: Uniqueness<'_, C, P>,
-) -> Result<Option<Obstacle>, EngineError>
-where
-    P: Fn(&Session, TableRef, Slot) -> usize + Copy,
-{
+) -> Result<Option<Obstacle>, EngineError> {
     debug_assert!(session.local.is_pinned());
     session.with_keys(|keys| {
         let [scratch, old_key, keys @ ..] = keys;
@@ -182,7 +176,7 @@ fn encode(
 }
 
 /// Enters keys, each of an index.
-fn enter_together<C: Clock, P>(
+fn enter_together<C: Clock, P: Pruner>(
     session: &Session,
     table: TableRef,
     slot: Slot,
@@ -190,10 +184,7 @@ fn enter_together<C: Clock, P>(
     keys: &[KeyBuffer],
     scratch: &mut KeyBuffer,
     uniqueness: Option<Uniqueness<'_, C, P>>,
-) -> Result<Option<Obstacle>, EngineError>
-where
-    P: Fn(&Session, TableRef, Slot) -> usize + Copy,
-{
+) -> Result<Option<Obstacle>, EngineError> {
     let memory = &session.tree_memory(Urgency::Ordinary);
     let tree = |index: IndexRef| {
         // SAFETY: the caller is pinned for the whole call.
