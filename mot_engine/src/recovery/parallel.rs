@@ -98,7 +98,7 @@ impl ParallelReplayer {
             let waited = workers
                 .queue
                 .wait_for_room(cost(record), how.bytes_max, pause);
-            waited.map_err(|trouble| self.told(trouble))?;
+            waited.map_err(|trouble| self.note_failure(trouble))?;
             let workers = self.workers.as_ref().expect("asked above");
             // Before a worker can see the record.
             self.engine.root().replay.hand(lsn);
@@ -126,7 +126,7 @@ impl ParallelReplayer {
         match &self.workers {
             Some(workers) if self.is_at_work() => {
                 let waited = workers.queue.wait_until_empty(pause);
-                waited.map_err(|trouble| self.told(trouble))
+                waited.map_err(|trouble| self.note_failure(trouble))
             }
             _ => Ok(()),
         }
@@ -197,7 +197,7 @@ impl ParallelReplayer {
         self.workers.is_some()
     }
 
-    fn told(&mut self, trouble: Trouble) -> EngineError {
+    fn note_failure(&mut self, trouble: Trouble) -> EngineError {
         let (lsn, error) = match trouble {
             Trouble::Failed(lsn, error) => (lsn, error),
             Trouble::Full(lsn, full) => (lsn, full.into()),

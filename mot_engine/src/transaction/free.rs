@@ -53,21 +53,21 @@ pub fn log_and_free_pending(
     log: &mut impl Log,
     pause: impl FnMut(),
 ) -> Result<usize, EngineError> {
-    free_after(session, pause, |pending| pending.tell(log))
+    free_after(session, pause, |pending| pending.log(log))
 }
 
 /// What is unlinked meanwhile is left to the next call, or the caller might never come back.
 fn free_after(
     session: &Session,
     mut pause: impl FnMut(),
-    tell: impl FnOnce(&PendingFree<'_>) -> Result<(), EngineError>,
+    log: impl FnOnce(&PendingFree<'_>) -> Result<(), EngineError>,
 ) -> Result<usize, EngineError> {
     let mut pending = PendingFree::take(session.catalog());
     let count = pending.tables.len() + pending.indexes.len();
     if count == 0 {
         return Ok(0);
     }
-    tell(&pending)?;
+    log(&pending)?;
     session.local.wait_for_pinned(&mut pause);
     while let Some(index) = pending.indexes.last() {
         // SAFETY: it was unlinked from its table, its users held relation locks that ended, who
@@ -113,7 +113,7 @@ impl<'a> PendingFree<'a> {
         }
     }
 
-    fn tell(&self, log: &mut impl Log) -> Result<(), EngineError> {
+    fn log(&self, log: &mut impl Log) -> Result<(), EngineError> {
         let mut writer = DefinitionsWriter::new();
         for index in &self.indexes {
             let storage = index.storage();

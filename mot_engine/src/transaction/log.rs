@@ -314,8 +314,8 @@ impl Writers {
             window.prefetch_states(position);
             if !self.rows.has_room(changed.version.image_bytes()) {
                 drop(pin);
-                let told = &self.order[unmarked..position];
-                last = Some(append_rows(session, log, &mut self.rows, told));
+                let logged = &self.order[unmarked..position];
+                last = Some(append_rows(session, log, &mut self.rows, logged));
                 unmarked = position;
                 pin = session.local.pin();
             }
@@ -323,8 +323,8 @@ impl Writers {
         }
         drop(pin);
         if !self.rows.is_empty() {
-            let told = &self.order[unmarked..];
-            last = Some(append_rows(session, log, &mut self.rows, told));
+            let logged = &self.order[unmarked..];
+            last = Some(append_rows(session, log, &mut self.rows, logged));
         }
         self.order.clear();
         self.order.shrink_to(ROWS_KEPT);
@@ -337,13 +337,13 @@ fn append_rows(
     session: &Session,
     log: &mut impl Log,
     rows: &mut RowsWriter,
-    told: &[Changed],
+    logged: &[Changed],
 ) -> Lsn {
     let end = log.held(|log| {
         let (_mark, round) = Mark::raise(session);
         let end = append(session, log, rows.record());
         reach(Point::CommitBeforeMarks);
-        mark_rows(told, end, round);
+        mark_rows(logged, end, round);
         end
     });
     rows.clear();
