@@ -15,7 +15,6 @@
 //! |---|---|
 //! | `Slot` | row id |
 //! | image; stamp | tuple; its first 18 bytes, which are the version's own |
-//! | `settle` | of definitions: resolve; of KEYS_MOVED: clear |
 
 // The tests beside the code share `tests/common`, which speaks of the crate by its name.
 #[cfg(test)]

@@ -28,14 +28,14 @@
 
 use crate::clock::Clock;
 use crate::session::Session;
-use crate::table::Settling;
+use crate::table::DefinitionStatus;
 use std::sync::atomic::Ordering;
 
 impl Session {
-    /// Settles what was given up by transactions that have ended since. Of the sweeping process
+    /// Resolves what was given up by transactions that have ended since. Of the sweeping process
     /// alone, on a server that is ready. The clock may unwind. Returns how many tables and indexes
     /// were unlinked.
-    pub fn settle_given_up(&self, clock: &impl Clock) -> u64 {
+    pub fn resolve_given_up(&self, clock: &impl Clock) -> u64 {
         let open = &self.engine().root().definitions_given_up;
         if open.load(Ordering::Acquire) == 0 {
             return 0;
@@ -49,23 +49,23 @@ impl Session {
         for walk in self.tables() {
             let _pin = self.local.pin();
             let table = walk.table();
-            match table.makers().settle_given_up(clock) {
-                Settling::Gone => {
+            match table.makers().resolve_given_up(clock) {
+                DefinitionStatus::Gone => {
                     catalog.defer_free(table);
                     unlinked += 1;
                     continue;
                 }
-                Settling::Open => is_open = true,
-                Settling::Settled => {}
+                DefinitionStatus::Open => is_open = true,
+                DefinitionStatus::Resolved => {}
             }
             for index in table.all_indexes() {
-                match index.makers().settle_given_up(clock) {
-                    Settling::Gone => {
+                match index.makers().resolve_given_up(clock) {
+                    DefinitionStatus::Gone => {
                         catalog.defer_free_of_index(index);
                         unlinked += 1;
                     }
-                    Settling::Open => is_open = true,
-                    Settling::Settled => {}
+                    DefinitionStatus::Open => is_open = true,
+                    DefinitionStatus::Resolved => {}
                 }
             }
         }
@@ -81,7 +81,7 @@ impl Session {
         open.store(1, Ordering::SeqCst);
     }
 
-    /// Gives up whatever no transaction has settled. At the end of recovery, before anybody works.
+    /// Gives up whatever no transaction has resolved. At the end of recovery, before anybody works.
     pub(crate) fn give_up_open_definitions(&self) {
         let mut is_open = false;
         for walk in self.tables() {

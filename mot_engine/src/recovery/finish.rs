@@ -27,7 +27,7 @@ use crate::ids::{Lsn, Slot, Xid};
 use crate::reclaim::{Quiet, clean_row};
 use crate::row::{Anchor, Head, TxnStatus, VersionRef, flags, resolve_maker};
 use crate::session::Session;
-use crate::table::{Outcome, Settling, TableRef, free_slot, outcome};
+use crate::table::{DefinitionStatus, Outcome, TableRef, free_slot, outcome};
 
 /// What was found.
 #[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
@@ -68,7 +68,7 @@ pub fn finish_beside_prepared(
 ) -> Result<Finished, EngineError> {
     let mut finished = Finished::default();
     let clock = &BesidePrepared { clock, open };
-    settle_definitions(session, clock, Xid(u64::MAX), &mut finished);
+    resolve_definitions_below(session, clock, Xid(u64::MAX), &mut finished);
     session.give_up_open_definitions();
     for walk in session.tables() {
         finish_table(session, clock, walk.table(), threads, &mut finished)?;
@@ -77,16 +77,17 @@ pub fn finish_beside_prepared(
     Ok(finished)
 }
 
-/// Settles definitions while replay goes on: for the reclaimer of a standby. Those whose
-/// transaction is below `below` are settled or unlinked, so that dropped tables give their memory
+/// Resolves definitions while replay goes on: for the reclaimer of a standby. Those whose
+/// transaction is below `below` are resolved or unlinked, so that dropped tables give their memory
 /// back and no outcome is asked for after the commit log was cut off. Returns how many tables and
 /// indexes were unlinked.
 ///
-/// `below` is a horizon of which it is known ([`Settled`]) that everything logged by transactions
-/// below it is applied. Replay workers may have rows of a table left that was rolled back.
-pub fn settle(session: &Session, clock: &impl Clock, below: Settled) -> u64 {
+/// `below` is a horizon of which it is known ([`AppliedHorizon`]) that everything logged by
+/// transactions below it is applied. Replay workers may have rows of a table left that was rolled
+/// back.
+pub fn resolve_definitions(session: &Session, clock: &impl Clock, below: AppliedHorizon) -> u64 {
     let mut finished = Finished::default();
-    settle_definitions(session, clock, below.below, &mut finished);
+    resolve_definitions_below(session, clock, below.below, &mut finished);
     finished.definitions_removed
 }
 
@@ -101,7 +102,7 @@ pub fn settle(session: &Session, clock: &impl Clock, below: Settled) -> u64 {
 /// table's indexes is pinned, which is waited for before anything is freed. Beside readers the
 /// commit log may have a drop's commit before it is replayed. That lock is held until then, so
 /// nobody looks the index up any more.
-pub fn settle_gone_indexes(session: &Session, clock: &impl Clock) -> u64 {
+pub fn resolve_gone_indexes(session: &Session, clock: &impl Clock) -> u64 {
     let catalog = session.catalog();
     let mut unlinked = 0;
     for walk in session.tables() {
@@ -124,13 +125,13 @@ pub fn settle_gone_indexes(session: &Session, clock: &impl Clock) -> u64 {
 
 /// A horizon below which everything logged is applied. The caller keeps it from round to round.
 #[derive(Copy, Clone, Default, Debug)]
-pub struct Settled {
+pub struct AppliedHorizon {
     below: Xid,
     /// A later horizon, and what was handed over after it was found.
     next: Option<(Xid, Lsn)>,
 }
 
-impl Settled {
+impl AppliedHorizon {
     /// All transactions below have ended, and what they logged is applied.
     pub fn below(self) -> Xid {
         self.below
@@ -171,8 +172,8 @@ impl<C: Clock> Clock for BesidePrepared<'_, C> {
     }
 }
 
-/// Settles or unlinks the definitions that transactions below `below` created or dropped.
-pub(super) fn settle_definitions(
+/// Resolves or unlinks the definitions that transactions below `below` created or dropped.
+pub(super) fn resolve_definitions_below(
     session: &Session,
     clock: &impl Clock,
     below: Xid,
@@ -180,16 +181,16 @@ pub(super) fn settle_definitions(
 ) {
     let catalog = session.catalog();
     for walk in session.tables() {
-        // At a promotion the reclaimer may be freeing what it settled itself.
+        // At a promotion the reclaimer may be freeing what it resolved itself.
         let _pin = session.local.pin();
         let table = walk.table();
-        if table.makers().settle(clock, below) == Settling::Gone {
+        if table.makers().resolve(clock, below) == DefinitionStatus::Gone {
             catalog.defer_free(table);
             finished.definitions_removed += 1;
             continue;
         }
         for index in table.all_indexes() {
-            if index.makers().settle(clock, below) == Settling::Gone {
+            if index.makers().resolve(clock, below) == DefinitionStatus::Gone {
                 catalog.defer_free_of_index(index);
                 finished.definitions_removed += 1;
             }
@@ -202,7 +203,7 @@ pub(super) fn settle_definitions(
 struct Seen {
     empty: Vec<Slot>,
     open: Vec<Slot>,
-    settled: Count,
+    complete: Count,
 }
 
 /// Live rows and the bytes of their images.
@@ -237,8 +238,8 @@ fn finish_table(
     let parts: Vec<Seen> = look_at_slots(session, table, threads, look)?;
     // Backwards, so that low slots come first on the free list.
     for seen in parts.into_iter().rev() {
-        count.rows += seen.settled.rows;
-        count.row_bytes += seen.settled.row_bytes;
+        count.rows += seen.complete.rows;
+        count.row_bytes += seen.complete.row_bytes;
         for slot in seen.empty.into_iter().rev() {
             free_slot(table, slot);
             finished.slots_free += 1;
@@ -263,8 +264,8 @@ fn look(slot: Slot, anchor: &Anchor, seen: &mut Seen) -> Result<(), EngineError>
     let list = match head.version() {
         None if !head.may_be_given_away() => return Ok(()),
         None => &mut seen.empty,
-        Some(version) if is_settled(version) => {
-            seen.settled.add(Some(version));
+        Some(version) if is_complete(version) => {
+            seen.complete.add(Some(version));
             return Ok(());
         }
         Some(_) => &mut seen.open,
@@ -273,7 +274,7 @@ fn look(slot: Slot, anchor: &Anchor, seen: &mut Seen) -> Result<(), EngineError>
 }
 
 /// Nothing to resolve, nothing to remove.
-fn is_settled(version: VersionRef) -> bool {
+fn is_complete(version: VersionRef) -> bool {
     let now = version.flags();
     now & flags::COMMITTED != 0 && now & (flags::TOMBSTONE | flags::LOCK_ONLY) == 0
 }

@@ -10,7 +10,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use super::finish::{Finished, settle_definitions};
+use super::finish::{Finished, resolve_definitions_below};
 use super::rows;
 use crate::checkpoint::{Manifest, blocks_of};
 use crate::clock::Clock;
@@ -174,7 +174,7 @@ fn load_all(
     for locks in &manifest.locks {
         session.keep_locks(locks.lsn, locks.xid, &locks.record)?;
     }
-    settle_definitions(&session, &known, Xid(u64::MAX), &mut Finished::default());
+    resolve_definitions_below(&session, &known, Xid(u64::MAX), &mut Finished::default());
     // What is between the two is no record of ours; and if a crash lost it, other records may take
     // its place.
     let certain = manifest.redo.min(manifest.flushed);

@@ -9,8 +9,8 @@
 //!   parallel one they wait first until `Engine::replay_reached` says yes to
 //!   `Engine::replay_handed`, asked after they took their snapshot.
 //! - After `ArenaFull` from `apply` the same record may be applied again, once there is room; after
-//!   `TooManyIndexes`, once `settle_gone_indexes` has found some.
-//! - `settle` is called by the reclaimer of a standby, beside replay.
+//!   `TooManyIndexes`, once `resolve_gone_indexes` has found some.
+//! - `resolve_definitions` is called by the reclaimer of a standby, beside replay.
 //! - `ParallelReplayer::resolve_below` is called, drained, before the server's commit log is cut
 //!   off.
 //! - `Session::drop_ended_locks` is called now and then, or records of row locks gather.
@@ -40,7 +40,10 @@ mod tests;
 #[cfg(test)]
 mod threads_test;
 
-pub use finish::{Finished, Settled, finish, finish_beside_prepared, settle, settle_gone_indexes};
+pub use finish::{
+    AppliedHorizon, Finished, finish, finish_beside_prepared, resolve_definitions,
+    resolve_gone_indexes,
+};
 pub use load::{Loaded, load, load_after_shutdown};
 pub use parallel::{HandOver, ParallelReplayer};
 pub use replay::Replayer;

@@ -8,7 +8,7 @@
 //! Contract: all that the log has of transactions below `below` is applied, and they have ended
 //! there. Readers and the sweeper may run beside it: the result is a hint, which anybody may set.
 
-use super::finish::{Finished, settle_definitions};
+use super::finish::{Finished, resolve_definitions_below};
 use super::look::{look_at_slots, note};
 use crate::clock::Clock;
 use crate::errors::EngineError;
@@ -26,7 +26,7 @@ pub(super) fn resolve_below(
     below: Xid,
     threads: usize,
 ) -> Result<u64, EngineError> {
-    settle_definitions(session, clock, below, &mut Finished::default());
+    resolve_definitions_below(session, clock, below, &mut Finished::default());
     let mut resolved = 0;
     for walk in session.tables() {
         let table = walk.table();

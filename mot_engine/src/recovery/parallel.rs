@@ -74,7 +74,7 @@ impl ParallelReplayer {
     /// over. `pause` is called while this waits; it may unwind or not return.
     ///
     /// After `ArenaFull` the record is not in yet, and may be given again once there is room; after
-    /// `TooManyIndexes`, once `settle_gone_indexes` has found places. After any other error replay
+    /// `TooManyIndexes`, once `resolve_gone_indexes` has found places. After any other error replay
     /// cannot continue. Either may be of an earlier record (`failed_at`).
     pub fn apply(
         &mut self,

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::tests::{Random, index};
-use super::{HandOver, ParallelReplayer, Settled, finish, settle};
+use super::{AppliedHorizon, HandOver, ParallelReplayer, finish, resolve_definitions};
 use crate::all_committed::AllCommitted;
 use crate::checkpoint::begin_round;
 use crate::engine::{Engine, Reached, State};
@@ -357,7 +357,7 @@ fn look(session: &Session, standby: &Standby, reader: usize, through: u32) -> bo
 }
 
 /// What the reclaimer of a standby does, again and again.
-fn reclaim(session: &Session, standby: &Standby, settled: &mut Settled, begun: u64) {
+fn reclaim(session: &Session, standby: &Standby, applied: &mut AppliedHorizon, begun: u64) {
     let horizon = standby.with(|server| {
         let running = server.running.first().copied().unwrap_or(server.next);
         let held = server.held.iter().flatten().min().copied();
@@ -365,8 +365,8 @@ fn reclaim(session: &Session, standby: &Standby, settled: &mut Settled, begun: u
     });
     let engine = session.engine();
     engine.raise_horizon(Xid(horizon));
-    settled.raise(engine, Xid(horizon));
-    settle(session, &standby, *settled);
+    applied.raise(engine, Xid(horizon));
+    resolve_definitions(session, &standby, *applied);
     crate::transaction::free_pending(session, || ());
     for walk in session.tables() {
         session.sweep(&standby, walk.table(), begun.is_multiple_of(16), || {});
@@ -413,10 +413,10 @@ fn standby_with_readers(seed: u64) {
         }
         scope.spawn(|| {
             let session = engine.join().expect("joins");
-            let mut settled = Settled::default();
+            let mut applied = AppliedHorizon::default();
             while !ended.load(Ordering::Relaxed) {
                 let begun = sweeps.fetch_add(1, Ordering::Relaxed);
-                reclaim(&session, &standby, &mut settled, begun);
+                reclaim(&session, &standby, &mut applied, begun);
             }
         });
         let mut replayer = ParallelReplayer::new(engine, WORKERS, 2);

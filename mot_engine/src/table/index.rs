@@ -31,7 +31,7 @@ pub(crate) struct IndexStorage {
     /// [`IndexDefinition::collations_fingerprint`], as the process found it that made the index.
     pub(crate) collations: u64,
     pub(crate) table: NonNull<TableStorage>,
-    /// As in a table: 0 when settled.
+    /// As in a table: 0 when resolved.
     pub(crate) created: AtomicU64,
     pub(crate) dropped: AtomicU64,
     /// As in a table.
@@ -164,7 +164,7 @@ impl IndexRef {
     }
 
     /// Whether its making or its drop is of a transaction that has not ended, or has only just.
-    pub(crate) fn is_unsettled(self) -> bool {
+    pub(crate) fn is_unresolved(self) -> bool {
         let storage = self.storage();
         storage.created.load(Ordering::Acquire) | storage.dropped.load(Ordering::Acquire) != 0
     }

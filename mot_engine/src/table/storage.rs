@@ -2,9 +2,9 @@
 //!
 //! Who may touch what when:
 //! - `id`, `key`, `persistence` never change. `created` and `dropped` are transaction ids, 0 when
-//!   settled: a relation's storage is the one whose creator is current or committed and whose
+//!   resolved: a relation's storage is the one whose creator is current or committed and whose
 //!   dropper is neither. They are stored by the session that holds the relation's
-//!   AccessExclusiveLock, by replay, and settled by commit, or as `makers.rs` says.
+//!   AccessExclusiveLock, by replay, and resolved by commit, or as `makers.rs` says.
 //! - `indexes` is written under the same lock (or ShareLock for CREATE INDEX) and read by anybody;
 //!   a slot of it is filled by a release store after the index is complete, and emptied only by
 //!   whoever frees the table or the index.

@@ -106,7 +106,8 @@ impl OwnTables {
 }
 
 impl Transaction {
-    /// Notes that the last operation is an insert into a table that is not settled yet, by this id.
+    /// Notes that the last operation is an insert into a table that is not resolved yet, by this
+    /// id.
     pub(super) fn note_own_insert(&mut self, table: TableRef, xid: Xid) {
         let Some(at) = self.own_tables.place(table) else {
             return;

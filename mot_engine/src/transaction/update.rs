@@ -309,7 +309,7 @@ fn changed_keys(
             let [old_key, new_key, ..] = keys;
             encode_row_if_any(definition, old, old_key)?;
             // As in `enter`.
-            if index.is_unsettled() || index.is_dead() {
+            if index.is_unresolved() || index.is_dead() {
                 encode_row_if_any(definition, new, new_key)?;
             } else {
                 encode_row(definition, new, new_key)?;

@@ -19,7 +19,7 @@ use crate::transaction::horizon::{asked, judged, survey};
 use crate::transaction::session;
 use crate::transaction::wal_log::WalLog;
 use mot_engine::pause::{Point, reach};
-use mot_engine::recovery::{self, Settled};
+use mot_engine::recovery::{self, AppliedHorizon};
 use mot_engine::{Clock, Log, Lsn, Session, State, Xid, transaction};
 use pgrx::prelude::*;
 use std::cell::Cell;
@@ -64,7 +64,7 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
     let mut reclaimer = Reclaimer {
         has_settled: false,
         sweeps_left: 0,
-        settled: Settled::default(),
+        applied: AppliedHorizon::default(),
         swept_below: Xid::NONE,
         judges_again_at: Instant::now(),
         has_reported: false,
@@ -122,8 +122,8 @@ struct Reclaimer {
     has_settled: bool,
     /// Rounds that sweep although the horizon stands.
     sweeps_left: u32,
-    /// Below this definitions may be settled while replay goes on.
-    settled: Settled,
+    /// Below this definitions may be resolved while replay goes on.
+    applied: AppliedHorizon,
     /// The horizon when the last sweep began.
     swept_below: Xid,
     /// Not before this is swept for that alone.
@@ -184,8 +184,8 @@ impl Reclaimer {
         self.can_be_woken = horizon >= judged::told();
         let minds_old = self.mind_old_snapshots(session, horizon);
         let judged_below = judged_after_a_sweep(session);
-        // What had ended by then is settled before anybody is told of the bound.
-        settle_prepared(session);
+        // What had ended by then is resolved before anybody is told of the bound.
+        resolve_prepared(session);
         self.seen = (horizon, judged_below);
         // What PostgreSQL was told is what holds the horizon back. If it is somebody else, a new
         // word would change little.
@@ -205,9 +205,9 @@ impl Reclaimer {
         reach(Point::ReclaimAfterHorizon);
         let time_before = processor_time();
         if state == State::Replaying {
-            self.settled.raise(engine, horizon);
-            recovery::settle(session, &PgClock, self.settled);
-            let below = self.settled.below();
+            self.applied.raise(engine, horizon);
+            recovery::resolve_definitions(session, &PgClock, self.applied);
+            let below = self.applied.below();
             or_raise(session.drop_ended_locks(|xid| xid < below));
         }
         reach(Point::ReclaimBeforeFree);
@@ -300,14 +300,14 @@ unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum)
     judged::end_to_show(judged::Worker::Reclaimer);
 }
 
-/// Settles what prepared transactions that have ended left to this process: definitions, and
+/// Resolves what prepared transactions that have ended left to this process: definitions, and
 /// records of row locks. PostgreSQL has brought them all back when its recovery is over.
-fn settle_prepared(session: &Session) {
+fn resolve_prepared(session: &Session) {
     // SAFETY: reads shared state; never raises.
     if session.engine().state() != State::Ready || unsafe { pg_sys::RecoveryInProgress() } {
         return;
     }
-    session.settle_given_up(&SweepClock::new());
+    session.resolve_given_up(&SweepClock::new());
     or_raise(session.drop_ended_locks(|xid| !PgClock.is_in_progress(xid)));
 }
 

@@ -16,7 +16,7 @@ use crate::shared_memory::server_phase::server_is_stopping;
 use crate::shared_memory::{self, settings};
 use crate::transaction::clock::{EndedClock, PgClock, fresh_horizon};
 use crate::transaction::session;
-use mot_engine::recovery::{HandOver, ParallelReplayer, Stopper, settle_gone_indexes};
+use mot_engine::recovery::{HandOver, ParallelReplayer, Stopper, resolve_gone_indexes};
 use mot_engine::transaction::free_pending;
 use mot_engine::{Clock, Engine, EngineError, Lsn, Session, State, Xid};
 use pgrx::prelude::*;
@@ -287,9 +287,9 @@ fn drop_ended_locks(session: &Session) -> u64 {
 fn make_places(session: &Session) {
     if has_readers() {
         fresh_horizon();
-        settle_gone_indexes(session, &PgClock);
+        resolve_gone_indexes(session, &PgClock);
     } else {
-        settle_gone_indexes(session, &DuringReplay);
+        resolve_gone_indexes(session, &DuringReplay);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::disk::simulated::SimulatedDisk;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Xid};
 use crate::recovery::tests::{Entry, Outcomes, Random, Replayed, SYSTEM, TestClock, Wal};
-use crate::recovery::{Settled, settle};
+use crate::recovery::{AppliedHorizon, resolve_definitions};
 
 /// Writes checkpoints and sweeps while replay goes on.
 pub(super) struct Standby<'a> {
@@ -20,7 +20,7 @@ pub(super) struct Standby<'a> {
     pub(super) random: Random,
     /// In a hundred records.
     pub(super) odds: u64,
-    pub(super) settled: Settled,
+    pub(super) applied: AppliedHorizon,
 }
 
 impl Standby<'_> {
@@ -40,9 +40,9 @@ impl Standby<'_> {
         for walk in at.session.tables() {
             at.session.sweep(&clock, walk.table(), true, || {});
         }
-        self.settled.raise(engine, settled);
-        settle(at.session, &clock, self.settled);
-        let below = self.settled.below();
+        self.applied.raise(engine, settled);
+        resolve_definitions(at.session, &clock, self.applied);
+        let below = self.applied.below();
         at.session.drop_ended_locks(|xid| xid < below)?;
         crate::transaction::free_pending(at.session, || ());
         let newest = generations(self.disk)?.first().copied();

@@ -3,7 +3,7 @@
 //! **Places.** A dropped index keeps its place in the table longer than on the server that wrote
 //! the log, which reused it when the drop ended. So does an index whose creator was rolled back. If
 //! a new index finds no place, the answer is `TooManyIndexes`, before anything is built. The
-//! caller, who knows outcomes, removes the indexes that are gone (`settle_gone_indexes`), and
+//! caller, who knows outcomes, removes the indexes that are gone (`resolve_gone_indexes`), and
 //! applies the record again.
 //!
 //! **Checkpoints.** The definitions of a checkpoint may be far newer than its redo position. What

@@ -25,7 +25,7 @@ use std::rc::Rc;
 
 use super::{
     HandOver, ParallelReplayer, Replayer, finish, finish_beside_prepared, load,
-    load_after_shutdown, settle_gone_indexes,
+    load_after_shutdown, resolve_gone_indexes,
 };
 use crate::checkpoint::{
     self, BlockBuilder, CheckpointContext, CheckpointProgress, Definitions, EngineSource, Pace,
