@@ -201,7 +201,7 @@ impl LocalMemory {
         sync::freed(at, bytes);
         if bytes > SMALL_BYTES_MAX {
             self.memory.give_large(&*self.kernel, at, bytes);
-            self.settle();
+            self.flush_counters();
             return;
         }
         self.with_cache(|cache, kernel| cache.give(kernel, class_of(bytes), at));
@@ -281,7 +281,7 @@ impl LocalMemory {
         no_wait: bool,
     ) -> Result<NonNull<u8>, ArenaFull> {
         self.assert_own_process();
-        self.settle();
+        self.flush_counters();
         let urgency = self.urgency(urgency);
         let refill = |cache: &mut Cache, kernel: &dyn Kernel| {
             let no_wait_kernel = NoWait(kernel);
@@ -326,7 +326,7 @@ impl LocalMemory {
         self.account(purpose, block_bytes as i64);
         self.charge.add(block_bytes as i64);
         sync::allocated(block, bytes);
-        self.settle();
+        self.flush_counters();
         Ok(block)
     }
 
@@ -348,7 +348,7 @@ impl LocalMemory {
     }
 
     /// Adds this process's counts to the shared ones.
-    fn settle(&self) {
+    fn flush_counters(&self) {
         for purpose in Purpose::ALL {
             let bytes = self.purpose_bytes[purpose as usize].take();
             if bytes != 0 {

@@ -61,6 +61,6 @@ impl<'a> Pinned<'a> {
             local, pin, before, ..
         } = self;
         drop(pin);
-        local.settle_garbage(before, patience);
+        local.hand_over_garbage(before, patience);
     }
 }
