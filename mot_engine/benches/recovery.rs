@@ -402,7 +402,7 @@ fn database() -> Database {
         timeline: 1,
         redo,
         generation: 1,
-        settled: Xid(1_000_000_000),
+        finished_below: Xid(1_000_000_000),
         is_final: false,
         threads: 2,
         pace: Pace::unlimited(),

@@ -387,7 +387,7 @@ impl Session {
         let Some(anchor) = table.anchor(slot) else {
             return false;
         };
-        let newest = row::newest_settled(anchor, clock);
+        let newest = row::newest_committed_or_own(anchor, clock);
         newest.is_some_and(|newest| newest.is_moved_away())
     }
 

@@ -325,7 +325,7 @@ fn a_checkpoint_behind_the_log_holds_the_newest_states() {
         timeline: 1,
         redo,
         generation: 1,
-        settled: place.world.horizon(),
+        finished_below: place.world.horizon(),
         is_final: false,
         threads: 1,
         pace: Pace::unlimited(),

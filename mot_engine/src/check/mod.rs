@@ -101,7 +101,7 @@ struct Check<'a, C: Clock, V: FnMut(Problem)> {
     key: KeyBuffer,
     scratch: KeyBuffer,
     /// Nobody has unfinished changes in the table, so counters must agree exactly.
-    settled: bool,
+    is_resolved: bool,
     replaying: bool,
     /// Rows that the counter has of transactions which were rolled back, and whose versions are not
     /// taken out yet.
@@ -127,7 +127,7 @@ impl Session {
             report: CheckReport::default(),
             key: KeyBuffer::new(),
             scratch: KeyBuffer::new(),
-            settled: true,
+            is_resolved: true,
             replaying: self.engine().state() == State::Replaying,
             counted_early: 0,
         };
@@ -161,7 +161,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
             from = to;
         }
         let counted = (self.table.row_count_estimate() as i64 - self.counted_early) as u64;
-        if self.settled && counted != self.report.rows {
+        if self.is_resolved && counted != self.report.rows {
             let found = self.report.rows;
             self.found(Problem::Counter {
                 what: "rows",
@@ -216,7 +216,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
             locks_end |= ends_locks;
             let is_applying = version.flags() & flags::APPLYING != 0;
             let status = resolve_maker(version, self.clock);
-            self.settled &= !matches!(status, TxnStatus::Mine | TxnStatus::Running);
+            self.is_resolved &= !matches!(status, TxnStatus::Mine | TxnStatus::Running);
             if status == TxnStatus::Aborted {
                 // While the log is replayed, the state on top counts, whatever its status.
                 if self.replaying && newest {

@@ -176,7 +176,7 @@ impl Session {
             return clear_keys_moved(table, anchor, head);
         }
         let now = newest.flags();
-        let settled = crate::row::flags::COMMITTED;
-        newest.next().is_some() || newest.is_tombstone() || now & settled == 0
+        let committed = crate::row::flags::COMMITTED;
+        newest.next().is_some() || newest.is_tombstone() || now & committed == 0
     }
 }

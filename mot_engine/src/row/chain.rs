@@ -138,7 +138,7 @@ pub fn newest(anchor: &Anchor, clock: &impl Clock) -> Newest {
 }
 
 /// The newest state, or end, that is committed or the caller's own.
-pub(crate) fn newest_settled(anchor: &Anchor, clock: &impl Clock) -> Option<VersionRef> {
+pub(crate) fn newest_committed_or_own(anchor: &Anchor, clock: &impl Clock) -> Option<VersionRef> {
     let mut at = anchor.head().version();
     while let Some(version) = at {
         let is_state = !version.is_lock();

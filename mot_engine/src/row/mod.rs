@@ -22,8 +22,8 @@ pub(crate) use anchor::LatchedAnchor;
 pub use anchor::{Anchor, Head};
 pub use chain::{Newest, is_visible, newest, visible};
 pub(crate) use chain::{
-    TxnStatus, counted_as_top, counted_early, newest_settled, oldest_needed, resolve_maker,
-    states_from, unlink,
+    TxnStatus, counted_as_top, counted_early, newest_committed_or_own, oldest_needed,
+    resolve_maker, states_from, unlink,
 };
 pub(crate) use ordinal::MOVED_AWAY_BODY;
 pub use ordinal::TombstoneNote;

@@ -29,10 +29,10 @@ impl Standby<'_> {
             return Ok(());
         }
         let outcomes = outcomes_at(at.wal, at.lsn);
-        let settled = outcomes.running.borrow().first().copied();
-        let settled = Xid(settled.unwrap_or(u64::MAX));
+        let finished_below = outcomes.running.borrow().first().copied();
+        let finished_below = Xid(finished_below.unwrap_or(u64::MAX));
         let engine = at.session.engine();
-        engine.raise_horizon(settled);
+        engine.raise_horizon(finished_below);
         let clock = TestClock {
             outcomes: &outcomes,
             me: 0,
@@ -40,7 +40,7 @@ impl Standby<'_> {
         for walk in at.session.tables() {
             at.session.sweep(&clock, walk.table(), true, || {});
         }
-        self.applied.raise(engine, settled);
+        self.applied.raise(engine, finished_below);
         resolve_definitions(at.session, &clock, self.applied);
         let below = self.applied.below();
         at.session.drop_ended_locks(|xid| xid < below)?;
@@ -58,7 +58,7 @@ impl Standby<'_> {
             timeline: 1,
             redo: Lsn(at.lsn),
             generation: next_generation(self.disk)?,
-            settled,
+            finished_below,
             is_final: false,
             threads: 1,
             pace: Pace::unlimited(),
