@@ -49,7 +49,7 @@ sub is_gone
 my %before = map { $_->name => used($_) } $primary, $standby;
 make('one');
 wait_replayed($primary, $standby);
-# The standby's lanes may still be at the last rows: only who reads rows waits for them.
+# The standby's replay workers may still be at the last rows: only who reads rows waits for them.
 for my $node ($primary, $standby)
 {
 	my $least = $before{ $node->name } + 200 * $rows;

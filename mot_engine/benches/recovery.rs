@@ -10,7 +10,7 @@ use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mot_engine::checkpoint::{
     BlockReader, CheckpointContext, CheckpointProgress, Manifest, Pace, blocks_of, newest,
-    on_threads, read_block, write,
+    read_block, write,
 };
 use mot_engine::disk::DirectoryDisk;
 use mot_engine::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
@@ -361,7 +361,7 @@ fn replay(session: &Session, records: &[(Vec<u8>, Lsn)], threads: usize) {
 /// Reads every block and compares its checksum: what no load can do without.
 fn read(disk: &DirectoryDisk, manifest: &Manifest, threads: usize) {
     let (files, blocks) = blocks_of(disk, manifest).expect("opens");
-    on_threads(threads, blocks.len(), |_, units| {
+    mot_engine::threads::on_threads(threads, blocks.len(), |_, units| {
         let mut body = Vec::new();
         while let Some(unit) = units.take() {
             read_block(&files, &blocks[unit], &mut body)?;
@@ -402,7 +402,7 @@ fn database() -> Database {
         timeline: 1,
         redo,
         generation: 1,
-        settled: Xid(1_000_000_000),
+        finished_below: Xid(1_000_000_000),
         is_final: false,
         threads: 2,
         pace: Pace::unlimited(),

@@ -7,13 +7,13 @@
 use crate::errors::EngineError;
 use crate::ids::{CommandId, Xid};
 
-/// Verdicts about transactions, for writers and reclaim.
+/// Outcomes of transactions, for writers and reclaim.
 pub trait Clock {
     /// This transaction or one of its live subtransactions.
     fn is_current(&self, xid: Xid) -> bool;
     /// Running anywhere. Must be asked before [`Clock::did_commit`], as heapam does.
     fn is_in_progress(&self, xid: Xid) -> bool;
-    /// The commit log's verdict about a transaction that is not in progress.
+    /// The commit log's outcome of a transaction that is not in progress.
     fn did_commit(&self, xid: Xid) -> bool;
     /// The user wants the running statement ended. Asked between the steps of long work, with no
     /// latch held; the work is then given up with [`EngineError::Cancelled`].
@@ -31,8 +31,8 @@ pub(crate) fn check_cancelled(clock: &impl Clock) -> Result<(), EngineError> {
     }
 }
 
-/// What a statement sees. The rule, as HeapTupleSatisfiesMVCC: a version below `xmin` is judged by
-/// its outcome alone; an own one is visible if an earlier command made it; one by a transaction
+/// What a statement sees. The rule, as HeapTupleSatisfiesMVCC: a version below `xmin` is resolved
+/// by its outcome alone; an own one is visible if an earlier command made it; one by a transaction
 /// running at snapshot time is invisible; else its outcome decides.
 pub trait Snapshot {
     /// Every transaction below this is finished.
@@ -42,15 +42,15 @@ pub trait Snapshot {
     fn own(&self, xid: Xid, cid: CommandId) -> Option<bool>;
     /// Was running (or not begun) when the snapshot was taken.
     fn running(&self, xid: Xid) -> bool;
-    /// The commit log's verdict about a transaction that was not running.
+    /// The commit log's outcome of a transaction that was not running.
     fn did_commit(&self, xid: Xid) -> bool;
     /// Whether it sees rows that were made after it, as one that is no moment in time does.
     fn sees_younger(&self) -> bool {
         false
     }
-    /// Whether it may judge rows before they are asked for, as one may that is registered and tells
-    /// the same whenever it is asked.
-    fn may_judge_ahead(&self) -> bool {
+    /// Whether it may resolve rows before they are asked for, as one may that is registered and
+    /// tells the same whenever it is asked.
+    fn may_resolve_early(&self) -> bool {
         true
     }
     /// A scan has found nothing to see for a while, in a table that was emptied or a queue whose
@@ -61,7 +61,7 @@ pub trait Snapshot {
 }
 
 /// What is committed, or one's own, whenever it is looked at. Nothing is kept for it: what it shows
-/// is to be judged again before it is used.
+/// is to be resolved again before it is used.
 pub struct Now<'a, C>(pub &'a C);
 
 impl<C: Clock> Snapshot for Now<'_, C> {
@@ -85,7 +85,22 @@ impl<C: Clock> Snapshot for Now<'_, C> {
         true
     }
 
-    fn may_judge_ahead(&self) -> bool {
+    fn may_resolve_early(&self) -> bool {
         false
+    }
+}
+
+/// A clock for callers that never ask one: replay checks no uniqueness.
+pub(crate) enum NoClock {}
+
+impl Clock for NoClock {
+    fn is_current(&self, _: Xid) -> bool {
+        match *self {}
+    }
+    fn is_in_progress(&self, _: Xid) -> bool {
+        match *self {}
+    }
+    fn did_commit(&self, _: Xid) -> bool {
+        match *self {}
     }
 }

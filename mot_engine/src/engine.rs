@@ -3,16 +3,19 @@
 //! The root is the first thing in the arena: the catalog, the state of loading, the horizon, one
 //! line per session. Everything in it is atomics or latched; all-zero is its first state.
 
+mod kept_locks;
+mod replay_progress;
+
+pub(crate) use kept_locks::{KeptLocks, KeptRecord, kept_block_bytes};
+pub(crate) use replay_progress::Positions;
+pub use replay_progress::{REPLAY_WORKERS_MAX, Reached};
+
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Xid};
-use crate::limits::{SESSIONS_MAX, SESSIONS_NOT_OF_CLIENTS};
+use crate::limits::SESSIONS_MAX;
 use crate::memory::{Memory, Purpose, Urgency};
-use crate::recovery::{Positions, Reached};
-use crate::rest::TakenOver;
-use crate::session::Session;
 use crate::sync;
 use crate::table::Catalog;
-use crate::transaction::KeptLocks;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -96,14 +99,14 @@ pub struct ConflictCounters {
 
 impl Progress {
     /// Says that all there is has been taken over at once.
-    pub(crate) fn restart(&self, taken: TakenOver) {
+    pub(crate) fn restart(&self, rows: u64, indexes: u64) {
         let pairs = [
-            (&self.rows_total, taken.rows),
-            (&self.rows_loaded, taken.rows),
+            (&self.rows_total, rows),
+            (&self.rows_loaded, rows),
             (&self.bytes_total, 0),
             (&self.bytes_loaded, 0),
-            (&self.indexes_total, taken.indexes),
-            (&self.indexes_built, taken.indexes),
+            (&self.indexes_total, indexes),
+            (&self.indexes_built, indexes),
             (&self.index_entries_total, 0),
             (&self.index_entries_built, 0),
             (&self.changes_replayed, 0),
@@ -144,8 +147,8 @@ pub(crate) struct SessionLine {
     /// at each change.
     pub(crate) logging: sync::AtomicU64,
     /// The session's transaction, from its first write until the session has set the hints of all
-    /// its rows; 0 if there is none (`reclaim/unjudged.rs`).
-    pub(crate) unjudged: sync::AtomicU64,
+    /// its rows; 0 if there is none (`reclaim/unresolved.rs`).
+    pub(crate) unresolved: sync::AtomicU64,
     /// What temporary tables of the session take (`session/temporary.rs`).
     pub(crate) temporary_bytes: AtomicI64,
 }
@@ -244,26 +247,6 @@ impl Engine {
         self.memory
     }
 
-    /// Joins this process or thread.
-    pub fn join(self) -> Result<Session, EngineError> {
-        Session::join(self, 0)
-    }
-
-    /// Joins a process that serves a client. The last places are not for such
-    /// ([`SESSIONS_NOT_OF_CLIENTS`]).
-    pub fn join_for_client(self) -> Result<Session, EngineError> {
-        Session::join(self, SESSIONS_NOT_OF_CLIENTS)
-    }
-
-    /// Joins a process or thread that brings back what was there before: the arena's reserve is
-    /// open to it. What fit the primary, or this server before it stopped, must not fail for rows
-    /// that came in another order.
-    pub fn join_for_recovery(self) -> Result<Session, EngineError> {
-        let session = Session::join(self, 0)?;
-        session.local.use_reserve();
-        Ok(session)
-    }
-
     /// Where loading is.
     pub fn state(self) -> State {
         match self.root().state.load(Ordering::Acquire) {
@@ -319,7 +302,7 @@ impl Engine {
     /// Whether dropped tables' memory cannot be freed yet because somebody walks them: a checkpoint
     /// that is to write them, or a sweep.
     pub fn dropped_tables_are_held(self) -> bool {
-        self.root().catalog.holds_doomed()
+        self.root().catalog.holds_pending_free()
     }
 
     /// The definitions that were loaded are those of a moment behind this position

@@ -13,6 +13,9 @@ impl Xid {
     pub const NONE: Xid = Xid(0);
     /// One before all others: PostgreSQL's FrozenTransactionId.
     pub const FROZEN: Xid = Xid(2);
+    /// The highest one: a version's stamp has 48 bits for it. At a million transactions a second
+    /// that is nine years, and an id more than 65,535 epochs old comes of `pg_resetwal` alone.
+    pub const MAX: Xid = Xid((1 << 48) - 1);
 
     /// Whether this names a transaction.
     pub fn is_some(self) -> bool {

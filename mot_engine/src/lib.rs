@@ -7,7 +7,7 @@
 //!
 //! ARCHITECTURE.md lists the rooms. Beside them are [`engine`] (the shared root and its state),
 //! [`session`] (one process's or thread's access), [`ids`], [`limits`], [`errors`], and for tests
-//! [`pause`]. [`rest`] says whether memory may be taken over by a warm restart.
+//! [`pause`]. [`quiescent`] says whether memory may be taken over by a warm restart.
 //!
 //! Words of the code, and what the documents call the same:
 //!
@@ -15,13 +15,6 @@
 //! |---|---|
 //! | `Slot` | row id |
 //! | image; stamp | tuple; its first 18 bytes, which are the version's own |
-//! | `judge`, verdict | resolve, outcome |
-//! | doomed | dropped, or rolled back, for good: unlinked, and to be freed |
-//! | lane | replay worker |
-//! | `settle` | of definitions: resolve; of KEYS_MOVED: clear |
-//! | litter | versions that a commit has superseded and not removed yet |
-//! | stretch | a transaction's own versions that lie together in a chain |
-//! | ahead | prefetching |
 
 // The tests beside the code share `tests/common`, which speaks of the crate by its name.
 #[cfg(test)]
@@ -49,15 +42,16 @@ pub mod limits;
 pub mod log;
 pub mod memory;
 pub mod pause;
+pub mod quiescent;
 pub mod reclaim;
 pub mod recovery;
-pub mod rest;
 pub mod row;
 pub mod scan;
 pub mod session;
 pub mod steps;
 mod sync;
 pub mod table;
+pub mod threads;
 pub mod transaction;
 
 pub use check::{CheckReport, Problem};
@@ -67,16 +61,16 @@ pub use errors::EngineError;
 pub use ids::{
     CommandId, FileKey, IndexId, Lsn, ORDINALS, Ordinal, RelationKey, Slot, TableId, Xid,
 };
-pub use index::{Build, EntryRange, Rival};
-pub use reclaim::{OldSnapshot, OldSnapshots, Sweep};
-pub use rest::{NotTakenOver, TakenOver};
+pub use index::{Build, EntryRange};
+pub use quiescent::{NotQuiescent, NotTakenOver, TakenOver};
+pub use reclaim::Sweep;
 pub use row::{LockStrength, Newest, VersionRef};
 pub use scan::{
     Direction, GROUP_ROWS_MAX, GroupedScan, IndexScan, KeyRange, RowScan, SharedRowScan,
 };
-pub use session::{Session, StateAt, Upon};
+pub use session::{OldSnapshot, OldSnapshots, Session, Upon};
 pub use table::{IndexRef, Persistence, TableRef, Walk};
 pub use transaction::{
-    ALIAS_BITS, Alias, BesideKeys, Entered, Locked, Log, NAMED_BY_ORDINAL, OwnRow, Reforms,
-    Standing, Transaction, Written,
+    ALIAS_BITS, Alias, Entered, KeysUnchanged, Locked, Log, NAMED_BY_ORDINAL, OwnRow, Reforms,
+    Rival, Standing, StateAt, Transaction, Written,
 };

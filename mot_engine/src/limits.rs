@@ -9,10 +9,6 @@ pub(crate) const SLOT_BITS: u32 = 42;
 
 const _: () = assert!(SLOTS_MAX <= 1 << SLOT_BITS);
 
-/// The highest transaction id: a version's stamp has 48 bits for it. At a million transactions a
-/// second that is nine years, and an id more than 65,535 epochs old comes of `pg_resetwal` alone.
-pub const XID_MAX: crate::ids::Xid = crate::ids::Xid((1 << 48) - 1);
-
 /// Bytes of one row, which has to fit into a log record of its own. Refused by the statement:
 /// COMMIT could not log it any more.
 pub const ROW_BYTES_MAX: usize = LOG_RECORD_BYTES_OF_LONG_ROW_MAX - 64;
@@ -26,6 +22,9 @@ pub const COLLATED_KEY_BYTES_MAX: usize = 15 * 1024;
 
 /// Indexes of one table. A fixed array in the table keeps the writers' walk free of pointers.
 pub const INDEXES_PER_TABLE_MAX: usize = 64;
+
+/// Keys of a row that are entered together; further indexes come afterwards.
+pub(crate) const KEYS_TOGETHER: usize = 8;
 
 /// Bytes of one log record. A record's insertion holds a WAL insertion lock, and PostgreSQL 15
 /// accepts records its recovery cannot read; small records also let the flush of others go on.

@@ -77,8 +77,8 @@ points! {
     WriteBeforePublish = "write-before-publish", Allowed;
     /// A version is published; its index entries are not made.
     WriteBeforeEntries = "write-before-entries", Allowed;
-    /// All rows with the key were judged free; the entry is not in.
-    EnterAfterJudging = "enter-after-judging", Allowed;
+    /// All rows with the key were resolved free; the entry is not in.
+    EnterAfterResolving = "enter-after-judging", Allowed;
     /// A lock found its row free; its entry is not published.
     LockBeforePublish = "lock-before-publish", Allowed;
     /// A row's owner is known; the waiter is not in the row's queue.
@@ -106,7 +106,7 @@ points! {
     /// A row is stamped, others may not be.
     CommitBetweenStamps = "commit-between-stamps", Forbidden;
     /// All is stamped; what was dropped is not unlinked.
-    CommitBeforeDoom = "commit-before-doom", Forbidden;
+    CommitBeforeRelease = "commit-before-doom", Forbidden;
     /// Prepared for PostgreSQL; the session still has the transaction.
     PrepareBeforeGivingUp = "prepare-before-giving-up", Forbidden;
     /// PostgreSQL has aborted, and others see it so; nothing is taken back.
@@ -121,13 +121,13 @@ points! {
     UnlinkBeforeFree = "unlink-before-free", Forbidden;
     /// The reclaimer knows the horizon; it has swept nothing.
     ReclaimAfterHorizon = "reclaim-after-horizon", Forbidden;
-    /// The reclaimer has judged a row; it has not pruned it. Pinned.
+    /// The reclaimer has resolved a row; it has not pruned it. Pinned.
     ReclaimBeforePrune = "reclaim-before-prune", Forbidden;
-    /// The reclaimer found a row at rest; it has not looked again whether its keys may settle.
-    /// Pinned.
+    /// The reclaimer found a row quiescent; it has not looked again whether its KEYS_MOVED may be
+    /// cleared. Pinned.
     ReclaimBeforeKeys = "reclaim-before-keys", Forbidden;
     /// The reclaimer is about to free dropped tables and indexes.
-    ReclaimBeforeDoomed = "reclaim-before-doomed", Forbidden;
+    ReclaimBeforeFree = "reclaim-before-doomed", Forbidden;
     /// A round of the reclaimer found nothing to do; nobody can see yet that it naps.
     ReclaimBeforeNap = "reclaim-before-nap", Forbidden;
     /// A thread that replays has a record; it has applied nothing of it. Nothing else stops there.

@@ -4,13 +4,17 @@
 //! definitions; none of it is shared. It is not `Send`. After a PostgreSQL error jumped over Rust
 //! frames, [`Session::reset`] releases what they held.
 
+mod node_memory;
+mod old_snapshots;
+mod pending_prunes;
 mod replaced;
-mod state_at;
 pub(crate) mod temporary;
 mod unfinished;
 
+pub(crate) use node_memory::NodeMemory;
+pub use old_snapshots::{OldSnapshot, OldSnapshots};
+pub(crate) use pending_prunes::PendingPrunes;
 pub use replaced::Upon;
-pub use state_at::StateAt;
 pub(crate) use unfinished::{Unfinished, find_lasting, find_unfinished};
 
 use crate::clock::{Clock, Snapshot};
@@ -18,50 +22,13 @@ use crate::decoded::{Decoded, Definitions};
 use crate::engine::{Engine, SessionLine};
 use crate::errors::EngineError;
 use crate::ids::{FileKey, RelationKey, Slot, Xid};
-use crate::index::KEYS_TOGETHER;
 use crate::key::{HasNull, IndexDefinition, KeyBuffer, encode_row, is_outside, none_if_too_long};
-use crate::limits::SESSIONS_MAX;
-use crate::memory::{LocalMemory, Purpose, TooManyParticipants, Urgency};
-use crate::reclaim::OldSnapshots;
+use crate::limits::{KEYS_TOGETHER, SESSIONS_MAX, SESSIONS_NOT_OF_CLIENTS};
+use crate::memory::{LocalMemory, Purpose, TooManyParticipants};
 use crate::row::{self, Newest, VersionRef};
 use crate::sync::{Ordering, order_unless_broken};
 use crate::table::{Catalog, IndexRef, SlotBatches, TableRef, Walk};
-use crate::transaction::{BesideKeys, Litter};
-use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
-use std::ptr::NonNull;
-
-/// Allocation and retirement for index nodes.
-pub(crate) struct NodeMemory<'a> {
-    local: &'a LocalMemory,
-    urgency: Urgency,
-    /// Whether others may wait for latches of the tree while a node is allocated.
-    is_shared: bool,
-}
-
-impl mot_index::Memory for NodeMemory<'_> {
-    fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
-        let bytes = layout.size();
-        let block = if self.is_shared {
-            let local = self.local;
-            local.allocate_in_haste(bytes, Purpose::Index, self.urgency)
-        } else {
-            self.local.allocate(bytes, Purpose::Index, self.urgency)
-        };
-        block.ok()
-    }
-
-    unsafe fn free(&self, ptr: NonNull<u8>, layout: Layout) {
-        // SAFETY: allocated above with this size; the caller promises that nobody else reaches it.
-        unsafe { self.local.free(ptr, layout.size(), Purpose::Index) };
-    }
-
-    unsafe fn retire(&self, ptr: NonNull<u8>, layout: Layout) {
-        // SAFETY: allocated above with this size; unreachable for whoever pins from now on
-        // (caller).
-        unsafe { self.local.retire(ptr, layout.size(), Purpose::Index) };
-    }
-}
 
 /// Key buffers of a session: two to work with, and those of a row's keys that are entered together.
 pub(crate) const KEY_BUFFERS: usize = 2 + KEYS_TOGETHER;
@@ -82,7 +49,7 @@ pub struct Session {
     /// Who reads as of an earlier moment: for the sweeper.
     old_snapshots: RefCell<OldSnapshots>,
     /// What its commits left behind.
-    pub(crate) litter: RefCell<Litter>,
+    pub(crate) pending_prunes: RefCell<PendingPrunes>,
     /// A version that a writer made and has not published yet: this session's alone.
     pub(crate) unpublished: Cell<Option<VersionRef>>,
     /// The most that its temporary tables may take.
@@ -91,9 +58,31 @@ pub struct Session {
     temporary_before: i64,
 }
 
+impl Engine {
+    /// Joins this process or thread.
+    pub fn join(self) -> Result<Session, EngineError> {
+        Session::join(self, 0)
+    }
+
+    /// Joins a process that serves a client. The last places are not for such
+    /// ([`SESSIONS_NOT_OF_CLIENTS`]).
+    pub fn join_for_client(self) -> Result<Session, EngineError> {
+        Session::join(self, SESSIONS_NOT_OF_CLIENTS)
+    }
+
+    /// Joins a process or thread that brings back what was there before: the arena's reserve is
+    /// open to it. What fit the primary, or this server before it stopped, must not fail for rows
+    /// that came in another order.
+    pub fn join_for_recovery(self) -> Result<Session, EngineError> {
+        let session = Session::join(self, 0)?;
+        session.local.use_reserve();
+        Ok(session)
+    }
+}
+
 impl Session {
     /// Leaves so many places to others.
-    pub(crate) fn join(engine: Engine, places: usize) -> Result<Session, EngineError> {
+    fn join(engine: Engine, places: usize) -> Result<Session, EngineError> {
         let local = engine.memory().join_leaving(places)?;
         let max = SESSIONS_MAX - places;
         let line = engine
@@ -119,7 +108,7 @@ impl Session {
             logging: Cell::new(logging),
             own_horizon: Cell::new(Xid::NONE),
             old_snapshots: RefCell::default(),
-            litter: RefCell::default(),
+            pending_prunes: RefCell::default(),
             unpublished: Cell::new(None),
             temporary_limit: Cell::new(None),
             temporary_before,
@@ -162,14 +151,14 @@ impl Session {
 
     /// From now on this session's sweeps also take out what lies between the states that these old
     /// snapshots see and those that everybody else does.
-    pub fn mind(&self, old: OldSnapshots) {
+    pub fn set_old_snapshots(&self, old: OldSnapshots) {
         *self.old_snapshots.borrow_mut() = old;
     }
 
     /// Rows in which this session's commits have left something behind since it began, taken out by
     /// now or not: for whoever wakes the sweeper.
     pub fn rows_left_behind(&self) -> u64 {
-        self.litter.borrow().noted()
+        self.pending_prunes.borrow().noted()
     }
 
     pub(crate) fn old_snapshots(&self) -> std::cell::Ref<'_, OldSnapshots> {
@@ -295,26 +284,6 @@ impl Session {
         table.all_indexes().filter_map(kept).collect()
     }
 
-    /// If no index that writers of the table maintain has a column that `is_meant`, by its number
-    /// in the table: what
-    /// [`Transaction::update_beside_keys`](crate::Transaction::update_beside_keys) wants to know.
-    pub fn beside_keys(
-        &self,
-        table: TableRef,
-        is_meant: impl Fn(u16) -> bool,
-    ) -> Result<Option<BesideKeys>, EngineError> {
-        let _pin = self.local.pin();
-        // Ahead of the list: an index that is not in it yet is told by the number.
-        let beside = BesideKeys::now(table);
-        for index in table.all_indexes() {
-            let columns = &self.definition(index)?.columns;
-            if index.is_computed() || columns.iter().any(|column| is_meant(column.attnum)) {
-                return Ok(None);
-            }
-        }
-        Ok(Some(beside))
-    }
-
     /// Whether the keys of some index of the table are computed by who forms a row.
     pub fn has_computed_keys(&self, table: TableRef) -> bool {
         let _pin = self.local.pin();
@@ -375,22 +344,6 @@ impl Session {
         self.definitions.get(index)
     }
 
-    pub(crate) fn tree_memory(&self, urgency: Urgency) -> NodeMemory<'_> {
-        NodeMemory {
-            local: &self.local,
-            urgency,
-            is_shared: true,
-        }
-    }
-
-    /// For a tree that nobody else uses yet.
-    pub(crate) fn new_tree_memory(&self) -> NodeMemory<'_> {
-        NodeMemory {
-            is_shared: false,
-            ..self.tree_memory(Urgency::Ordinary)
-        }
-    }
-
     /// Lends the session's key buffers. Not reentrant: nothing that is called inside may ask for
     /// them again.
     pub(crate) fn with_keys<R>(&self, work: impl FnOnce(&mut [KeyBuffer; KEY_BUFFERS]) -> R) -> R {
@@ -434,7 +387,7 @@ impl Session {
         let Some(anchor) = table.anchor(slot) else {
             return false;
         };
-        let newest = row::newest_settled(anchor, clock);
+        let newest = row::newest_committed_or_own(anchor, clock);
         newest.is_some_and(|newest| newest.is_moved_away())
     }
 
@@ -453,7 +406,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.reset();
         self.batches.borrow_mut().give_back(self.catalog());
-        self.end_unjudged();
+        self.end_unresolved();
         self.line.taken.store(0, Ordering::Release);
     }
 }

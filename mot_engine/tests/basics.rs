@@ -3,7 +3,6 @@
 mod common;
 
 use mot_engine::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
-use mot_engine::limits::XID_MAX;
 use mot_engine::memory::{ArenaOptions, HugePages, Memory, Purpose, Region};
 use mot_engine::{
     Build, Clock, CommandId, Direction, Engine, EngineError, Entered, FileKey, GROUP_ROWS_MAX,
@@ -459,15 +458,15 @@ fn transaction_ids_beyond_what_a_version_holds_are_refused() {
     let bytes = || engine.memory().purpose_bytes(Purpose::Rows);
     let (before, cid) = (bytes(), CommandId(1));
     let mut work = Transaction::new();
-    let too_high = work.insert(session, table, &row(1, 1), Xid(XID_MAX.0 + 1), cid);
+    let too_high = work.insert(session, table, &row(1, 1), Xid(Xid::MAX.0 + 1), cid);
     assert!(
-        matches!(too_high, Err(EngineError::XidTooHigh { max }) if max == XID_MAX.0),
+        matches!(too_high, Err(EngineError::XidTooHigh { max }) if max == Xid::MAX.0),
         "{too_high:?}"
     );
     assert_eq!(bytes(), before);
     let (_, version) = work
-        .insert(session, table, &row(1, 1), XID_MAX, cid)
+        .insert(session, table, &row(1, 1), Xid::MAX, cid)
         .unwrap();
-    assert_eq!(version.xid(), XID_MAX);
+    assert_eq!(version.xid(), Xid::MAX);
     work.abort(session);
 }

@@ -138,7 +138,7 @@ impl<'a> History<'a> {
         place.update(&mut lost, &me, rows[3], a_row(3, 99));
         place.insert(&mut lost, Xid(me.top), a_row(98, 98));
         me.end(Fate::Aborted);
-        // Nobody has taken it back: the clock judges.
+        // Nobody has taken it back: the clock resolves.
         std::mem::forget(lost);
         History {
             place,
@@ -325,7 +325,7 @@ fn a_checkpoint_behind_the_log_holds_the_newest_states() {
         timeline: 1,
         redo,
         generation: 1,
-        settled: place.world.horizon(),
+        finished_below: place.world.horizon(),
         is_final: false,
         threads: 1,
         pace: Pace::unlimited(),

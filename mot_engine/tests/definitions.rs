@@ -5,7 +5,7 @@ mod common;
 use common::{Fate, Me, Positions, Row, Snap, TABLE, World, body, check, row, sweep};
 use mot_engine::key::IndexDefinition;
 use mot_engine::memory::{Purpose, Urgency};
-use mot_engine::transaction::log_and_free_doomed;
+use mot_engine::transaction::log_and_free_pending;
 use mot_engine::{
     Build, CommandId, Direction, EngineError, Entered, IndexRef, IndexScan, KeyRange, LockStrength,
     Locked, Log, Lsn, RowScan, Session, TableRef, Transaction, Written, Xid,
@@ -311,7 +311,7 @@ fn definitions_follow_their_transaction_and_savepoints() {
     assert_eq!(session.find_index(table, 101, &me), Some(kept));
     assert_eq!(session.indexes(table, &me), [kept]);
     commit(session, &me, &mut work);
-    mot_engine::transaction::free_doomed(session, || ());
+    mot_engine::transaction::free_pending(session, || ());
     let snap = everyone.snapshot(0);
     assert_eq!(rows(session, table, &snap).len(), 51);
     assert_eq!(rows_by(session, table, kept, &snap).len(), 51);
@@ -340,19 +340,19 @@ fn definitions_follow_their_transaction_and_savepoints() {
     assert_eq!(rows(session, fresh, &everyone.snapshot(0)).len(), 1);
     // What the log could not be told of is not freed.
     let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        log_and_free_doomed(session, &mut Told(None), || ())
+        log_and_free_pending(session, &mut Told(None), || ())
     }));
     assert!(refused.is_err());
     let mut told = Told(Some(Vec::new()));
     let old = table.id();
-    assert_eq!(log_and_free_doomed(session, &mut told, || ()).unwrap(), 1);
+    assert_eq!(log_and_free_pending(session, &mut told, || ()).unwrap(), 1);
     assert_eq!(told.0.unwrap(), [format!("free table {}", old.0)]);
     check(session, fresh, &everyone);
     let me = world.begin();
     work.drop_table(session, fresh, Xid(me.top)).unwrap();
     commit(session, &me, &mut work);
     assert_eq!(session.find_table(TABLE, &everyone), None);
-    mot_engine::transaction::free_doomed(session, || ());
+    mot_engine::transaction::free_pending(session, || ());
     assert_eq!(session.tables().len(), 0);
 }
 
@@ -463,7 +463,7 @@ fn memory_returns_to_its_level_after_churn_and_drop() {
     let me = world.begin();
     work.drop_table(session, table, Xid(me.top)).unwrap();
     commit(session, &me, &mut work);
-    mot_engine::transaction::free_doomed(session, || ());
+    mot_engine::transaction::free_pending(session, || ());
     assert_eq!(used(session), empty);
 }
 
@@ -491,7 +491,7 @@ fn a_session_decodes_no_more_definitions_than_there_are_different_keys() {
             .truncate_table(session, &me, table, Xid(me.top))
             .unwrap();
         commit(session, &me, &mut work);
-        mot_engine::transaction::free_doomed(session, || ());
+        mot_engine::transaction::free_pending(session, || ());
         for index in session.indexes(table, &common::reader(&world)) {
             let known = session.definition(index).unwrap();
             let made = if index.relation_oid() == 101 {
@@ -612,7 +612,7 @@ fn a_full_arena_leaves_everything_usable() {
                 let xid = Xid(me.top);
                 table = work.truncate_table(session, &me, table, xid).unwrap();
                 commit(session, &me, &mut work);
-                mot_engine::transaction::free_doomed(session, || ());
+                mot_engine::transaction::free_pending(session, || ());
             }
         }
         if work.has_changes() {

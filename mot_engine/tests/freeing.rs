@@ -5,7 +5,7 @@ mod common;
 
 use common::{Row, World, body, transact};
 use mot_engine::memory::Purpose;
-use mot_engine::transaction::{free_doomed, log_and_free_doomed};
+use mot_engine::transaction::{free_pending, log_and_free_pending};
 use mot_engine::{Build, CommandId, Engine, Entered, Log, Lsn, RowScan, Session, Written};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -92,8 +92,8 @@ fn free_for(session: &Session, stretches: usize, log: Option<&mut Told>) -> bool
         }
     };
     let ended = catch_unwind(AssertUnwindSafe(|| match log {
-        Some(log) => log_and_free_doomed(session, log, pause).unwrap(),
-        None => free_doomed(session, pause),
+        Some(log) => log_and_free_pending(session, log, pause).unwrap(),
+        None => free_pending(session, pause),
     }));
     match ended {
         Ok(freed) => freed > 0,
@@ -132,7 +132,7 @@ fn whoever_ends_between_two_stretches_leaves_the_rest_to_others() {
         assert_eq!(used(&engine), empty);
         assert!(
             !free_for(&engine.join().unwrap(), 1, None),
-            "nothing is doomed"
+            "nothing is pending free"
         );
     }
 }

@@ -45,7 +45,7 @@ fn retire_some(local: &LocalMemory, blocks: usize) {
 fn hand_over(local: &LocalMemory, blocks: Vec<NonNull<u8>>, bytes: usize) {
     let before = local.garbage();
     retire(local, blocks, bytes);
-    local.settle_garbage(before, SHORT);
+    local.hand_over_garbage(before, SHORT);
 }
 
 fn orphans(engine: Engine) -> u64 {
@@ -280,7 +280,7 @@ fn what_is_taken_back_in_a_full_arena_is_free_for_others_after_the_pin() {
         for (bytes, blocks) in blocks {
             retire(&idle, blocks, bytes);
         }
-        idle.settle_garbage(before, SHORT);
+        idle.hand_over_garbage(before, SHORT);
         let left = memory.report().epochs;
         assert_eq!((left.orphan_blocks, left.lost_bytes), (retired as u64, 0));
         assert!(free_before - memory.arena_bytes_free() <= RESERVE_BYTES / 2);

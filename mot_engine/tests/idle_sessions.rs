@@ -6,7 +6,7 @@ mod common;
 use common::{Asked, Fate, Me, Positions, Row, World, body, reader};
 use mot_engine::limits::{SESSIONS_MAX, SESSIONS_NOT_OF_CLIENTS};
 use mot_engine::steps::steps_taken;
-use mot_engine::transaction::free_doomed;
+use mot_engine::transaction::free_pending;
 use mot_engine::{
     Build, CommandId, EngineError, Entered, Log, Lsn, Problem, RelationKey, Session, Slot, State,
     TableRef, Transaction, VersionRef, Written, Xid,
@@ -245,7 +245,7 @@ fn a_check_passes_over_an_index_that_another_transaction_gives_up() {
         let give_up = || {
             maker.end(Fate::Aborted);
             work.borrow_mut().abort(&makes);
-            assert_eq!(free_doomed(&makes, || {}), 1);
+            assert_eq!(free_pending(&makes, || {}), 1);
         };
         let (me, questions) = (reader(&world), Cell::new(0));
         let clock = Asked {

@@ -259,15 +259,17 @@ fn rows_too_long_for_the_log_are_refused_at_once() {
         refused(work.insert(session, table, &too_long, xid, cid).map(|_| ()));
         let (slot, seen) = work.insert(session, table, &body(row), xid, cid).unwrap();
         let cid = CommandId(2);
-        let beside = session.beside_keys(table, |_| false).unwrap();
-        let beside = beside.expect("no column is meant");
+        let unchanged = session.keys_unchanged(table, |_| false).unwrap();
+        let unchanged = unchanged.expect("no column is meant");
         refused(
             work.update(session, me, table, slot, seen, &too_long, xid, cid)
                 .map(|_| ()),
         );
         refused(
-            work.update_beside_keys(session, me, table, slot, seen, &too_long, xid, cid, beside)
-                .map(|_| ()),
+            work.update_non_key(
+                session, me, table, slot, seen, &too_long, xid, cid, unchanged,
+            )
+            .map(|_| ()),
         );
     });
     // One that is just short enough is not refused for its length.

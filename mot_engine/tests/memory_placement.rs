@@ -285,13 +285,13 @@ fn a_load_gets_its_pages_ahead_and_nobody_else() {
             allocate(bytes);
         }
         assert!(machine.0.filled.borrow().is_empty(), "nobody asked for it");
-        memory.fill_ahead(true);
+        memory.prefault_spans(true);
         // Other classes: those used before have blocks left.
         for bytes in sizes.map(|bytes| bytes / 2) {
             let at = allocate(bytes);
             assert!(is_filled(at, bytes), "{bytes}");
         }
-        memory.fill_ahead(false);
+        memory.prefault_spans(false);
         let count = machine.0.filled.borrow().len();
         for bytes in sizes.map(|bytes| bytes / 3) {
             allocate(bytes);
@@ -372,7 +372,7 @@ fn an_index_finds_chunks_that_are_huge_already() {
         take(&local, 20_000, Purpose::Rows, 20);
         machine.0.allocates_nodes.set(true);
         nodes.extend((0..20).map(|_| {
-            let node = local.allocate_in_haste(20_000, Purpose::Index, Urgency::Ordinary);
+            let node = local.allocate_no_wait(20_000, Purpose::Index, Urgency::Ordinary);
             node.unwrap()
         }));
         machine.0.allocates_nodes.set(false);

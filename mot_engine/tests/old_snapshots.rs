@@ -95,7 +95,7 @@ impl Place {
 
     fn sweep_minding(&self, old: OldSnapshots) -> u64 {
         self.session.engine().raise_horizon(self.world.horizon());
-        self.session.mind(old);
+        self.session.set_old_snapshots(old);
         let clock = common::reader(&self.world);
         self.session.sweep(&clock, self.table, true, || {});
         common::check(&self.session, self.table, &clock).versions

@@ -631,7 +631,7 @@ fn log_and_checkpoint_keep_ordinals_and_marks() {
         timeline: 1,
         redo,
         generation: 1,
-        settled: place.world.horizon(),
+        finished_below: place.world.horizon(),
         is_final: false,
         threads: 1,
         pace: Pace::unlimited(),

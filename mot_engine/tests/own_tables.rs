@@ -295,7 +295,7 @@ fn history(seed: u64) {
         }
         let clock = reader(&world);
         assert_eq!(rows_of(&session, &clock), committed, "seed {seed}");
-        session.settle_given_up(&clock);
+        session.resolve_given_up(&clock);
         for (name, rows) in &committed {
             let table = session.find_table(key(*name), &clock).unwrap();
             // What was prepared and rolled back is counted until then.

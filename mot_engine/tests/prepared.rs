@@ -1,6 +1,6 @@
-//! Prepared transactions: nobody's work any more, judged by the clock, cleaned up by whoever meets
-//! it. Counters stay exact, rows stay reachable, what was rolled back goes, here, on a standby and
-//! after a restart.
+//! Prepared transactions: nobody's work any more, resolved by the clock, cleaned up by whoever
+//! meets it. Counters stay exact, rows stay reachable, what was rolled back goes, here, on a
+//! standby and after a restart.
 
 mod common;
 

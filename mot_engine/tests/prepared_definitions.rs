@@ -1,5 +1,5 @@
 //! Prepared transactions that create, drop and truncate: nobody sees it before they are ended,
-//! everybody at once afterwards, and whoever sweeps settles it, here, on a standby and after a
+//! everybody at once afterwards, and whoever sweeps resolves it, here, on a standby and after a
 //! restart.
 
 mod common;
@@ -7,8 +7,8 @@ mod common;
 use common::{
     Fate, Me, Row, TABLE, Wal, World, body, check, definition, engine, reader, row, sweep,
 };
-use mot_engine::recovery::{Replayer, Settled, finish_beside_prepared, settle};
-use mot_engine::transaction::log_and_free_doomed;
+use mot_engine::recovery::{AppliedHorizon, Replayer, finish_beside_prepared, resolve_definitions};
+use mot_engine::transaction::log_and_free_pending;
 use mot_engine::{
     Build, Clock, CommandId, Entered, RelationKey, RowScan, Session, State, TableRef, Transaction,
     Xid,
@@ -164,20 +164,20 @@ fn after(case: usize) -> [Found; 2] {
     }
 }
 
-/// Sweeps, settles and frees as the reclaimer does, and answers how much it has freed.
+/// Sweeps, resolves and frees as the reclaimer does, and answers how much it has freed.
 fn reclaim(s: &Session, world: &World, wal: &mut Wal) -> usize {
     let me = reader(world);
     wal.xid = 0;
-    s.settle_given_up(&me);
-    let freed = log_and_free_doomed(s, wal, || ()).unwrap();
+    s.resolve_given_up(&me);
+    let freed = log_and_free_pending(s, wal, || ()).unwrap();
     for walk in s.tables() {
         sweep(s, world, walk.table());
     }
     freed
 }
 
-/// Everything is settled: nobody is asked about any transaction.
-fn is_settled(s: &Session) {
+/// Everything is resolved: nobody is asked about any transaction.
+fn is_resolved(s: &Session) {
     struct Silent;
     impl Clock for Silent {
         fn is_current(&self, _: Xid) -> bool {
@@ -231,9 +231,9 @@ fn restarted(
     }
     if has_readers {
         // As of the standby: its horizon is the oldest that runs.
-        let mut settled = Settled::default();
-        settled.raise(engine, world.horizon());
-        settle(s, &reader(world), settled);
+        let mut applied = AppliedHorizon::default();
+        applied.raise(engine, world.horizon());
+        resolve_definitions(s, &reader(world), applied);
     }
     let open = Xid(open_from)..Xid(world.next());
     finish_beside_prepared(s, &Nobody(world), open, 1).unwrap();
@@ -288,16 +288,16 @@ fn definitions_wait_for_the_end() {
                     }
                     assert_eq!(found(s, &reader(&again)), expected, "{what}: ended");
                     reclaim(s, &again, &mut wal);
-                    is_settled(s);
-                    assert_eq!(found(s, &reader(&again)), expected, "{what}: settled");
+                    is_resolved(s);
+                    assert_eq!(found(s, &reader(&again)), expected, "{what}: resolved");
                 });
             }
             me.end(fate);
             assert_eq!(found(s, &reader(&world)), expected, "{what}: ended");
             reclaim(s, &world, &mut server.wal);
-            is_settled(s);
-            assert_eq!(found(s, &reader(&world)), expected, "{what}: settled");
-            assert_eq!(s.settle_given_up(&reader(&world)), 0);
+            is_resolved(s);
+            assert_eq!(found(s, &reader(&world)), expected, "{what}: resolved");
+            assert_eq!(s.resolve_given_up(&reader(&world)), 0);
             other.end(Fate::Aborted);
             // Restarts behind the end, before and behind what the reclaimer logged.
             for records in [undecided, server.wal.records.len()] {
@@ -307,7 +307,7 @@ fn definitions_wait_for_the_end() {
                 };
                 for has_readers in [false, true] {
                     restarted(&wal, &world, has_readers, u64::MAX, |s| {
-                        is_settled(s);
+                        is_resolved(s);
                         assert_eq!(found(s, &reader(&world)), expected, "{what}: replayed");
                     });
                 }
@@ -316,10 +316,10 @@ fn definitions_wait_for_the_end() {
     }
 }
 
-/// A drop that was rolled back, and is not settled: another session drops the table meanwhile, and
-/// alone settles that.
+/// A drop that was rolled back, and is not resolved: another session drops the table meanwhile, and
+/// alone resolves that.
 #[test]
-fn who_drops_behind_a_rolled_back_drop_settles_it() {
+fn who_drops_behind_a_rolled_back_drop_resolves_it() {
     for fate in [Fate::Committed, Fate::Aborted] {
         let (_region, engine) = engine(16 << 20);
         let session = engine.join().unwrap();
@@ -331,7 +331,7 @@ fn who_drops_behind_a_rolled_back_drop_settles_it() {
         let mut t = Transaction::new();
         let table = server.table(&me, TABLE);
         t.drop_table(s, table, Xid(me.top)).unwrap();
-        s.settle_given_up(&reader(&world));
+        s.resolve_given_up(&reader(&world));
         server.log(&mut t, &me);
         me.end(fate);
         // Between the outcome and the session's callback.
@@ -342,7 +342,7 @@ fn who_drops_behind_a_rolled_back_drop_settles_it() {
         }
         let freed = reclaim(s, &world, &mut server.wal);
         assert_eq!(freed, usize::from(fate == Fate::Committed));
-        is_settled(s);
+        is_resolved(s);
         let expected = match fate {
             Fate::Committed => [None, None],
             _ => before(),
@@ -368,7 +368,7 @@ fn the_younger_one_is_ended_first() {
     assert_eq!(found(s, &reader(&world)), [table.clone(), None]);
     older.end(Fate::Aborted);
     assert_eq!(reclaim(s, &world, &mut server.wal), 1);
-    is_settled(s);
+    is_resolved(s);
     assert_eq!(found(s, &reader(&world)), [table, None]);
     s.memory().collect_all(|| ());
     let grown = engine.memory().arena_bytes_used().saturating_sub(used);

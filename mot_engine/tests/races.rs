@@ -54,10 +54,10 @@ impl Clock for MeanwhileAsked<'_> {
 }
 
 /// A row leaves key 1 and its transaction has committed, though its session has not stamped it yet.
-/// While an inserter of key 1 judges that row, somebody else moves it back to key 1: the verdict
+/// While an inserter of key 1 resolves that row, somebody else moves it back to key 1: the outcome
 /// "free" must not survive.
 #[test]
-fn a_key_taken_back_while_it_is_judged_is_not_free() {
+fn a_key_taken_back_while_it_is_resolved_is_not_free() {
     let (_region, engine) = common::engine(32 << 20);
     let (session, other_session) = (engine.join().unwrap(), engine.join().unwrap());
     let world = World::new();
@@ -134,7 +134,7 @@ fn a_key_taken_back_while_it_is_judged_is_not_free() {
     let entered = inserting
         .enter(&session, &clock, table, new, fresh)
         .unwrap();
-    assert!(clock.act.borrow().is_none(), "the row was judged");
+    assert!(clock.act.borrow().is_none(), "the row was resolved");
     assert!(matches!(entered, Entered::Busy(by, _) if by == Xid(returner.top)));
     drop(clock);
     leaving.commit(&session);
@@ -201,7 +201,7 @@ fn a_key_that_was_held_for_a_while_is_free() {
             }))),
         });
         let entered = inserting.enter(&session, &clock, table, new, fresh);
-        assert!(clock.0.act.borrow().is_none(), "the row was judged");
+        assert!(clock.0.act.borrow().is_none(), "the row was resolved");
         assert_eq!(entered.unwrap(), Entered::Done);
         drop(clock);
         inserter.end(Fate::Committed);
@@ -213,9 +213,9 @@ fn a_key_that_was_held_for_a_while_is_free() {
     }
 }
 
-/// A writer judges a state that is being superseded at that moment: it must not go on top.
+/// A writer resolves a state that is being superseded at that moment: it must not go on top.
 #[test]
-fn a_row_changed_while_it_is_judged_is_judged_again() {
+fn a_row_changed_while_it_is_resolved_is_resolved_again() {
     let (_region, engine) = common::engine(32 << 20);
     let (session, other_session) = (engine.join().unwrap(), engine.join().unwrap());
     let world = World::new();

@@ -216,7 +216,7 @@ impl Server {
             timeline: 1,
             redo: end,
             generation,
-            settled: self.world.horizon(),
+            finished_below: self.world.horizon(),
             is_final: false,
             threads: 1,
             pace: Pace::unlimited(),

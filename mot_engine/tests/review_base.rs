@@ -188,7 +188,7 @@ fn a_checkpoint_tells_that_the_last_logged_change_was_rolled_back() {
             timeline: 1,
             redo: Lsn(end),
             generation: 1,
-            settled: world.horizon(),
+            finished_below: world.horizon(),
             is_final: false,
             threads: 1,
             pace: Pace::unlimited(),

@@ -5,9 +5,9 @@ mod common;
 
 use common::{Fate, Row, TABLE, World, body, check, definition, engine, reader, row};
 use mot_engine::log::{DefinitionsWriter, RowsWriter};
-use mot_engine::recovery::{Replayer, Settled, finish, settle};
+use mot_engine::recovery::{AppliedHorizon, Replayer, finish, resolve_definitions};
 use mot_engine::row::TombstoneNote;
-use mot_engine::transaction::free_doomed;
+use mot_engine::transaction::free_pending;
 use mot_engine::{
     Direction, IndexId, IndexScan, KeyRange, Lsn, Persistence, Slot, State, TableId, Transaction,
     Xid,
@@ -163,16 +163,16 @@ fn slots_freed_while_other_tables_are_finished_are_listed() {
 }
 
 /// A table dropped, an index rolled back: the standby's reclaimer frees them beside replay, and
-/// settles what stays.
+/// resolves what stays.
 #[test]
-fn a_standby_frees_what_was_dropped_and_settles_what_stays() {
+fn a_standby_frees_what_was_dropped_and_resolves_what_stays() {
     let (_region, engine) = engine(32 << 20);
     engine.set_state(State::Replaying);
     let session = &engine.join().unwrap();
     let world = &World::new();
     let mut replayer = Replayer::new(1);
     let mut lsn = 0;
-    let mut settled = Settled::default();
+    let mut applied = AppliedHorizon::default();
     let mut apply = |definitions: &DefinitionsWriter, fate: Fate| {
         let me = world.begin();
         lsn += 100;
@@ -201,14 +201,14 @@ fn a_standby_frees_what_was_dropped_and_settles_what_stays() {
     // Rolled back at first: nothing of the old storage may go.
     apply(&truncate, Fate::Aborted);
     engine.raise_horizon(world.horizon());
-    settled.raise(engine, world.horizon());
+    applied.raise(engine, world.horizon());
     let clock = reader(world);
     assert_eq!(
-        settle(session, &clock, settled),
+        resolve_definitions(session, &clock, applied),
         2,
         "the index, the fresh storage"
     );
-    assert_eq!(free_doomed(session, || ()), 2);
+    assert_eq!(free_pending(session, || ()), 2);
     assert_eq!(session.find_table(TABLE, &clock).unwrap().id(), TableId(1));
 
     let mut truncate = DefinitionsWriter::new();
@@ -221,14 +221,14 @@ fn a_standby_frees_what_was_dropped_and_settles_what_stays() {
     truncate.drop_table(TableId(1)).unwrap();
     apply(&truncate, Fate::Committed);
     assert_eq!(
-        settle(session, &clock, settled),
+        resolve_definitions(session, &clock, applied),
         0,
         "someone may still be reading"
     );
     engine.raise_horizon(world.horizon());
-    settled.raise(engine, world.horizon());
-    assert_eq!(settle(session, &clock, settled), 1);
-    assert_eq!(free_doomed(session, || ()), 1);
+    applied.raise(engine, world.horizon());
+    assert_eq!(resolve_definitions(session, &clock, applied), 1);
+    assert_eq!(free_pending(session, || ()), 1);
 
     // The commit log may be gone: nobody is asked any more.
     let nobody = reader(&World::new());
@@ -254,7 +254,7 @@ fn nothing_is_freed_under_the_eyes_of_who_is_pinned() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let session = engine.join().unwrap();
-            assert_eq!(free_doomed(&session, || ()), 1);
+            assert_eq!(free_pending(&session, || ()), 1);
             done.store(true, Ordering::SeqCst);
         });
         for _ in 0..200 {

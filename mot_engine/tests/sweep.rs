@@ -129,7 +129,7 @@ mod no_memory {
 /// A sweep notes which rows have nothing to do, and passes them over. What is put on them later is
 /// swept all the same.
 #[test]
-fn rows_found_at_rest_are_swept_again_after_a_change() {
+fn rows_found_quiescent_are_swept_again_after_a_change() {
     const ROWS: i32 = 100;
     let (_region, engine) = common::engine(32 << 20);
     let place = Place::new(engine.join().unwrap(), &on_a());
@@ -140,7 +140,7 @@ fn rows_found_at_rest_are_swept_again_after_a_change() {
         for at in &changed {
             place.change(slots[*at], numbered(*at as i32 + round as i32 * ROWS, 1));
         }
-        // A change that is taken back leaves the state below on top, which was at rest before.
+        // A change that is taken back leaves the state below on top, which was quiescent before.
         let me = place.world.begin();
         let mut work = Transaction::new();
         let (session, table, slot) = (&place.session, place.table, slots[1]);

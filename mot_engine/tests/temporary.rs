@@ -182,7 +182,7 @@ fn a_table_that_is_walked_is_freed_later_and_counts_no_more() {
     });
     assert_eq!(session.temporary_bytes(), 0);
     drop(walks);
-    assert_eq!(mot_engine::transaction::free_doomed(sweeper, || {}), 1);
+    assert_eq!(mot_engine::transaction::free_pending(sweeper, || {}), 1);
     assert_eq!(session.temporary_bytes(), 0);
 }
 
@@ -215,7 +215,7 @@ fn an_index_that_goes_takes_what_it_took_along() {
         let left = session.temporary_bytes().abs_diff(without);
         assert!(left < 2000, "{left} bytes apart");
     }
-    assert_eq!(mot_engine::transaction::free_doomed(sweeper, || {}), 2);
+    assert_eq!(mot_engine::transaction::free_pending(sweeper, || {}), 2);
     common::transact(session, &world, |work, _, xid| {
         work.drop_table(session, table, xid).unwrap();
     });

@@ -260,7 +260,7 @@ impl<'a> Tx<'a> {
             self.work.log(self.session, log).unwrap();
         }
         self.me.end(fate);
-        // Others may judge, supersede and prune before the engine hears of it.
+        // Others may resolve, supersede and prune before the engine hears of it.
         if self.me.top.is_multiple_of(3) {
             thread::yield_now();
         }

@@ -124,7 +124,7 @@ impl Server {
             timeline: 1,
             redo: end,
             generation: self.generation,
-            settled: self.world.horizon(),
+            finished_below: self.world.horizon(),
             is_final,
             threads: 2,
             pace: Pace::unlimited(),

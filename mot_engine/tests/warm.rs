@@ -283,7 +283,7 @@ fn an_engine_goes_on_where_it_stood_many_times() {
     engine.set_state(State::Ready);
     let mut used = Vec::new();
     for round in 1..20 {
-        assert_eq!(engine.unrest(), None);
+        assert_eq!(engine.not_quiescent_because(), None);
         region.mark(&PROOF).unwrap();
         drop(region);
         let (again, found) = place.open();
@@ -315,7 +315,7 @@ fn an_engine_goes_on_where_it_stood_many_times() {
 }
 
 #[test]
-fn an_unfinished_transaction_is_the_clocks_to_judge() {
+fn an_unfinished_transaction_is_the_clocks_to_resolve() {
     let place = Place::new();
     let world = World::new();
     let (region, _) = place.open();
@@ -336,7 +336,7 @@ fn an_unfinished_transaction_is_the_clocks_to_judge() {
     std::mem::forget(work);
     drop(session);
     engine.set_state(State::Ready);
-    assert_eq!(engine.unrest(), None);
+    assert_eq!(engine.not_quiescent_because(), None);
     region.mark(&PROOF).unwrap();
     drop(region);
 
@@ -352,24 +352,24 @@ fn an_unfinished_transaction_is_the_clocks_to_judge() {
 #[test]
 fn what_was_not_left_in_order_is_not_taken() {
     let world = World::new();
-    let left_behind: [(fn(Engine), Unrest); 3] = [
+    let left_behind: [(fn(Engine), NotQuiescent); 3] = [
         (
             |engine| std::mem::forget(engine.join().unwrap()),
-            Unrest::Participants(1),
+            NotQuiescent::Arena(ArenaNotQuiescent::Participants(1)),
         ),
         (
             |engine| engine.set_state(State::Replaying),
-            Unrest::State(State::Replaying),
+            NotQuiescent::State(State::Replaying),
         ),
         (
             |engine| {
                 let session = engine.join().unwrap();
                 std::mem::forget(session.tables());
             },
-            Unrest::Walked,
+            NotQuiescent::Walked,
         ),
     ];
-    for (leave, unrest) in left_behind {
+    for (leave, reason) in left_behind {
         let place = Place::new();
         let (region, _) = place.open();
         let engine = format(&region);
@@ -377,16 +377,16 @@ fn what_was_not_left_in_order_is_not_taken() {
         fill(&session, &world, 0..10);
         drop(session);
         engine.set_state(State::Ready);
-        assert_eq!(engine.unrest(), None);
+        assert_eq!(engine.not_quiescent_because(), None);
         leave(engine);
-        assert_eq!(engine.unrest(), Some(unrest));
+        assert_eq!(engine.not_quiescent_because(), Some(reason));
         // A server that marks all the same must not find a believer.
         region.mark(&PROOF).unwrap();
         drop(region);
         let (region, found) = place.open();
         assert_eq!(found, Found::Marked(PROOF));
         match take_over(&region) {
-            Err(NotTakenOver::Unrest(found)) => assert_eq!(found, unrest),
+            Err(NotTakenOver::NotQuiescent(found)) => assert_eq!(found, reason),
             other => panic!("{:?}", other.err()),
         }
         // SAFETY: nobody uses what was there.

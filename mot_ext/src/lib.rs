@@ -29,7 +29,8 @@
 //!    inserts the records into the WAL. Core's commit record follows.
 //! 7. COMMIT: engine `transaction/commit.rs` sets COMMITTED in the versions.
 //! 8. Redo: `recovery::rmgr` receives each record, and `recovery::replay` gives it to engine
-//!    `recovery/parallel.rs`. That applies it, or hands it to replay workers (`recovery/lanes.rs`).
+//!    `recovery/parallel.rs`. That applies it, or hands it to replay workers
+//!    (`recovery/workers.rs`).
 //! 9. engine `recovery/replay.rs` puts the version on its row, makes the entries (`Place`) and
 //!    stores the record's LSN in the anchor.
 #![deny(ffi_unwind_calls)]

@@ -22,12 +22,10 @@
 //! to tell. What is given up stays until the bag is rebuilt.
 
 use crate::memory::{Memory, OutOfMemory};
-use crate::node::Node;
-use crate::permutation::{LEAF_ENTRIES, Permutation};
-use crate::slice::{MAX_KEY_BYTES, SUFFIX};
+use crate::permutation::LEAF_ENTRIES;
+use crate::slice::MAX_KEY_BYTES;
 use crate::sync::{AtomicU32, Ordering, prefetch_all};
 use core::alloc::Layout;
-use core::ops::Range;
 use core::ptr::NonNull;
 
 const UNIT_BYTES: usize = 4;
@@ -55,6 +53,8 @@ struct Header {
 
 const HEADER_BYTES: usize = size_of::<Header>();
 const MAX_BYTES: usize = u16::MAX as usize * UNIT_BYTES / GRAIN_BYTES * GRAIN_BYTES;
+/// Bytes of suffixes that a bag has at most.
+pub(crate) const CONTENT_BYTES_MAX: usize = MAX_BYTES - HEADER_BYTES;
 
 const _: () = {
     assert!(HEADER_BYTES == 64);
@@ -247,7 +247,7 @@ impl Bag {
 
     /// Takes over the suffixes of all slots of another bag in one piece. Only for whoever made this
     /// bag, which is empty and has the room, and owns the other one's leaf.
-    fn put_all_of(&mut self, other: Bag) {
+    pub(crate) fn put_all_of(&mut self, other: Bag) {
         let (begin, other_bytes) = (other.begin(), other.bytes());
         let used = other_bytes - begin;
         assert!(self.has_room(used), "a bag was not made large enough");
@@ -278,70 +278,8 @@ fn word_begin(word: u32) -> usize {
 
 /// The length of the suffix that a word names.
 #[inline]
-fn word_length(word: u32) -> usize {
+pub(crate) fn word_length(word: u32) -> usize {
     (word & 0xFFFF) as usize
-}
-
-/// The bag of a leaf the caller owns, which has one.
-pub(crate) fn owned_bag(leaf: &Node) -> Bag {
-    // SAFETY: the owner of the leaf's latch sees its current bag, which only it could retire, and
-    // the epoch in which the leaf may be used keeps the bag as well.
-    unsafe { Bag::at(leaf.bag()) }.expect("a leaf with a suffix has a bag")
-}
-
-/// The suffix of an entry of kind `SUFFIX` of a leaf the caller owns.
-pub(crate) fn owned_suffix(leaf: &Node, slot: usize) -> &[u8] {
-    debug_assert!(leaf.kinds().of(slot) == SUFFIX);
-    let bag = owned_bag(leaf);
-    // SAFETY: as in `owned_bag`, and the word is the bag's.
-    unsafe { bag.suffix(bag.word(slot)) }
-}
-
-/// The slots of the entries of kind `SUFFIX` at some positions of an owned leaf.
-fn suffix_slots(
-    leaf: &Node,
-    permutation: Permutation,
-    positions: Range<usize>,
-) -> impl Iterator<Item = usize> {
-    let kinds = leaf.kinds();
-    positions
-        .map(move |position| permutation.slot(position))
-        .filter(move |slot| kinds.of(*slot) == SUFFIX)
-}
-
-/// Whether a leaf the caller owns has an entry of kind `SUFFIX`.
-pub(crate) fn has_suffixes(leaf: &Node) -> bool {
-    let permutation = leaf.permutation();
-    suffix_slots(leaf, permutation, 0..permutation.count())
-        .next()
-        .is_some()
-}
-
-/// The bytes the suffixes at some positions of an owned leaf take in a bag.
-pub(crate) fn suffix_bytes(
-    leaf: &Node,
-    permutation: Permutation,
-    positions: Range<usize>,
-) -> usize {
-    if !leaf.kinds().may_have_suffixes() {
-        return 0;
-    }
-    suffix_slots(leaf, permutation, positions)
-        .map(|slot| Bag::stored_bytes(word_length(owned_bag(leaf).word(slot))))
-        .sum()
-}
-
-/// Copies the suffixes at some positions of an owned leaf to the same slots of a bag of the
-/// caller's.
-pub(crate) fn copy_suffixes(
-    leaf: &Node,
-    permutation: Permutation,
-    positions: Range<usize>,
-    bag: &mut Bag,
-) {
-    for slot in suffix_slots(leaf, permutation, positions) {
-        bag.put(slot, owned_suffix(leaf, slot));
-    }
 }
 
 /// What to allocate for the suffixes of so many entries of a leaf, `bytes` bytes, when more will
@@ -351,46 +289,7 @@ pub(crate) fn with_reserve(bytes: usize, entries: usize) -> usize {
     let wanted = (2 * entries).clamp(LEAST_ENTRIES, LEAF_ENTRIES);
     let more = bytes * wanted.saturating_sub(entries) / entries.max(1);
     let most = RESERVE_BYTES_MAX.max(bytes / 4);
-    (bytes + more.min(most))
-        .min(MAX_BYTES - HEADER_BYTES)
-        .max(bytes)
-}
-
-/// Copies the suffix of a slot of an owned leaf to a slot of a bag of the caller's.
-pub(crate) fn copy_suffix_to(leaf: &Node, from: usize, bag: &mut Bag, to: usize) {
-    bag.put(to, owned_suffix(leaf, from));
-}
-
-/// A bag for the suffixes of `coming` more entries in an owned leaf, if its bag has no room: a copy
-/// of what the current bag holds for the leaf's entries, with room for `more` bytes.
-pub(crate) fn enlarge<M: Memory>(
-    memory: &M,
-    leaf: &Node,
-    more: usize,
-    coming: usize,
-) -> Result<Option<Bag>, OutOfMemory> {
-    // SAFETY: as in `owned_bag`.
-    let current = unsafe { Bag::at(leaf.bag()) };
-    if current.is_some_and(|bag| bag.has_room(more)) {
-        return Ok(None);
-    }
-    let permutation = leaf.permutation();
-    let entries = permutation.count();
-    let kept = suffix_bytes(leaf, permutation, 0..entries);
-    let wanted = kept + Bag::stored_bytes(more);
-    let mut bytes = with_reserve(wanted, entries + coming);
-    let is_whole = current.is_some_and(|bag| bag.used_bytes() == kept);
-    if current.is_some() && !is_whole {
-        // Entries come and go here: a leaf that is nearly full is not to rebuild its bag for each.
-        bytes = bytes.max((wanted + wanted / 4).min(MAX_BYTES - HEADER_BYTES));
-    }
-    let mut bag = Bag::create(memory, bytes)?;
-    match current {
-        // Nothing in it was given up.
-        Some(current) if is_whole => bag.put_all_of(current),
-        _ => copy_suffixes(leaf, permutation, 0..entries, &mut bag),
-    }
-    Ok(Some(bag))
+    (bytes + more.min(most)).min(CONTENT_BYTES_MAX).max(bytes)
 }
 
 #[cfg(test)]

@@ -1,10 +1,7 @@
 //! What a scan asks for and what it hands back.
 
-mod entries;
-
+use crate::entries::{Entries, Mark};
 use crate::frame::Frame;
-use entries::Mark;
-pub(crate) use entries::{Entries, Suffix};
 
 /// Where a scan begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,15 +14,6 @@ pub enum Bound<'k> {
     Excluded(&'k [u8]),
     /// Behind the greatest key.
     End,
-}
-
-/// Which way a scan goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Keys ascend.
-    Forward,
-    /// Keys descend.
-    Backward,
 }
 
 /// A reusable buffer of entries a scan read: keys one behind the other, and values.

@@ -1,6 +1,7 @@
 //! A position in a tree from which entries are read one by one.
 
-use crate::batch::{Batch, Bound, Direction};
+use crate::batch::{Batch, Bound};
+use crate::direction::Direction;
 use crate::memory::Memory;
 use crate::tree::Tree;
 

@@ -5,7 +5,7 @@
 //! the child tells by its own version when it may no longer cover the key.
 
 use crate::bag::Bag;
-use crate::batch::Direction;
+use crate::direction::Direction;
 use crate::memory::Memory;
 use crate::node::Node;
 use crate::slice::{LONGER, SLICE_BYTES, SUFFIX, cut};

@@ -28,8 +28,9 @@ mod ahead;
 mod reading;
 mod small;
 
-use crate::batch::{Direction, Entries};
 use crate::descend::AskBeside;
+use crate::direction::Direction;
+use crate::entries::Entries;
 use crate::node::{Node, Place};
 use crate::permutation::Permutation;
 use crate::slice::{LAYER, LONGER, SLICE_BYTES, class_of_kind, cut};

@@ -47,11 +47,12 @@
 //! Contract: nothing waits or fails from the first dirty node on. Entries of one slice stay
 //! together, so not every number can be given.
 
-use crate::bag::{Bag, copy_suffix_to, enlarge, has_suffixes, owned_bag, suffix_bytes};
+use crate::bag::Bag;
 use crate::memory::Memory;
 use crate::node::{NO_SLOT, Node};
 use crate::permutation::LEAF_ENTRIES;
 use crate::slice::SUFFIX;
+use crate::suffixes::{copy_suffix_to, enlarge, has_suffixes, owned_bag, suffix_bytes};
 use crate::sync::is_broken;
 use crate::tree::Tree;
 use crate::version::{CHANGE, SPLIT};

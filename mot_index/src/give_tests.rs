@@ -1,7 +1,8 @@
 //! Long programs at random over trees whose leaves give: every call's answer against `BTreeMap`'s.
 
 use super::noted::given;
-use crate::batch::{Batch, Bound, Direction};
+use crate::batch::{Batch, Bound};
+use crate::direction::Direction;
 use crate::scan::tests::Keeping;
 use crate::tree::{Tree, TreeRoot};
 use rand::rngs::StdRng;

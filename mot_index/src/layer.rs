@@ -6,11 +6,12 @@
 //! one leaf holds them all. The chain is complete before it is published by one change of the leaf
 //! above.
 
-use crate::bag::{Bag, has_suffixes, owned_suffix, with_reserve};
+use crate::bag::{Bag, with_reserve};
 use crate::memory::{Memory, OutOfMemory};
 use crate::node::{NO_SLOT, Node};
 use crate::permutation::{LEAF_ENTRIES, Permutation};
 use crate::slice::{LAYER, LONGER, SLICE_BYTES, SUFFIX, SUFFIXES_OF_A_SLICE, cut, shared_layers};
+use crate::suffixes::{has_suffixes, owned_suffix};
 use crate::sync::is_broken;
 use crate::tree::Tree;
 use crate::version::CHANGE;

@@ -24,6 +24,8 @@ mod clear;
 mod cursor;
 mod cut;
 mod descend;
+mod direction;
+mod entries;
 mod frame;
 mod give;
 mod held;
@@ -39,6 +41,7 @@ mod scan;
 mod slice;
 mod split;
 mod spot;
+mod suffixes;
 mod sync;
 mod tree;
 mod unlink;
@@ -50,9 +53,10 @@ mod widen;
 #[cfg(feature = "crossbeam")]
 mod map;
 
-pub use batch::{Batch, Bound, Direction};
+pub use batch::{Batch, Bound};
 pub use bulk::{BulkError, TreePart, may_part};
 pub use cursor::Cursor;
+pub use direction::Direction;
 pub use measure::Measure;
 pub use memory::{Memory, OutOfMemory};
 pub use node::{MAX_VALUE, NARROW_LEAF_BYTES, NODE_BYTES};

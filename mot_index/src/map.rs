@@ -1,8 +1,9 @@
 //! The tree as an ordinary map of one process: nodes on the heap, epochs by `crossbeam-epoch`.
 
-use crate::batch::{Bound, Direction};
+use crate::batch::Bound;
 use crate::bulk::BulkError;
 use crate::cursor::Cursor;
+use crate::direction::Direction;
 use crate::memory::{Memory, OutOfMemory};
 use crate::tree::{Tree, TreeRoot};
 use crate::update::Change;

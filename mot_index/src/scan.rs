@@ -21,8 +21,10 @@
 //! on in the leaf above. If the layer is gone when it is entered, or the leaf above was split
 //! meanwhile, the scan goes down again as well.
 
-use crate::batch::{Batch, Bound, Direction, Entries};
+use crate::batch::{Batch, Bound};
 use crate::descend::{AskBeside, Goal, reach_leaf_by};
+use crate::direction::Direction;
+use crate::entries::Entries;
 use crate::frame::{AtEdge, Frame, GoneDown};
 use crate::memory::Memory;
 use crate::node::Node;

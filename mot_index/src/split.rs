@@ -10,12 +10,13 @@
 //!
 //! Where a leaf is cut is chosen in `cut.rs`.
 
-use crate::bag::{Bag, copy_suffixes, owned_suffix, suffix_bytes, with_reserve};
+use crate::bag::{Bag, with_reserve};
 use crate::cut::{Cut, Run, choose_cut};
 use crate::memory::{Memory, OutOfMemory};
 use crate::node::{INNER_KEYS, Kinds, NO_SLOT, Node, Place, Window};
 use crate::permutation::Permutation;
 use crate::slice::{SUFFIX, cut as cut_key};
+use crate::suffixes::{copy_suffixes, owned_suffix, suffix_bytes};
 use crate::sync::Wait;
 use crate::tree::Tree;
 use crate::update::{Site, place_in_owned};

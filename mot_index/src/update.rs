@@ -6,13 +6,14 @@
 //! is noticed while nothing has happened, and the caller is asked once. Should the caller's closure
 //! unwind, [`Undo`] leaves the tree as if it had answered `Keep`.
 
-use crate::bag::{Bag, enlarge, owned_bag, owned_suffix};
+use crate::bag::Bag;
 use crate::descend::{Changed, Goal, look_for_layer, reach_leaf};
 use crate::layer::{LAYER_KEYS, NewLayer};
 use crate::memory::{Memory, OutOfMemory};
 use crate::node::{MAX_VALUE, Node, Place};
 use crate::permutation::LEAF_ENTRIES;
 use crate::slice::{LAYER, LONGER, MAX_KEY_BYTES, SLICE_BYTES, SUFFIX, SUFFIXES_OF_A_SLICE, cut};
+use crate::suffixes::{enlarge, owned_bag, owned_suffix};
 use crate::sync::{Ordering, is_broken};
 use crate::tree::Tree;
 use crate::version::{CHANGE, LATCHED, Seen, same_range};

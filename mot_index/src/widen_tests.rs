@@ -2,7 +2,8 @@
 //! against `BTreeMap`'s.
 
 use super::noted::widened;
-use crate::batch::{Batch, Bound, Direction};
+use crate::batch::{Batch, Bound};
+use crate::direction::Direction;
 use crate::node::MAX_VALUE;
 use crate::scan::tests::Keeping;
 use crate::tree::{Tree, TreeRoot};

@@ -1,69 +1,69 @@
-//! The rooms of `mot_ext` are layers: each uses only those below it, so there is no import cycle.
+//! The rooms of `mot_index`, `mot_engine` and `mot_ext` are layers: each uses only those below it,
+//! so there is no import cycle.
 //!
-//! A room is a directory or a file directly under `mot_ext/src`. [`LAYERS`] is the one place in
-//! which their order is written. The test reads every path that begins with `crate` or `super` in
-//! every file, in `use` items and elsewhere, and names those that point upward. It needs no
+//! A room is a directory or a file directly under the crate's `src`. `layers.rs` is the one place
+//! in which their order is written. The test reads every path that begins with `crate` or `super`
+//! in every file, in `use` items and elsewhere, and names those that point upward. It needs no
 //! PostgreSQL.
 //!
-//! `lib.rs` is above all rooms and may use each of them.
+//! - `lib.rs` is above all rooms and may use each of them. A name that it hands on counts as the
+//!   room's from which it has it.
+//! - Code for tests alone (`#[cfg(test)]`) does not count: a test may use all of its crate.
+mod layers;
 mod paths;
+mod tokens;
 
-use paths::{Named, module_of, paths_in};
-use std::collections::BTreeSet;
+use layers::{Crate, ENGINE, EXTENSION, INDEX};
+use paths::{Code, Named, module_of};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The rooms, the lowest first.
-const LAYERS: [&str; 21] = [
-    // Bindings of PostgreSQL, and what they need of each other.
-    "pg",
-    // The control block and the settings.
-    "shared_memory",
-    // Every error and log message.
-    "errors",
-    // Values as key bytes.
-    "keys",
-    // Filters, accumulators and core's expressions over one row or a group of rows.
-    "executor",
-    // Transactions, snapshots, sessions, waiting for a row.
-    "transaction",
-    // What PostgreSQL's SSI is told.
-    "serializable",
-    // From a relation to its storage; definitions and builds of indexes.
-    "storage",
-    // One row: its tuple id, showing, writing and locking it.
-    "rows",
-    // Reading rows by key.
-    "access",
-    // The access methods.
-    "table_am",
-    "index_am",
-    // Nodes of core's executor, and the paths that lead to them.
-    "plan_nodes",
-    "planner",
-    // Statements that run without core's executor.
-    "compiled",
-    // What core's DDL cannot know.
-    "ddl",
-    // Checkpoint files and gates; loading and replay; removing dead versions.
-    "checkpoint",
-    "recovery",
-    "reclaim",
-    // The background workers that drive the three.
-    "workers",
-    // Views and the check of tables.
-    "monitoring",
-];
-
-/// A file of the extension: its path under `src`, and its text.
+/// A file of a crate: its path under `src`, and its text.
 type File = (String, String);
 
-/// What is wrong with the rooms of some files, one line each.
-fn violations(files: &[File], layers: &[&str]) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut rooms = BTreeSet::new();
+/// A file without what is for tests alone.
+struct Parsed {
+    name: String,
+    module: Vec<String>,
+    code: Code,
+}
+
+/// The files of a crate that are not for tests alone.
+fn parse(files: &[File]) -> Vec<Parsed> {
+    let mut for_tests = Vec::new();
+    let mut parsed = Vec::new();
     for (name, text) in files {
         let module = module_of(name);
+        let code = Code::of(text);
+        for test in code.test_modules(&module) {
+            for_tests.push(match test.file {
+                Some(file) => module_of(&beside(name, &file)),
+                None => test.module,
+            });
+        }
+        let name = name.clone();
+        parsed.push(Parsed { name, module, code });
+    }
+    parsed.retain(|file| !for_tests.iter().any(|test| file.module.starts_with(test)));
+    parsed
+}
+
+/// A file in the directory of another one.
+fn beside(file: &str, other: &str) -> String {
+    let directory = Path::new(file).parent().unwrap_or(Path::new(""));
+    directory.join(other).to_string_lossy().into_owned()
+}
+
+/// What is wrong with the rooms of some files, one line each.
+fn violations(of: &Crate, files: &[File]) -> Vec<String> {
+    let (directory, layers) = (of.name, of.layers);
+    let files = parse(files);
+    let root = files.iter().find(|file| file.name == "lib.rs");
+    let handed_on = root.map_or(BTreeMap::new(), |root| root.code.handed_on());
+    let mut found = Vec::new();
+    let mut rooms = BTreeSet::new();
+    for Parsed { name, module, code } in &files {
         let Some(room) = module.first() else {
             continue;
         };
@@ -71,20 +71,21 @@ fn violations(files: &[File], layers: &[&str]) -> Vec<String> {
         let Some(level) = level_of(room, layers) else {
             continue;
         };
-        if text.contains("#[path") {
+        if code.places_a_module() {
             found.push(format!(
-                "mot_ext/src/{name}: a module lies where its name says"
+                "{directory}/src/{name}: a module lies where its name says"
             ));
         }
-        for Named { line, path } in paths_in(text, &module) {
+        for Named { line, path, .. } in code.paths(module) {
             let shown = format!("crate::{}", path.join("::"));
-            let place = format!("mot_ext/src/{name}:{line}");
+            let place = format!("{directory}/src/{name}:{line}");
             let Some(other) = path.first() else {
                 found.push(format!(
                     "{place}: a path must name a room, not the whole crate"
                 ));
                 continue;
             };
+            let other = handed_on.get(other).unwrap_or(other);
             match level_of(other, layers) {
                 None => found.push(format!("{place}: {shown} is in no room of the list")),
                 Some(above) if above > level => found.push(format!(
@@ -131,17 +132,32 @@ fn files_below(root: &Path) -> Vec<File> {
     files
 }
 
-#[test]
-fn rooms_use_only_rooms_below_them() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mot_ext/src");
-    let found = violations(&files_below(&root), &LAYERS);
+fn must_be_layers(of: &Crate) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let found = violations(of, &files_below(&root.join(of.name).join("src")));
     assert!(
         found.is_empty(),
-        "a room of mot_ext may use only those below it, which are in this order:\n{}\n\n{}\n\n\
+        "a room of {} may use only those below it, which are in this order:\n{}\n\n{}\n\n\
          Move the state down, pass it in, or let the upper room register a function.",
-        LAYERS.join(" < "),
+        of.name,
+        of.layers.join(" < "),
         found.join("\n")
     );
+}
+
+#[test]
+fn rooms_of_the_index_use_only_rooms_below_them() {
+    must_be_layers(&INDEX);
+}
+
+#[test]
+fn rooms_of_the_engine_use_only_rooms_below_them() {
+    must_be_layers(&ENGINE);
+}
+
+#[test]
+fn rooms_of_the_extension_use_only_rooms_below_them() {
+    must_be_layers(&EXTENSION);
 }
 
 fn made_up(files: &[(&str, &str)]) -> Vec<String> {
@@ -149,7 +165,11 @@ fn made_up(files: &[(&str, &str)]) -> Vec<String> {
         .iter()
         .map(|(name, text)| (name.to_string(), text.to_string()))
         .collect();
-    violations(&files, &["low", "high"])
+    let of = Crate {
+        name: "made_up",
+        layers: &["low", "high"],
+    };
+    violations(&of, &files)
 }
 
 #[test]
@@ -161,7 +181,7 @@ fn a_cycle_is_found_at_its_upward_edge() {
     ]);
     assert_eq!(
         found,
-        ["mot_ext/src/low/a.rs:2: low -> high points upward (crate::high::x)"]
+        ["made_up/src/low/a.rs:2: low -> high points upward (crate::high::x)"]
     );
 }
 
@@ -210,7 +230,7 @@ fn rooms_and_list_must_agree() {
     assert_eq!(
         made_up(&[("low/mod.rs", "use crate::other::x;"), ("new.rs", "")]),
         [
-            "mot_ext/src/low/mod.rs:1: crate::other::x is in no room of the list",
+            "made_up/src/low/mod.rs:1: crate::other::x is in no room of the list",
             "room new is not in the list of layers",
             "layer high is no room",
         ]
@@ -223,7 +243,7 @@ fn a_module_lies_where_its_name_says() {
     let found = made_up(&[("low/mod.rs", text), ("high.rs", "")]);
     assert_eq!(
         found,
-        ["mot_ext/src/low/mod.rs: a module lies where its name says"]
+        ["made_up/src/low/mod.rs: a module lies where its name says"]
     );
 }
 
@@ -237,7 +257,67 @@ fn the_whole_crate_is_not_to_be_imported() {
         let found = made_up(&[("low/a.rs", text), ("high.rs", "")]);
         assert_eq!(
             found,
-            ["mot_ext/src/low/a.rs:1: a path must name a room, not the whole crate"]
+            ["made_up/src/low/a.rs:1: a path must name a room, not the whole crate"]
+        );
+    }
+}
+
+#[test]
+fn a_name_handed_on_by_the_root_is_that_of_its_room() {
+    for (root, name) in [
+        ("mod high;\npub use high::x;", "x"),
+        ("pub use crate::high::{a, inner::{x, y}};", "x"),
+        ("pub(crate) use {low::a, high::b as x};", "x"),
+        ("use self::high::inner::{self, z};", "inner"),
+    ] {
+        let text = format!("use crate::{name};");
+        let found = made_up(&[("low/a.rs", &text), ("high.rs", ""), ("lib.rs", root)]);
+        assert_eq!(
+            found,
+            [format!(
+                "made_up/src/low/a.rs:1: low -> high points upward (crate::{name})"
+            )],
+            "{root}"
+        );
+    }
+}
+
+#[test]
+fn code_for_tests_alone_does_not_count() {
+    let text = "
+        #[cfg(test)]
+        use crate::high::{x, y};
+        #[cfg(all(test, debug_assertions))]
+        #[allow(unused)]
+        fn f<A, B>(a: A) -> [B; { crate::high::X }] { crate::high::x() }
+        #[cfg(test)]
+        #[path = \"a_tests.rs\"]
+        mod other;
+        #[cfg(test)]
+        mod tests;
+        struct S { #[cfg(test)] x: crate::high::X<1, 2>, y: u8 }
+    ";
+    let for_tests = "use crate::high::x;";
+    let files = [
+        ("low/a.rs", text),
+        ("low/a_tests.rs", for_tests),
+        ("low/a/tests.rs", for_tests),
+        ("low/a/tests/more.rs", for_tests),
+        ("high.rs", ""),
+    ];
+    assert_eq!(made_up(&files), Vec::<String>::new());
+    let behind = format!("{text} use crate::high::x;");
+    assert_eq!(made_up(&[("low/a.rs", &behind), ("high.rs", "")]).len(), 1);
+    for text in [
+        "#[cfg(any(test, feature = \"model\"))]\nuse crate::high::x;",
+        "#[cfg(not(test))]\nuse crate::high::x;",
+        "struct S { #[cfg(test)] x: u8, y: crate::high::X }",
+        "#[cfg(test)]\nfn f() {}\nfn g() { crate::high::x() }",
+    ] {
+        assert_eq!(
+            made_up(&[("low/a.rs", text), ("high.rs", "")]).len(),
+            1,
+            "{text}"
         );
     }
 }

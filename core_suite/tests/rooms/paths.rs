@@ -1,11 +1,30 @@
 //! Which paths of its own crate a source file names: `crate::...` and `super::...`, in `use` items
 //! and everywhere else.
 
+use crate::tokens::{Token, tokens};
+use std::collections::BTreeMap;
+
 /// A path that a file names, from the crate's root on. Empty: the root itself.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Named {
     pub line: usize,
     pub path: Vec<String>,
+    /// The name that a `use` item gives it, if that is another one.
+    alias: Option<String>,
+}
+
+/// A module for tests alone.
+pub struct TestModule {
+    pub module: Vec<String>,
+    /// Its file, if an attribute names one.
+    pub file: Option<String>,
+}
+
+/// A file's code: no comments, and nothing that is for tests alone.
+pub struct Code {
+    tokens: Vec<Token>,
+    /// Names of modules for tests alone, with the text of a `path` attribute.
+    tests: Vec<(String, Option<String>)>,
 }
 
 /// The module that a file is, by its name under `src`.
@@ -18,46 +37,163 @@ pub fn module_of(file: &str) -> Vec<String> {
     parts
 }
 
-/// Every path of the crate in a file that is `module`.
-pub fn paths_in(text: &str, module: &[String]) -> Vec<Named> {
-    let tokens = tokens(text);
-    let mut found = Vec::new();
-    // Modules inside the file, with the depth of braces at which each ends.
-    let mut inner: Vec<(usize, String)> = Vec::new();
-    let mut depth = 0;
-    let mut at = 0;
-    while at < tokens.len() {
-        let word = |ahead: usize| {
-            tokens
-                .get(at + ahead)
-                .map_or("", |token| token.text.as_str())
+impl Code {
+    pub fn of(text: &str) -> Code {
+        let mut code = Code {
+            tokens: Vec::new(),
+            tests: Vec::new(),
         };
-        match word(0) {
-            "mod" if word(2) == "{" => {
-                inner.push((depth, word(1).to_string()));
-                depth += 1;
-                at += 3;
-            }
-            "{" => {
-                depth += 1;
+        let all = tokens(text);
+        let mut at = 0;
+        while at < all.len() {
+            if is_for_tests(&all[at..]) {
+                let end = at + item_length(&all[at..]);
+                code.tests.extend(test_module(&all[at..end]));
+                at = end;
+            } else {
+                code.tokens.push(all[at].clone());
                 at += 1;
             }
-            "}" => {
-                depth = depth.saturating_sub(1);
-                if inner.last().is_some_and(|(end, _)| *end == depth) {
-                    inner.pop();
+        }
+        code
+    }
+
+    /// The modules for tests alone that a file that is `module` declares.
+    pub fn test_modules(&self, module: &[String]) -> impl Iterator<Item = TestModule> {
+        self.tests.iter().map(|(name, file)| TestModule {
+            module: module.iter().chain([name]).cloned().collect(),
+            file: file.clone(),
+        })
+    }
+
+    /// Whether a module is said to lie in another file than its name says.
+    pub fn places_a_module(&self) -> bool {
+        let mut windows = self.tokens.windows(3);
+        windows.any(|three| three[0].text == "#" && three[1].text == "[" && three[2].text == "path")
+    }
+
+    /// The names that the root has from its modules by `use`, each with the first part of its path.
+    pub fn handed_on(&self) -> BTreeMap<String, String> {
+        let mut found = Vec::new();
+        for at in 0..self.tokens.len() {
+            if self.tokens[at].text == "use" {
+                let text = |at: usize| self.tokens.get(at).map_or("", |token| &token.text);
+                let is_rooted = matches!(text(at + 1), "crate" | "self") && text(at + 2) == "::";
+                let begin = at + if is_rooted { 3 } else { 1 };
+                tree(&self.tokens, begin, &[], &mut found);
+            }
+        }
+        let pair = |named: Named| {
+            let name = named.alias.or(named.path.last().cloned())?;
+            Some((name, named.path.first()?.clone()))
+        };
+        found.into_iter().filter_map(pair).collect()
+    }
+
+    /// Every path of the crate in the code of a file that is `module`.
+    pub fn paths(&self, module: &[String]) -> Vec<Named> {
+        let tokens = &self.tokens;
+        let mut found = Vec::new();
+        // Modules inside the file, with the depth of braces at which each ends.
+        let mut inner: Vec<(usize, String)> = Vec::new();
+        let mut depth = 0;
+        let mut at = 0;
+        while at < tokens.len() {
+            let word = |ahead: usize| {
+                tokens
+                    .get(at + ahead)
+                    .map_or("", |token| token.text.as_str())
+            };
+            match word(0) {
+                "mod" if word(2) == "{" => {
+                    inner.push((depth, word(1).to_string()));
+                    depth += 1;
+                    at += 3;
                 }
-                at += 1;
+                "{" => {
+                    depth += 1;
+                    at += 1;
+                }
+                "}" => {
+                    depth = depth.saturating_sub(1);
+                    if inner.last().is_some_and(|(end, _)| *end == depth) {
+                        inner.pop();
+                    }
+                    at += 1;
+                }
+                "crate" | "super" if begins_path(&tokens[..at]) => {
+                    let names = inner.iter().map(|(_, name)| name.clone());
+                    let here: Vec<String> = module.iter().cloned().chain(names).collect();
+                    at = path(tokens, at, &here, &mut found);
+                }
+                _ => at += 1,
             }
-            "crate" | "super" if begins_path(&tokens[..at]) => {
-                let names = inner.iter().map(|(_, name)| name.clone());
-                let here: Vec<String> = module.iter().cloned().chain(names).collect();
-                at = path(&tokens, at, &here, &mut found);
+        }
+        found
+    }
+}
+
+/// Whether an attribute begins here that keeps what follows to tests.
+fn is_for_tests(tokens: &[Token]) -> bool {
+    let begins = |with: &[&str]| {
+        tokens.len() > with.len()
+            && with
+                .iter()
+                .zip(tokens)
+                .all(|(text, token)| token.text == *text)
+    };
+    begins(&["#", "[", "cfg", "(", "test", ")"])
+        || begins(&["#", "[", "cfg", "(", "all", "(", "test"])
+}
+
+/// How many tokens an item takes with the attributes before it; also a field, a statement, an arm.
+fn item_length(tokens: &[Token]) -> usize {
+    let mut at = 0;
+    let mut depth = 0;
+    let mut is_attribute = false;
+    let mut keyword = "";
+    while at < tokens.len() {
+        let text = tokens[at].text.as_str();
+        at += 1;
+        match text {
+            "#" if depth == 0 => is_attribute = true,
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" if depth == 0 => return at - 1,
+            ")" | "]" | "}" => {
+                depth -= 1;
+                if depth == 0 && is_attribute {
+                    is_attribute = false;
+                } else if depth == 0 && text == "}" && keyword != "use" {
+                    return at;
+                }
             }
-            _ => at += 1,
+            ";" if depth == 0 => return at,
+            "," if depth == 0 && keyword.is_empty() => return at,
+            "fn" | "mod" | "use" | "impl" | "struct" | "enum" | "const" | "static" | "type"
+            | "trait" | "extern"
+                if depth == 0 && keyword.is_empty() =>
+            {
+                keyword = text;
+            }
+            _ => {}
         }
     }
-    found
+    at
+}
+
+/// The module that an item is, if it lies in a file of its own.
+fn test_module(item: &[Token]) -> Option<(String, Option<String>)> {
+    let [.., keyword, name, end] = item else {
+        return None;
+    };
+    if keyword.text != "mod" || end.text != ";" {
+        return None;
+    }
+    let path = item
+        .windows(3)
+        .find(|three| three[0].text == "path" && three[1].text == "=");
+    let file = path.map(|three| three[2].text.trim_matches('"').to_string());
+    Some((name.text.clone(), file))
 }
 
 /// Whether a path may begin behind these tokens.
@@ -143,120 +279,13 @@ fn named(tokens: &[Token], at: usize, path: Vec<String>) -> Named {
     Named {
         line: tokens[at].line,
         path,
+        alias: match (tokens.get(at + 1), tokens.get(at + 2)) {
+            (Some(next), Some(name)) if next.text == "as" => Some(name.text.clone()),
+            _ => None,
+        },
     }
 }
 
 fn is_word(text: &str) -> bool {
     text.starts_with(|first: char| first.is_alphabetic() || first == '_')
-}
-
-/// A word, `::`, or a single other character of the code.
-struct Token {
-    line: usize,
-    text: String,
-}
-
-/// The code's tokens: no comments, and no text in quotes.
-fn tokens(text: &str) -> Vec<Token> {
-    let chars: Vec<char> = text.chars().collect();
-    let at = |place: usize| chars.get(place).copied().unwrap_or('\0');
-    let mut tokens = Vec::new();
-    let mut line = 1;
-    let mut place = 0;
-    while place < chars.len() {
-        let end = match (at(place), at(place + 1)) {
-            ('/', '/') => until(&chars, place, |rest| rest[0] == '\n'),
-            ('/', '*') => end_of_comment(&chars, place),
-            ('r', '"' | '#') | ('b' | 'c', 'r') if raw_text(&chars, place).is_some() => {
-                raw_text(&chars, place).expect("as asked")
-            }
-            // A raw identifier is the word behind its mark.
-            ('r', '#') => place + 2,
-            ('"', _) => end_of_quotes(&chars, place),
-            ('\'', '\\') => end_of_quotes(&chars, place),
-            ('\'', _) if at(place + 2) == '\'' => place + 3,
-            (':', ':') => {
-                tokens.push(Token {
-                    line,
-                    text: "::".into(),
-                });
-                place + 2
-            }
-            (first, _) if first.is_alphanumeric() || first == '_' => {
-                let end = until(&chars, place, |rest| {
-                    !rest[0].is_alphanumeric() && rest[0] != '_'
-                });
-                tokens.push(Token {
-                    line,
-                    text: chars[place..end].iter().collect(),
-                });
-                end
-            }
-            (first, _) => {
-                if !first.is_whitespace() {
-                    tokens.push(Token {
-                        line,
-                        text: first.into(),
-                    });
-                }
-                place + 1
-            }
-        };
-        line += chars[place..end].iter().filter(|c| **c == '\n').count();
-        place = end;
-    }
-    tokens
-}
-
-/// The first place from `start` on of which `is_end` holds, or the end of the text.
-fn until(chars: &[char], start: usize, is_end: impl Fn(&[char]) -> bool) -> usize {
-    (start..chars.len())
-        .find(|place| is_end(&chars[*place..]))
-        .unwrap_or(chars.len())
-}
-
-/// Behind a comment that may have others in it.
-fn end_of_comment(chars: &[char], start: usize) -> usize {
-    let mut depth = 0;
-    let mut place = start;
-    while place < chars.len() {
-        match (chars[place], chars.get(place + 1)) {
-            ('/', Some('*')) => {
-                depth += 1;
-                place += 2;
-            }
-            ('*', Some('/')) => {
-                depth -= 1;
-                place += 2;
-                if depth == 0 {
-                    break;
-                }
-            }
-            _ => place += 1,
-        }
-    }
-    place.min(chars.len())
-}
-
-/// Behind a text or character in quotes, in which a backslash takes the next character along.
-fn end_of_quotes(chars: &[char], start: usize) -> usize {
-    let quote = chars[start];
-    let mut place = start + 1;
-    while place < chars.len() && chars[place] != quote {
-        place += if chars[place] == '\\' { 2 } else { 1 };
-    }
-    (place + 1).min(chars.len())
-}
-
-/// Behind a raw text that begins at a place, if one does.
-fn raw_text(chars: &[char], start: usize) -> Option<usize> {
-    let mark = start + chars[start..].iter().position(|c| *c == 'r')?;
-    let hashes = chars[mark + 1..].iter().take_while(|c| **c == '#').count();
-    if chars.get(mark + 1 + hashes) != Some(&'"') {
-        return None;
-    }
-    let closed = |rest: &[char]| {
-        rest[0] == '"' && rest.len() > hashes && rest[1..=hashes].iter().all(|c| *c == '#')
-    };
-    Some((until(chars, mark + 2 + hashes, closed) + 1 + hashes).min(chars.len()))
 }

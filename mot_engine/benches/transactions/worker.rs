@@ -6,8 +6,9 @@ use mot_engine::key::{
     AttributeLayout, IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_value,
 };
 use mot_engine::{
-    BesideKeys, Build, CommandId, Direction, Engine, Entered, FileKey, IndexRef, IndexScan,
-    KeyRange, Newest, RelationKey, Session, Slot, TableRef, Transaction, VersionRef, Written, Xid,
+    Build, CommandId, Direction, Engine, Entered, FileKey, IndexRef, IndexScan, KeyRange,
+    KeysUnchanged, Newest, RelationKey, Session, Slot, TableRef, Transaction, VersionRef, Written,
+    Xid,
 };
 
 const CID: CommandId = CommandId(1);
@@ -23,7 +24,7 @@ pub struct Table {
     pub rows: TableRef,
     pub indexes: Vec<IndexRef>,
     /// Of what is assigned to: no key.
-    pub beside: BesideKeys,
+    pub unchanged: KeysUnchanged,
 }
 
 // SAFETY: addresses in the arena, which outlives all threads of the bench.
@@ -165,11 +166,14 @@ impl<'a> Worker<'a> {
             }
         });
         let indexes = indexes.collect();
-        let beside = self.session.beside_keys(rows, |_| false).expect("decodes");
+        let unchanged = self
+            .session
+            .keys_unchanged(rows, |_| false)
+            .expect("decodes");
         let table = Table {
             rows,
             indexes,
-            beside: beside.expect("no column is meant"),
+            unchanged: unchanged.expect("no column is meant"),
         };
         self.commit(&[]);
         table
@@ -343,7 +347,7 @@ impl<'a> Worker<'a> {
                         let (session, clock) = (&self.session, &self.snapshot);
                         let written = self
                             .work
-                            .update_beside_keys(
+                            .update_non_key(
                                 session,
                                 clock,
                                 table.rows,
@@ -352,7 +356,7 @@ impl<'a> Worker<'a> {
                                 &self.body,
                                 self.xid,
                                 CID,
-                                table.beside,
+                                table.unchanged,
                             )
                             .expect("memory");
                         match written {

@@ -1,4 +1,4 @@
-//! What the engine asks of PostgreSQL, as small as it can be: transaction ids, snapshots, verdicts,
+//! What the engine asks of PostgreSQL, as small as it can be: transaction ids, snapshots, outcomes,
 //! a log that goes nowhere.
 
 use mot_engine::{Clock, CommandId, Log, Lsn, Snapshot, Xid};

@@ -35,8 +35,8 @@ use crate::key::{KeyBuffer, encode_row, encode_row_if_any};
 use crate::memory::Urgency;
 use crate::reclaim::Quiet;
 use crate::row::{
-    Anchor, Head, IMAGE_BYTES_MIN, Judged, Version, VersionRef, counted_as_top, counted_early,
-    flags, judge_maker, states_from,
+    Anchor, Head, IMAGE_BYTES_MIN, TxnStatus, Version, VersionRef, counted_as_top, counted_early,
+    flags, resolve_maker, states_from,
 };
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
@@ -101,7 +101,7 @@ struct Check<'a, C: Clock, V: FnMut(Problem)> {
     key: KeyBuffer,
     scratch: KeyBuffer,
     /// Nobody has unfinished changes in the table, so counters must agree exactly.
-    settled: bool,
+    is_resolved: bool,
     replaying: bool,
     /// Rows that the counter has of transactions which were rolled back, and whose versions are not
     /// taken out yet.
@@ -127,7 +127,7 @@ impl Session {
             report: CheckReport::default(),
             key: KeyBuffer::new(),
             scratch: KeyBuffer::new(),
-            settled: true,
+            is_resolved: true,
             replaying: self.engine().state() == State::Replaying,
             counted_early: 0,
         };
@@ -161,7 +161,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
             from = to;
         }
         let counted = (self.table.row_count_estimate() as i64 - self.counted_early) as u64;
-        if self.settled && counted != self.report.rows {
+        if self.is_resolved && counted != self.report.rows {
             let found = self.report.rows;
             self.found(Problem::Counter {
                 what: "rows",
@@ -215,10 +215,10 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
             }
             locks_end |= ends_locks;
             let is_applying = version.flags() & flags::APPLYING != 0;
-            let verdict = judge_maker(version, self.clock);
-            self.settled &= !matches!(verdict, Judged::Mine | Judged::Running);
-            if verdict == Judged::Aborted {
-                // While the log is replayed, the state on top counts, whatever its verdict.
+            let status = resolve_maker(version, self.clock);
+            self.is_resolved &= !matches!(status, TxnStatus::Mine | TxnStatus::Running);
+            if status == TxnStatus::Aborted {
+                // While the log is replayed, the state on top counts, whatever its status.
                 if self.replaying && newest {
                     self.counted_early += counted_as_top(version).1;
                 } else if !self.replaying && version.flags() & flags::COUNTED_EARLY != 0 {
@@ -226,7 +226,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
                 }
                 continue;
             }
-            if newest && verdict == Judged::Committed && !version.is_tombstone() {
+            if newest && status == TxnStatus::Committed && !version.is_tombstone() {
                 self.report.rows += 1;
             }
             let is_newest = std::mem::replace(&mut newest, false);
@@ -259,8 +259,8 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         if !version.xid().is_some() {
             return Some("a version has no transaction");
         }
-        let verdicts = flags::COMMITTED | flags::ABORTED;
-        (version.flags() & verdicts == verdicts).then_some("a version is committed and aborted")
+        let outcomes = flags::COMMITTED | flags::ABORTED;
+        (version.flags() & outcomes == outcomes).then_some("a version is committed and aborted")
     }
 
     /// A row's newest state knows its key in every index that cannot compute it.
@@ -430,7 +430,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         let mut seen = Compared::default();
         let mut newest = true;
         for version in states_from(anchor.head().version()) {
-            let verdict = judge_maker(version, self.clock);
+            let status = resolve_maker(version, self.clock);
             let has_key = !version.is_tombstone() && {
                 let has_null = encode_row_if_any(definition, version.body(), &mut self.scratch)?.0;
                 let has_one = !self.scratch.is_empty();
@@ -440,11 +440,11 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
                 has_one && self.scratch.as_slice() == key
             };
             seen.any |= has_key;
-            if verdict == Judged::Aborted {
+            if status == TxnStatus::Aborted {
                 continue;
             }
             seen.other |= !has_key && !version.is_tombstone();
-            seen.newest |= newest && has_key && verdict != Judged::Running;
+            seen.newest |= newest && has_key && status != TxnStatus::Running;
             newest = false;
         }
         Ok(seen)

@@ -1,6 +1,7 @@
 //! Damage done by hand must be reported: a check that sees nothing proves nothing.
 
 use super::Problem;
+use crate::clock::NoClock;
 use crate::common::{self, Fate, Positions, Row, World, body};
 use crate::index::{append_slot, enter_key};
 use crate::key::{KeyBuffer, encode_row};
@@ -8,7 +9,7 @@ use crate::memory::Urgency;
 use crate::row::Head;
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
-use crate::transaction::{NoClock, Transaction};
+use crate::transaction::Transaction;
 use crate::{Build, CommandId, Entered, Slot, Written, Xid};
 use mot_index::Tree;
 use std::sync::atomic::Ordering;

@@ -14,7 +14,7 @@
 //!   zigzag varint LSN - previous row's LSN (first: LSN)
 //!   varint number of versions (0: only the LSN counts)
 //!   versions, newest first, each:
-//!     u8 flags, zigzag varint settled - xid,
+//!     u8 flags, zigzag varint finished below - xid,
 //!     varint body length (of a tombstone mostly 0), body
 //! ```
 //!
@@ -129,7 +129,7 @@ impl BlockHeader {
 
 /// Collects rows of one table into a block's body.
 pub struct BlockBuilder {
-    settled: Xid,
+    finished_below: Xid,
     body: Vec<u8>,
     table: TableId,
     first_slot: Slot,
@@ -146,10 +146,10 @@ pub struct BlockBuilder {
 }
 
 impl BlockBuilder {
-    /// An empty builder. `settled` is the checkpoint's, from which xids are told.
-    pub fn new(settled: Xid) -> Self {
+    /// An empty builder. `finished_below` is the checkpoint's, from which xids are told.
+    pub fn new(finished_below: Xid) -> Self {
         Self {
-            settled,
+            finished_below,
             body: Vec::new(),
             table: TableId(0),
             first_slot: Slot(0),
@@ -256,7 +256,7 @@ impl BlockBuilder {
             );
             put(
                 &mut self.body,
-                zigzag(self.settled.0.wrapping_sub(version.xid.0) as i64),
+                zigzag(self.finished_below.0.wrapping_sub(version.xid.0) as i64),
             );
             put(&mut self.body, version.body.len() as u64);
             self.body.extend_from_slice(version.body);
@@ -286,7 +286,7 @@ impl BlockBuilder {
 
 /// Reads the rows of a block.
 pub struct BlockReader<'a> {
-    settled: Xid,
+    finished_below: Xid,
     cursor: Cursor<'a>,
     slot_expected: u64,
     lsn_before: u64,
@@ -296,11 +296,15 @@ pub struct BlockReader<'a> {
 impl<'a> BlockReader<'a> {
     /// Checks the body against the header of its place.
     pub fn new(place: &BlockPlace, body: &'a [u8]) -> Result<Self, Damage> {
-        Self::of(&place.header, body, place.settled)
+        Self::of(&place.header, body, place.finished_below)
     }
 
     /// As `new`, for a block that lies nowhere.
-    pub(super) fn of(header: &BlockHeader, body: &'a [u8], settled: Xid) -> Result<Self, Damage> {
+    pub(super) fn of(
+        header: &BlockHeader,
+        body: &'a [u8],
+        finished_below: Xid,
+    ) -> Result<Self, Damage> {
         if body.len() as u64 != header.body_bytes {
             return Err(Damage("block is cut"));
         }
@@ -308,7 +312,7 @@ impl<'a> BlockReader<'a> {
             return Err(Damage("block has a wrong checksum"));
         }
         Ok(Self {
-            settled,
+            finished_below,
             cursor: Cursor::new(body),
             slot_expected: header.first_slot.0,
             lsn_before: 0,
@@ -357,7 +361,7 @@ impl<'a> BlockReader<'a> {
                 return Err(malformed);
             }
             let xid = self
-                .settled
+                .finished_below
                 .0
                 .wrapping_sub(unzigzag(cursor.varint()?) as u64);
             let length = cursor.length()?;

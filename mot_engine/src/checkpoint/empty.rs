@@ -25,7 +25,7 @@ pub fn seal_empty(
         flushed: redo,
         generation: next_generation(disk)?,
         // Nothing in it asks which transactions are finished.
-        settled: Xid(0),
+        finished_below: Xid(0),
         next_table: TableId(1),
         next_index: IndexId(1),
         // There is none that it could have had.

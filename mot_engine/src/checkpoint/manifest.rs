@@ -1,26 +1,22 @@
 //! The manifest: what makes a generation's files a checkpoint.
 //!
 //! ```text
-//!   0 u32 magic "MOTM", u32 version = 7, u64 length of the whole file
-//!  16 u64 system identifier, u64 redo LSN, u64 flushed LSN, u64 generation, u64 settled xid,
-//!  56 u64 next table id, u64 next index id, u64 LSN of the definitions, u32 timeline,
-//!     u32 flags (1: final), u32 tables, u32 files
-//!  96 u32 slots of a range, u32 transactions known to have committed
-//! 104 tables, each: u64 id, u32 database, u32 tablespace, u32 relation,
-//!        u64 creator xid, u64 dropper xid, u64 slots end, u64 rows, u32 indexes, u32 ranges,
-//!        u32 persistence (0 logged, 1 unlogged), then indexes, each:
-//!        u64 id, u64 creator xid, u64 dropper xid, u32 length, definition (key/README.md),
-//!        then parts of ranges, each:
-//!        u32 number, u32 position of its file below, u32 first block, u32 blocks,
-//!        u64 offset, u64 bytes, u64 rows, u64 rows of the range,
-//!        u64 since, u64 open from (all bits: nothing is open),
-//!        u32 entries, u32 digest (CRC32C of its block headers)
-//!    files, each: u64 generation, u32 number, u32 blocks, u64 bytes, u64 settled xid, u32 digest
-//!    transactions known to have committed, ascending: u64 xid
-//!    u32 records of row locks (log/locks.rs), each: u64 xid, u64 LSN, u32 length, the record
-//!    u32 CRC32C of everything before
+//!   0 u32 magic "MOTM", u32 version = 7, u64 length of the whole file 16 u64 system identifier,
+//!   u64 redo LSN, u64 flushed LSN, u64 generation, u64 finished below (xid), 56 u64 next table id,
+//!   u64 next index id, u64 LSN of the definitions, u32 timeline, u32 flags (1: final), u32 tables,
+//!   u32 files 96 u32 slots of a range, u32 transactions known to have committed 104 tables, each:
+//!   u64 id, u32 database, u32 tablespace, u32 relation, u64 creator xid, u64 dropper xid, u64
+//!   slots end, u64 rows, u32 indexes, u32 ranges, u32 persistence (0 logged, 1 unlogged), then
+//!   indexes, each: u64 id, u64 creator xid, u64 dropper xid, u32 length, definition
+//!   (key/README.md), then parts of ranges, each: u32 number, u32 position of its file below, u32
+//!   first block, u32 blocks, u64 offset, u64 bytes, u64 rows, u64 rows of the range, u64 since,
+//!   u64 open from (all bits: nothing is open), u32 entries, u32 digest (CRC32C of its block
+//!   headers) files, each: u64 generation, u32 number, u32 blocks, u64 bytes, u64 finished below
+//!   (xid), u32 digest transactions known to have committed, ascending: u64 xid u32 records of row
+//!   locks (log/locks.rs), each: u64 xid, u64 LSN, u32 length, the record u32 CRC32C of everything
+//!   before
 //! ```
-//! Xids are 0 where the definition is settled (creator) or stands (dropper). A file's blocks and
+//! Xids are 0 where the definition is resolved (creator) or stands (dropper). A file's blocks and
 //! digest are 0 unless it comes from a manifest of version 1. Such a file belongs to the manifest
 //! as a whole.
 //!
@@ -83,7 +79,7 @@ pub struct Manifest {
     /// Counts the checkpoints of this cluster.
     pub generation: u64,
     /// Every xid below was finished when the checkpoint began.
-    pub settled: Xid,
+    pub finished_below: Xid,
     /// Counters to go on from.
     pub next_table: TableId,
     /// Counters to go on from.
@@ -117,7 +113,7 @@ pub struct FileEntry {
     /// Its length.
     pub bytes: u64,
     /// From what its xids are told.
-    pub settled: Xid,
+    pub finished_below: Xid,
     /// All its blocks belong to the checkpoint, without ranges (version 1).
     pub whole: Option<WholeFile>,
 }
@@ -188,7 +184,7 @@ impl Manifest {
                 self.redo.0,
                 self.flushed.0,
                 self.generation,
-                self.settled.0,
+                self.finished_below.0,
                 self.next_table.0,
                 self.next_index.0,
                 self.defined.0,
@@ -205,7 +201,7 @@ impl Manifest {
             let (blocks, digest) = file.whole.map_or((0, 0), |all| (all.blocks, all.digest));
             u64s(&mut out, &[file.generation]);
             u32s(&mut out, &[file.number, blocks]);
-            u64s(&mut out, &[file.bytes, file.settled.0]);
+            u64s(&mut out, &[file.bytes, file.finished_below.0]);
             u32s(&mut out, &[digest]);
         }
         for xid in &self.committed {
@@ -265,7 +261,7 @@ fn read_whole_file(cursor: &mut Cursor<'_>, of: &Manifest) -> Result<FileEntry, 
         generation: of.generation,
         number,
         bytes: cursor.u64()?,
-        settled: of.settled,
+        finished_below: of.finished_below,
         whole: Some(WholeFile {
             blocks,
             digest: cursor.u32()?,
@@ -276,7 +272,7 @@ fn read_whole_file(cursor: &mut Cursor<'_>, of: &Manifest) -> Result<FileEntry, 
 fn read_file(cursor: &mut Cursor<'_>) -> Result<FileEntry, EngineError> {
     let generation = cursor.u64()?;
     let (number, blocks) = (cursor.u32()?, cursor.u32()?);
-    let (bytes, settled) = (cursor.u64()?, Xid(cursor.u64()?));
+    let (bytes, finished_below) = (cursor.u64()?, Xid(cursor.u64()?));
     let digest = cursor.u32()?;
     if blocks == 0 && digest != 0 {
         return Err(unknown_flags());
@@ -285,7 +281,7 @@ fn read_file(cursor: &mut Cursor<'_>) -> Result<FileEntry, EngineError> {
         generation,
         number,
         bytes,
-        settled,
+        finished_below,
         whole: (blocks != 0).then_some(WholeFile { blocks, digest }),
     })
 }
@@ -296,7 +292,7 @@ fn read(cursor: &mut Cursor<'_>, version: u32) -> Result<Manifest, EngineError> 
         redo: Lsn(cursor.u64()?),
         flushed: Lsn(cursor.u64()?),
         generation: cursor.u64()?,
-        settled: Xid(cursor.u64()?),
+        finished_below: Xid(cursor.u64()?),
         next_table: TableId(cursor.u64()?),
         next_index: IndexId(cursor.u64()?),
         defined: match version {

@@ -22,7 +22,6 @@ mod read;
 mod reuse;
 mod rows_file;
 mod source;
-mod threads;
 mod write;
 
 #[cfg(test)]
@@ -42,7 +41,6 @@ pub use reuse::Counts;
 pub use source::write;
 #[cfg(test)]
 pub(crate) use source::{EngineSource, begin_round, read_base};
-pub use threads::{NextUnit, SignalsBlocked, on_threads};
 pub use write::{CheckpointContext, Definitions, Outcomes, RowSource, Written, seal, write_from};
 
 /// What is wrong with a file's content.

@@ -10,8 +10,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::threads::NextUnit;
 use crate::errors::EngineError;
+use crate::threads::NextUnit;
 
 /// Longest sleep before it is asked again whether to hurry.
 const SLICE: Duration = Duration::from_millis(10);

@@ -10,18 +10,18 @@ use super::pace::Pace;
 use super::progress::CheckpointProgress;
 use super::reuse::Unit;
 use super::rows_file::RowsFile;
-use super::threads::NextUnit;
 use super::write::RowSource;
 use crate::disk::Disk;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Xid};
+use crate::threads::NextUnit;
 
 /// What the threads of a checkpoint share.
 pub(super) struct Job<'a, 'b, 'd, S> {
     pub(super) source: &'a S,
     pub(super) disk: &'d dyn Disk,
     pub(super) generation: u64,
-    pub(super) settled: Xid,
+    pub(super) finished_below: Xid,
     pub(super) pace: &'a Pace<'b>,
     pub(super) progress: &'a CheckpointProgress,
     pub(super) tables: &'a [TableEntry],
@@ -103,9 +103,9 @@ impl<'d, S: RowSource> Job<'_, '_, 'd, S> {
         number: u32,
         next: &NextUnit,
     ) -> Result<ThreadResult<'d>, EngineError> {
-        let mut file = RowsFile::new(self.disk, self.generation, number, self.settled);
+        let mut file = RowsFile::new(self.disk, self.generation, number, self.finished_below);
         let mut walker = self.source.walker()?;
-        let mut block = BlockBuilder::new(self.settled);
+        let mut block = BlockBuilder::new(self.finished_below);
         let mut ranges = Vec::new();
         while let Some(position) = next.take() {
             let (before, all) = (position as u64, self.units.len() as u64);

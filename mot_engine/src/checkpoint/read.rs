@@ -22,7 +22,7 @@ pub struct BlockPlace {
     /// Its header.
     pub header: BlockHeader,
     /// From what its xids are told.
-    pub settled: Xid,
+    pub finished_below: Xid,
     /// It is put in after the block before it in the list, by the same thread.
     pub continues: bool,
     /// Rows that a block before it in the list had count for no more.
@@ -172,7 +172,7 @@ impl<'a> Run<'a> {
                 file: self.position,
                 offset,
                 header,
-                settled: self.entry.settled,
+                finished_below: self.entry.finished_below,
                 continues: false,
                 is_older: false,
             });

@@ -22,7 +22,12 @@ pub(super) struct RowsFile<'a> {
 }
 
 impl<'a> RowsFile<'a> {
-    pub(super) fn new(disk: &'a dyn Disk, generation: u64, number: u32, settled: Xid) -> Self {
+    pub(super) fn new(
+        disk: &'a dyn Disk,
+        generation: u64,
+        number: u32,
+        finished_below: Xid,
+    ) -> Self {
         RowsFile {
             disk,
             open: None,
@@ -30,7 +35,7 @@ impl<'a> RowsFile<'a> {
                 generation,
                 number,
                 bytes: 0,
-                settled,
+                finished_below,
                 whole: None,
             },
             blocks: 0,

@@ -49,7 +49,7 @@ const LOGGING_POLL: Duration = Duration::from_micros(100);
 /// Writes a checkpoint of the engine. `context.redo` is fixed already; see `CheckpointContext`.
 ///
 /// Of each row: the newest logged version and older ones down to the first that is known to be
-/// committed by a settled transaction; a row whose such first version is a tombstone on top is
+/// committed by a finished transaction; a row whose such first version is a tombstone on top is
 /// absent.
 pub fn write(
     session: &Session,
@@ -61,7 +61,7 @@ pub fn write(
     let defined = session.engine().last_lsn();
     let round = begin_round(session.engine())?;
     let (base, base_lost) = read_base(session.engine(), disk);
-    let mut source = EngineSource::collect(session, context.redo, defined, context.settled)?;
+    let mut source = EngineSource::collect(session, context.redo, defined, context.finished_below)?;
     if !context.is_final {
         source.leave_unlogged_rows();
     }
@@ -95,7 +95,7 @@ pub(crate) struct EngineSource<'a> {
     engine: Engine,
     redo: Lsn,
     defined: Lsn,
-    settled: Xid,
+    finished_below: Xid,
     /// Changes count since this round.
     base_round: u64,
     entries: Vec<TableEntry>,
@@ -167,7 +167,7 @@ impl<'a> EngineSource<'a> {
         session: &'a Session,
         redo: Lsn,
         defined: Lsn,
-        settled: Xid,
+        finished_below: Xid,
     ) -> Result<Self, EngineError> {
         let catalog = session.catalog();
         let collected = RefCell::new((Vec::new(), None));
@@ -199,7 +199,7 @@ impl<'a> EngineSource<'a> {
             engine: session.engine(),
             redo,
             defined,
-            settled,
+            finished_below,
             base_round: session.engine().base().map_or(0, |(_, round)| round),
             entries,
             next_table,
@@ -389,7 +389,7 @@ impl EngineSource<'_> {
                     continue;
                 }
                 versions.push(version);
-                if now & flags::COMMITTED != 0 && version.xid() < self.settled {
+                if now & flags::COMMITTED != 0 && version.xid() < self.finished_below {
                     break;
                 }
             }
@@ -400,7 +400,7 @@ impl EngineSource<'_> {
             && oldest.is_tombstone()
         {
             let now = oldest.flags();
-            if now & flags::COMMITTED != 0 && oldest.xid() < self.settled {
+            if now & flags::COMMITTED != 0 && oldest.xid() < self.finished_below {
                 versions.pop();
             }
         }

@@ -234,7 +234,7 @@ fn context<'a>(
         redo: redo_of(version),
         generation,
         // Not the same for two generations.
-        settled: Xid(60 + generation),
+        finished_below: Xid(60 + generation),
         is_final: false,
         threads: 1,
         pace: Pace::unlimited(),
@@ -412,10 +412,10 @@ proptest! {
     #[test]
     fn rows_survive_a_block(
         rows in prop::collection::vec((1..1000_u64, any::<u64>(), versions()), 1..20),
-        settled in any::<u64>(),
+        finished_below in any::<u64>(),
         damage in (any::<prop::sample::Index>(), 1..=255_u8),
     ) {
-        let mut block = BlockBuilder::new(Xid(settled));
+        let mut block = BlockBuilder::new(Xid(finished_below));
         block.begin(TableId(9));
         let mut slot = 0;
         for (step, lsn, versions) in &rows {
@@ -434,7 +434,7 @@ proptest! {
         }
         let (header, body) = block.finish(1, 2, 3);
         prop_assert_eq!(BlockHeader::from_bytes(&header.to_bytes()), Ok(header));
-        let mut reader = BlockReader::of(&header, body, Xid(settled)).expect("is whole");
+        let mut reader = BlockReader::of(&header, body, Xid(finished_below)).expect("is whole");
         let mut read = Vec::new();
         let mut slot = 0;
         for (step, lsn, versions) in &rows {
@@ -452,9 +452,9 @@ proptest! {
         let mut bytes = body.to_vec();
         let at = damage.0.index(bytes.len());
         bytes[at] ^= damage.1;
-        prop_assert!(BlockReader::of(&header, &bytes, Xid(settled)).is_err());
+        prop_assert!(BlockReader::of(&header, &bytes, Xid(finished_below)).is_err());
         let header = BlockHeader { body_crc: crc32c::crc32c(&bytes), ..header };
-        let mut reader = BlockReader::of(&header, &bytes, Xid(settled)).expect("fits its checksum");
+        let mut reader = BlockReader::of(&header, &bytes, Xid(finished_below)).expect("fits its checksum");
         let mut count = 0;
         while let Ok(Some(_)) = reader.next(&mut read) {
             count += 1;

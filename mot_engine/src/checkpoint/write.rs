@@ -20,12 +20,12 @@ use super::pace::Pace;
 use super::progress::{CheckpointProgress, Phase};
 use super::ranges::{Job, Left, ThreadResult};
 use super::reuse::{self, Counts, Plan, Unit};
-use super::threads::{give_way, on_threads};
 use crate::disk::Disk;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
 use crate::pause::{Point, allowed};
 use crate::table::RANGE_SLOTS;
+use crate::threads::{give_way, on_threads};
 use crate::transaction::LocksOf;
 
 /// A thread more, and so a file, is worth so many rows.
@@ -45,7 +45,7 @@ pub struct CheckpointContext<'a> {
     /// A new generation (`next_generation`).
     pub generation: u64,
     /// Every xid below is finished: no transaction below it runs or is prepared.
-    pub settled: Xid,
+    pub finished_below: Xid,
     /// Nothing will be logged after this checkpoint (shutdown).
     pub is_final: bool,
     /// Threads to write with.
@@ -234,7 +234,7 @@ fn write_rows<S: RowSource>(
         // What was taken over may be newer than anything written now.
         flushed: base.map_or(flushed, |base| flushed.max(base.flushed)),
         generation: context.generation,
-        settled: context.settled,
+        finished_below: context.finished_below,
         next_table,
         next_index,
         defined,
@@ -261,7 +261,7 @@ fn write_units<'d, S: RowSource>(
         source,
         disk,
         generation: context.generation,
-        settled: context.settled,
+        finished_below: context.finished_below,
         pace: &context.pace,
         progress: context.progress,
         tables,
@@ -349,7 +349,7 @@ fn flush(
     Ok((committed, flushed))
 }
 
-/// Who created or dropped a table or an index, where that is not settled.
+/// Who created or dropped a table or an index, where that is not resolved.
 fn makers_of_definitions(tables: &[TableEntry]) -> Vec<Xid> {
     let of_index = |index: &IndexEntry| [index.creator, index.dropper];
     tables

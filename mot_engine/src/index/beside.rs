@@ -13,7 +13,7 @@
 mod entries;
 
 use super::append_slot;
-use super::enter::{EntryOutcome, enter_at};
+use super::enter::{EntryOutcome, NOT_TESTED, enter_at};
 use super::posting::{Posting, has_slot, slots_of};
 use super::remaining::RemainingKeys;
 use super::remove::remove_key;
@@ -22,11 +22,10 @@ use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::key::{KeyBuffer, encode_row_if_any};
 use crate::memory::Urgency;
-use crate::row::{Anchor, Head, Judged, VersionRef, judge_maker, states_from};
+use crate::row::{Anchor, Head, TxnStatus, VersionRef, resolve_maker, states_from};
 use crate::session::Session;
 use crate::sync::is_broken;
 use crate::table::{EntryForm, IndexRef, TableRef};
-use crate::transaction::NoClock;
 use mot_index::{Batch, Bound, Direction, Tree};
 use std::cmp::Ordering;
 
@@ -224,14 +223,14 @@ impl<C: Clock> Filler<'_, C> {
         // Told before the walk: what lies below the first version may go at any time.
         let is_alone = top.is_none_or(|top| top.next().is_none());
         for version in states_from(top) {
-            let verdict = judge_maker(version, self.clock);
-            if verdict == Judged::Aborted {
+            let status = resolve_maker(version, self.clock);
+            if status == TxnStatus::Aborted {
                 continue;
             }
             let is_needed = may_be_current;
             let is_seen = may_be_seen;
-            may_be_current &= verdict == Judged::Running;
-            may_be_seen &= verdict != Judged::Committed || version.xid() >= self.horizon;
+            may_be_current &= status == TxnStatus::Running;
+            may_be_seen &= status != TxnStatus::Committed || version.xid() >= self.horizon;
             if version.is_tombstone() {
                 continue;
             }
@@ -300,7 +299,7 @@ impl<C: Clock> Filler<'_, C> {
         let (session, table, index) = (self.session, self.table, self.index);
         // SAFETY: no spot; pinned.
         let entered = unsafe {
-            enter_at::<NoClock>(
+            enter_at(
                 session,
                 table,
                 index,
@@ -310,7 +309,7 @@ impl<C: Clock> Filler<'_, C> {
                 bytes,
                 &mut self.scratch,
                 slot,
-                None,
+                NOT_TESTED,
             )?
         };
         debug_assert!(entered == EntryOutcome::Done, "asked without a clock");
@@ -469,8 +468,8 @@ impl<C: Clock> Finder<'_, C> {
         let mut has_running_key = false;
         let chain = std::iter::successors(head.version(), VersionRef::next);
         for version in chain.filter(|version| !version.is_lock()) {
-            let verdict = judge_maker(version, self.clock);
-            if verdict == Judged::Aborted {
+            let status = resolve_maker(version, self.clock);
+            if status == TxnStatus::Aborted {
                 continue;
             }
             let has_key = !version.is_tombstone() && {
@@ -478,7 +477,7 @@ impl<C: Clock> Finder<'_, C> {
                 let is_distinct = has_null && !definition.nulls_not_distinct;
                 !is_distinct && self.scratch.as_slice() == key
             };
-            if verdict == Judged::Running {
+            if status == TxnStatus::Running {
                 running.get_or_insert(version.xid());
                 has_running_key |= has_key && version.xid() < self.asked_from;
                 continue;

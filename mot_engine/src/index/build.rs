@@ -14,10 +14,10 @@
 //! A load has collected sorted runs of keys before (`gather`): then 1. and 2. are one step, which
 //! copies each part out of the runs.
 //!
-//! At last the stretches are joined. Within a step, a [`Crew`] shares ranges or parts among
+//! At last the stretches are joined. Within a step, a [`BuildThreads`] shares ranges or parts among
 //! threads; small units keep it balanced, whether there is one large table or many small ones.
 
-use super::crew::{Alone, Crew, Threads, Unjudged};
+use super::build_threads::{Alone, BuildThreads, HintsOnly, Threads};
 use super::gather::{Allowance, Harvest};
 use super::plan::{Plan, SIZES, Stretches};
 use crate::clock::Clock;
@@ -61,10 +61,10 @@ pub(crate) fn build(
 }
 
 /// Fills an empty index while tables are being loaded: from rows of different moments, among which
-/// two may have the same key until the log is replayed. So nothing is judged and nothing counts as
-/// a duplicate: it answers `Done` or `DoneBesideOlder`. As for `build`, the caller keeps the
+/// two may have the same key until the log is replayed. So nothing is resolved and nothing counts
+/// as a duplicate: it answers `Done` or `DoneBesideOlder`. As for `build`, the caller keeps the
 /// sweeper out.
-pub(crate) fn build_unjudged(
+pub(crate) fn build_by_hints(
     session: &Session,
     table: TableRef,
     index: IndexRef,
@@ -73,17 +73,17 @@ pub(crate) fn build_unjudged(
     let engine = session.engine();
     let bytes = turn_bytes(session);
     if is_small(table) {
-        let crew = Alone::<_, false> {
+        let build_threads = Alone::<_, false> {
             session,
-            clock: &Unjudged(engine),
+            clock: &HintsOnly(engine),
         };
-        build_by(&crew, session, table, index, bytes)
+        build_by(&build_threads, session, table, index, bytes)
     } else {
         build_by(&Threads { engine, threads }, session, table, index, bytes)
     }
 }
 
-/// As `build_unjudged`, from the keys that were gathered while the rows were loaded. Nobody has a
+/// As `build_by_hints`, from the keys that were gathered while the rows were loaded. Nobody has a
 /// snapshot from before: whoever can read has one that is not older than the newest of what is
 /// loaded.
 pub(crate) fn build_gathered(
@@ -94,17 +94,17 @@ pub(crate) fn build_gathered(
     threads: usize,
 ) -> Result<(), EngineError> {
     let Some(runs) = harvest.reap() else {
-        return build_unjudged(session, table, index, threads).map(drop);
+        return build_by_hints(session, table, index, threads).map(drop);
     };
     let engine = session.engine();
     let bytes = turn_bytes(session) * (100 - SIZES.gathered_percent.min(90)) / 100;
     let plan = Plan::of_runs(table, index, runs, bytes)?;
     let built = if is_small(table) {
-        let crew = Alone::<_, false> {
+        let build_threads = Alone::<_, false> {
             session,
-            clock: &Unjudged(engine),
+            clock: &HintsOnly(engine),
         };
-        build_as_planned(plan, &crew, session, index)
+        build_as_planned(plan, &build_threads, session, index)
     } else {
         build_as_planned(plan, &Threads { engine, threads }, session, index)
     };
@@ -127,25 +127,25 @@ pub(super) fn turn_bytes(session: &Session) -> u64 {
     (limit / SIZES.arena_share).max(SIZES.turn_bytes_min)
 }
 
-fn build_by<C: Crew>(
-    crew: &C,
+fn build_by<C: BuildThreads>(
+    build_threads: &C,
     session: &Session,
     table: TableRef,
     index: IndexRef,
     turn_bytes: u64,
 ) -> Result<Build, EngineError> {
     let plan = Plan::make(session, table, index, turn_bytes)?;
-    build_as_planned(plan, crew, session, index)
+    build_as_planned(plan, build_threads, session, index)
 }
 
-fn build_as_planned<C: Crew>(
+fn build_as_planned<C: BuildThreads>(
     plan: Plan,
-    crew: &C,
+    build_threads: &C,
     session: &Session,
     index: IndexRef,
 ) -> Result<Build, EngineError> {
     let mut stretches = Stretches::new(session, index);
-    plan.run(crew, &mut stretches)?;
+    plan.run(build_threads, &mut stretches)?;
     if let Some(slots) = stretches.duplicate {
         return Ok(Build::Duplicate { slots });
     }

@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::key::{FixedKey, IndexDefinition, KeyBuffer, encode_row, encode_row_if_any, is_outside};
-use crate::row::{Anchor, Head, Judged, VersionRef, judge_maker, states_from};
+use crate::row::{Anchor, Head, TxnStatus, VersionRef, resolve_maker, states_from};
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
 use std::ops::Range;
@@ -116,15 +116,15 @@ impl<'a> Collector<'a> {
         let mut newest = true;
         let mut is_needed = true;
         for version in versions(anchor) {
-            let verdict = judge_maker(version, clock);
-            if verdict == Judged::Aborted {
+            let status = resolve_maker(version, clock);
+            if status == TxnStatus::Aborted {
                 continue;
             }
             let is_newest = std::mem::replace(&mut newest, false);
-            let live = is_newest && verdict != Judged::Running;
+            let live = is_newest && status != TxnStatus::Running;
             // Under a newer state of its own transaction, which alone would see it, it is not.
-            let was_needed = is_needed && (is_newest || verdict != Judged::Mine);
-            is_needed &= verdict != Judged::Committed || version.xid() >= self.horizon;
+            let was_needed = is_needed && (is_newest || status != TxnStatus::Mine);
+            is_needed &= status != TxnStatus::Committed || version.xid() >= self.horizon;
             if version.is_tombstone() {
                 continue;
             }

@@ -1,14 +1,13 @@
 //! Makes one entry, with or without a test of uniqueness.
 
-use super::judge::{Candidate, JudgedHeads, judge_candidate};
+use super::candidate::{Candidate, ResolvedHeads, resolve_candidate};
 use super::posting::{Posting, cells_for, has_slot, inline_value, slots_of};
-use crate::clock::Clock;
+use crate::clock::{Clock, NoClock};
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::key::KeyBuffer;
 use crate::memory::Urgency;
 use crate::pause::{Point, reach};
-use crate::reclaim::prune_row;
 use crate::row::Head;
 use crate::session::{NodeMemory, Session};
 use crate::table::{EntryForm, IndexRef, TableRef};
@@ -26,13 +25,38 @@ pub(crate) enum EntryOutcome {
     Duplicate,
 }
 
+/// How it is tested that no other live row has a key.
+pub(crate) struct Uniqueness<'a, C, P> {
+    pub(crate) clock: &'a C,
+    /// Takes out of a dead row that has the key what nobody needs (`reclaim::prune_row`).
+    pub(crate) prune: P,
+}
+
+impl<C, P: Copy> Copy for Uniqueness<'_, C, P> {}
+
+impl<C, P: Copy> Clone for Uniqueness<'_, C, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+/// What [`Uniqueness::prune`] is.
+pub(crate) trait Pruner: Fn(&Session, TableRef, Slot) -> usize + Copy {}
+
+impl<P: Fn(&Session, TableRef, Slot) -> usize + Copy> Pruner for P {}
+
+/// Enters a key without such a test.
+pub(crate) const NOT_TESTED: Option<Uniqueness<'static, NoClock, Prune>> = None;
+
+type Prune = fn(&Session, TableRef, Slot) -> usize;
+
 /// What the closure under the latch answers.
 enum Decision {
     Entered {
         added: bool,
     },
-    /// Some slot of this value is to be judged.
-    Unjudged(u64),
+    /// Some slot of this value is to be resolved.
+    Unresolved(u64),
     NeedsCells(usize),
 }
 
@@ -79,10 +103,14 @@ pub(crate) fn enter_key<C: Clock>(
     if form == EntryForm::Suffixed {
         super::append_slot(key, slot)?;
     }
+    let uniqueness = clock.map(|clock| Uniqueness {
+        clock,
+        prune: crate::reclaim::prune_row,
+    });
     // SAFETY: no spot.
     unsafe {
         enter_at(
-            session, table, index, form, &tree, None, key, scratch, slot, clock,
+            session, table, index, form, &tree, None, key, scratch, slot, uniqueness,
         )
     }
 }
@@ -106,15 +134,15 @@ unsafe fn set_suffixed<'a>(
     }
 }
 
-/// Makes sure that `key` leads to `slot`. With `clock`, and for a pointed key, only if no other
-/// live row has it. `key` is the encoded key, a suffixed one with its suffix; `scratch` is free for
-/// use. The caller is pinned.
+/// Makes sure that `key` leads to `slot`. With `uniqueness`, and for a pointed key, only if no
+/// other live row has it. `key` is the encoded key, a suffixed one with its suffix; `scratch` is
+/// free for use. The caller is pinned.
 ///
 /// # Safety
 /// A spot was found for this key in this tree, which is the index's, under the pin that the caller
 /// has.
 #[allow(clippy::too_many_arguments)]
-pub(super) unsafe fn enter_at<'a, C: Clock>(
+pub(super) unsafe fn enter_at<'a, C: Clock, P: Pruner>(
     session: &Session,
     table: TableRef,
     index: IndexRef,
@@ -124,7 +152,7 @@ pub(super) unsafe fn enter_at<'a, C: Clock>(
     key: &KeyBuffer,
     scratch: &mut KeyBuffer,
     slot: Slot,
-    clock: Option<&C>,
+    uniqueness: Option<Uniqueness<'_, C, P>>,
 ) -> Result<EntryOutcome, EngineError> {
     debug_assert!(session.local.is_pinned());
     if form == EntryForm::Suffixed {
@@ -134,13 +162,14 @@ pub(super) unsafe fn enter_at<'a, C: Clock>(
         count(index, i64::from(old.is_none()));
         return Ok(EntryOutcome::Done);
     }
-    let mut judged = JudgedHeads::default();
+    let mut resolved = ResolvedHeads::default();
     let mut spare = Spare {
         session,
         block: None,
     };
+    let is_tested = uniqueness.is_some();
     loop {
-        let decide = |value| decide(table, slot, clock.is_some(), &judged, spare.block, value);
+        let decide = |value| decide(table, slot, is_tested, &resolved, spare.block, value);
         let decided = match spot.take() {
             // SAFETY: the caller's.
             Some(spot) => unsafe { tree.update_at(spot, key.as_slice(), decide) },
@@ -163,19 +192,19 @@ pub(super) unsafe fn enter_at<'a, C: Clock>(
                 spare.give_back();
                 spare.block = Some(Posting::allocate(&session.local, cells)?);
             }
-            Ok((Decision::Unjudged(value), _)) => {
-                let Some(clock) = clock else {
-                    unreachable!("only asked with a clock")
+            Ok((Decision::Unresolved(value), _)) => {
+                let Some(uniqueness) = uniqueness else {
+                    unreachable!("only asked where uniqueness is tested")
                 };
-                let judging = Judging {
+                let check = CandidateCheck {
                     session,
                     table,
                     index,
                     key,
-                    clock,
+                    uniqueness,
                 };
-                match judging.judge_others(value, slot, scratch, &mut judged)? {
-                    EntryOutcome::Done => reach(Point::EnterAfterJudging),
+                match check.resolve_others(value, slot, scratch, &mut resolved)? {
+                    EntryOutcome::Done => reach(Point::EnterAfterResolving),
                     other => return Ok(other),
                 }
             }
@@ -184,14 +213,14 @@ pub(super) unsafe fn enter_at<'a, C: Clock>(
 }
 
 /// Whether another live row has the key; enters nothing. For INSERT ... ON CONFLICT's first look.
-pub(crate) fn probe_key(
+pub(crate) fn probe_key<C: Clock, P: Pruner>(
     session: &Session,
     table: TableRef,
     index: IndexRef,
     has_null: bool,
     key: &KeyBuffer,
     scratch: &mut KeyBuffer,
-    clock: &impl Clock,
+    uniqueness: Uniqueness<'_, C, P>,
 ) -> Result<EntryOutcome, EngineError> {
     if index.form(has_null) == EntryForm::Suffixed {
         return Ok(EntryOutcome::Done);
@@ -202,61 +231,61 @@ pub(crate) fn probe_key(
     let Some(value) = tree.get(key.as_slice()) else {
         return Ok(EntryOutcome::Done);
     };
-    let judging = Judging {
+    let check = CandidateCheck {
         session,
         table,
         index,
         key,
-        clock,
+        uniqueness,
     };
     let mut outcome = Ok(EntryOutcome::Done);
     slots_of(value, |candidate| {
         if matches!(outcome, Ok(EntryOutcome::Done)) {
-            outcome = judging.judge(candidate, scratch).map(|(found, _)| found);
+            outcome = check.resolve(candidate, scratch).map(|(found, _)| found);
         }
     });
     outcome
 }
 
 /// Whether one row has the key; enters nothing. The caller is pinned.
-pub(super) fn judge_row(
+pub(crate) fn resolve_row<C: Clock, P: Pruner>(
     session: &Session,
     (table, index): (TableRef, IndexRef),
     key: &KeyBuffer,
-    clock: &impl Clock,
+    uniqueness: Uniqueness<'_, C, P>,
     candidate: Slot,
     scratch: &mut KeyBuffer,
 ) -> Result<EntryOutcome, EngineError> {
-    let judging = Judging {
+    let check = CandidateCheck {
         session,
         table,
         index,
         key,
-        clock,
+        uniqueness,
     };
-    judging.judge(candidate, scratch).map(|(found, _)| found)
+    check.resolve(candidate, scratch).map(|(found, _)| found)
 }
 
 /// Who asks whether other rows have a key.
-struct Judging<'a, C> {
+struct CandidateCheck<'a, C, P> {
     session: &'a Session,
     table: TableRef,
     index: IndexRef,
     key: &'a KeyBuffer,
-    clock: &'a C,
+    uniqueness: Uniqueness<'a, C, P>,
 }
 
-impl<C: Clock> Judging<'_, C> {
-    /// Judges all slots of an entry's value but `slot`: all at once, for there may be many, and
+impl<C: Clock, P: Pruner> CandidateCheck<'_, C, P> {
+    /// Resolves all slots of an entry's value but `slot`: all at once, for there may be many, and
     /// none of which is known already that it is free.
-    fn judge_others(
+    fn resolve_others(
         &self,
         value: u64,
         slot: Slot,
         scratch: &mut KeyBuffer,
-        judged: &mut JudgedHeads,
+        resolved: &mut ResolvedHeads,
     ) -> Result<EntryOutcome, EngineError> {
-        let before = std::mem::take(judged);
+        let before = std::mem::take(resolved);
         let mut outcome = Ok(EntryOutcome::Done);
         slots_of(value, |candidate| {
             if candidate == slot || !matches!(outcome, Ok(EntryOutcome::Done)) {
@@ -264,11 +293,11 @@ impl<C: Clock> Judging<'_, C> {
             }
             let found = match before.still_free(self.table, candidate) {
                 Some(head) => Ok((EntryOutcome::Done, head)),
-                None => self.judge(candidate, scratch),
+                None => self.resolve(candidate, scratch),
             };
             outcome = found.and_then(|(found, head)| {
                 if found == EntryOutcome::Done {
-                    judged.push(candidate, head)?;
+                    resolved.push(candidate, head)?;
                 }
                 Ok(found)
             });
@@ -276,8 +305,8 @@ impl<C: Clock> Judging<'_, C> {
         outcome
     }
 
-    /// Judges a row, and says at which head.
-    fn judge(
+    /// Resolves a row, and says at which head.
+    fn resolve(
         &self,
         candidate: Slot,
         scratch: &mut KeyBuffer,
@@ -287,13 +316,14 @@ impl<C: Clock> Judging<'_, C> {
         };
         let definition = self.session.definition(self.index)?;
         let key = self.key.as_slice();
-        let (verdict, head) = judge_candidate(anchor, self.clock, definition, key, scratch)?;
-        let outcome = match verdict {
+        let clock = self.uniqueness.clock;
+        let (status, head) = resolve_candidate(anchor, clock, definition, key, scratch)?;
+        let outcome = match status {
             Candidate::Free => {
                 // A key that is deleted and inserted again and again must not gather entries of
                 // dead rows until the sweeper comes.
                 if head.version().is_some_and(|newest| newest.is_tombstone()) {
-                    prune_row(self.session, self.table, candidate);
+                    (self.uniqueness.prune)(self.session, self.table, candidate);
                 }
                 EntryOutcome::Done
             }
@@ -314,7 +344,7 @@ fn decide(
     table: TableRef,
     slot: Slot,
     test_unique: bool,
-    judged: &JudgedHeads,
+    resolved: &ResolvedHeads,
     spare: Option<Posting>,
     value: Option<u64>,
 ) -> (Change, (Decision, Option<Replaced>)) {
@@ -324,12 +354,13 @@ fn decide(
     };
     let old = Posting::of(value);
     if test_unique {
-        let mut is_judged = true;
+        let mut is_resolved = true;
         slots_of(value, |other| {
-            is_judged = is_judged && (other == slot || judged.still_free(table, other).is_some());
+            is_resolved =
+                is_resolved && (other == slot || resolved.still_free(table, other).is_some());
         });
-        if !is_judged {
-            return (Change::Keep, (Decision::Unjudged(value), None));
+        if !is_resolved {
+            return (Change::Keep, (Decision::Unresolved(value), None));
         }
     }
     if has_slot(value, slot) {

@@ -6,8 +6,8 @@
 //! limited for all of a load; an index that would go beyond gives its runs up, and is built from
 //! the rows.
 
+use super::build_threads::HintsOnly;
 use super::collect::Collector;
-use super::crew::Unjudged;
 use super::keys::{Keys, Sorter};
 use crate::errors::EngineError;
 use crate::ids::Slot;
@@ -94,7 +94,7 @@ impl Harvest {
 /// One thread's collecting for one index.
 pub(crate) struct Gatherer<'a> {
     collector: Collector<'a>,
-    clock: Unjudged,
+    clock: HintsOnly,
     harvest: &'a Harvest,
     allowance: &'a Allowance,
     keys: Keys,
@@ -112,7 +112,7 @@ impl<'a> Gatherer<'a> {
     ) -> Result<Self, EngineError> {
         Ok(Gatherer {
             collector: Collector::new(session, table, index, true)?,
-            clock: Unjudged(session.engine()),
+            clock: HintsOnly(session.engine()),
             harvest,
             allowance,
             keys: Keys::default(),

@@ -110,7 +110,7 @@ pub(crate) struct Sorter {
 fn reserve_filled(entries: &mut Vec<Entry>, count: usize) -> Result<(), TryReserveError> {
     if count > entries.capacity() - entries.len() {
         entries.try_reserve_exact(count)?;
-        super::pages::fill(entries.spare_capacity_mut());
+        super::prefault::prefault(entries.spare_capacity_mut());
     }
     Ok(())
 }

@@ -3,18 +3,17 @@
 //! | file | what |
 //! |---|---|
 //! | `together`, `enter` | the entries of a row in all indexes; one entry, and uniqueness |
-//! | `judge`, `rival` | whether another row has the key; the same for keys that the server checks |
+//! | `candidate` | whether another row has the key |
 //! | `remove`, `remaining` | entries that no version needs any more; keys left in a long chain |
 //! | `posting` | the row ids of one unique key |
 //! | `ranges`, `size` | where a row's entries lie, for SSI; memory of an index |
-//! | `build`, `plan`, `crew` | an index built from rows: its steps, its parts, its threads |
+//! | `build`, `plan`, `build_threads` | index builds from rows: steps, parts, threads |
 //! | `collect`, `gather` | keys from rows that are there; keys while rows are loaded |
-//! | `keys`, `order`, `cuts`, `pages` | keys in process memory: sorted, cut into parts, its pages |
+//! | `keys`, `order`, `split_keys`, `prefault` | keys in process memory: sorted, split |
 //! | `beside` | an index filled beside writers |
 //!
 //! May be called by `transaction`, `reclaim`, `recovery`, `scan` and `check`. Calls `session`,
-//! `table`, `row`, `key`, `memory` and `mot_index`. Of rooms above it uses three items:
-//! `reclaim::prune_row`, `checkpoint::on_threads` and `transaction::NoClock`.
+//! `table`, `row`, `key`, `memory` and `mot_index`.
 //!
 //! Three rules, on which all of it rests:
 //!
@@ -30,39 +29,37 @@
 
 mod beside;
 mod build;
+mod build_threads;
+mod candidate;
 mod collect;
-mod crew;
-mod cuts;
 mod enter;
 mod gather;
-mod judge;
 mod keys;
 mod order;
-mod pages;
 mod plan;
 mod posting;
+mod prefault;
 mod ranges;
 mod remaining;
 mod remove;
-mod rival;
 mod size;
+mod split_keys;
 #[cfg(test)]
 mod tests;
 mod together;
 
 pub use build::Build;
-pub(crate) use build::{build, build_gathered, build_unjudged, gathering_allowance, is_small};
+pub(crate) use build::{build, build_by_hints, build_gathered, gathering_allowance, is_small};
 #[cfg(test)]
 pub(crate) use enter::enter_key;
-pub(crate) use enter::{EntryOutcome, probe_key};
+pub(crate) use enter::{EntryOutcome, NOT_TESTED, Uniqueness, probe_key, resolve_row};
 pub(crate) use gather::{Allowance, Gatherer, Harvest};
 pub(crate) use keys::Sorter;
 pub(crate) use posting::{only_slot, slots_of};
 pub use ranges::EntryRange;
 pub(crate) use remaining::RemainingKeys;
 pub(crate) use remove::{clear_some, remove_key};
-pub use rival::Rival;
-pub(crate) use together::{KEYS_TOGETHER, Obstacle, enter_row, enter_row_in};
+pub(crate) use together::{Obstacle, enter_row, enter_row_in};
 
 use crate::errors::EngineError;
 use crate::ids::Slot;

@@ -1,10 +1,10 @@
 //! How the keys of an index are cut, and what is made of them part by part: see `build`.
 
+use super::build_threads::BuildThreads;
 use super::collect::{Collector, SLOTS_PER_PIN};
-use super::crew::Crew;
-use super::cuts::Splitters;
 use super::keys::{Keys, Sorter, Stopped};
 use super::posting::Posting;
+use super::split_keys::SplitKeys;
 use crate::clock::check_cancelled;
 use crate::errors::EngineError;
 use crate::ids::Slot;
@@ -67,7 +67,7 @@ unsafe impl Sync for Target {}
 pub(super) struct Plan {
     target: Target,
     slots_end: u64,
-    pub(super) splitters: Splitters,
+    pub(super) split_keys: SplitKeys,
     /// Parts collected in one turn.
     pub(super) parts_per_turn: usize,
     /// All keys, in sorted runs; `None`: they are in the rows.
@@ -100,7 +100,7 @@ impl Plan {
         let mut plan = Plan {
             target: Target(table, index),
             slots_end,
-            splitters: Splitters::default(),
+            split_keys: SplitKeys::default(),
             parts_per_turn: 1,
             runs: None,
         };
@@ -111,7 +111,7 @@ impl Plan {
             return Ok(plan);
         }
         let samples = SAMPLES_PER_PART * parts_about.min(PARTS_MAX);
-        // Nobody has judged these rows: what is wrong with a key is found when all are walked.
+        // Nobody has resolved these rows: what is wrong with a key is found when all are walked.
         let mut collector = Collector::new(session, table, index, true)?;
         let (sample, bytes) = collector.sample(session, samples)?;
         let mean = bytes / sample.len().max(1);
@@ -132,7 +132,7 @@ impl Plan {
         let mut plan = Plan {
             target: Target(table, index),
             slots_end: table.slots_end().0,
-            splitters: Splitters::default(),
+            split_keys: SplitKeys::default(),
             parts_per_turn: 1,
             runs: None,
         };
@@ -157,17 +157,17 @@ impl Plan {
     /// Cuts keys of so many bytes, of which there is a sorted sample.
     fn cut(&mut self, sample: &Keys, total: usize, turn_bytes: u64) {
         let parts = (total / SIZES.part_bytes + 1).min(PARTS_MAX);
-        self.splitters = Splitters::choose(sample, parts);
+        self.split_keys = SplitKeys::choose(sample, parts);
         let turns = (total as u64).div_ceil(turn_bytes).max(1) as usize;
-        self.parts_per_turn = self.splitters.parts().div_ceil(turns);
+        self.parts_per_turn = self.split_keys.parts().div_ceil(turns);
     }
 
-    pub(super) fn run<C: Crew>(
+    pub(super) fn run<C: BuildThreads>(
         &self,
-        crew: &C,
+        build_threads: &C,
         stretches: &mut Stretches<'_>,
     ) -> Result<(), EngineError> {
-        let parts = self.splitters.parts();
+        let parts = self.split_keys.parts();
         // The last part of the turn before, and the last key of what is built.
         let mut waiting: Option<Keys> = None;
         let mut before: Option<Vec<u8>> = None;
@@ -175,10 +175,10 @@ impl Plan {
         while from < parts {
             let to = parts.min(from + self.parts_per_turn);
             let sorted = match &self.runs {
-                Some(runs) => self.take(crew, runs, from..to)?,
+                Some(runs) => self.take(build_threads, runs, from..to)?,
                 None => {
-                    let collected = self.collect(crew, from..to, stretches)?;
-                    sort(crew, collected, to - from)?
+                    let collected = self.collect(build_threads, from..to, stretches)?;
+                    sort(build_threads, collected, to - from)?
                 }
             };
             let mut ready: Vec<Keys> = waiting.take().into_iter().collect();
@@ -188,7 +188,7 @@ impl Plan {
             }
             let after = waiting.as_ref().and_then(Keys::first);
             let after = after.as_ref().map(AsRef::as_ref);
-            self.build_stretches(crew, &ready, before.as_deref(), after, stretches)?;
+            self.build_stretches(build_threads, &ready, before.as_deref(), after, stretches)?;
             if stretches.duplicate.is_some() {
                 return Ok(());
             }
@@ -202,9 +202,9 @@ impl Plan {
     }
 
     /// Walks the table. The keys of the parts, by range of slots.
-    fn collect<C: Crew>(
+    fn collect<C: BuildThreads>(
         &self,
-        crew: &C,
+        build_threads: &C,
         parts: std::ops::Range<usize>,
         stretches: &mut Stretches<'_>,
     ) -> Result<Vec<Mutex<Vec<Keys>>>, EngineError> {
@@ -212,7 +212,7 @@ impl Plan {
         let units = self.slots_end.div_ceil(SIZES.unit_slots) as usize;
         let collected: Vec<Mutex<Vec<Keys>>> = (0..units).map(|_| Mutex::new(Vec::new())).collect();
         let target = &self.target;
-        crew.run(units, |session, clock, unit| {
+        build_threads.run(units, |session, clock, unit| {
             let is_recovery = !C::REPORTS_DUPLICATES;
             let mut collector = Collector::new(session, target.0, target.1, is_recovery)?;
             let mut keys: Vec<Keys> = parts.clone().map(|_| Keys::default()).collect();
@@ -222,7 +222,7 @@ impl Plan {
                 check_cancelled(clock)?;
                 let slots = from..end.min(from + SLOTS_PER_PIN);
                 collector.walk(session, clock, slots, |key, mut origin| {
-                    let part = self.splitters.part_of(key);
+                    let part = self.split_keys.part_of(key);
                     if parts.contains(&part) {
                         origin.live &= C::REPORTS_DUPLICATES;
                         keys[part - parts.start].push(key, origin)?;
@@ -239,19 +239,19 @@ impl Plan {
     }
 
     /// Puts parts together from the runs.
-    fn take<C: Crew>(
+    fn take<C: BuildThreads>(
         &self,
-        crew: &C,
+        build_threads: &C,
         runs: &[Keys],
         parts: std::ops::Range<usize>,
     ) -> Result<Vec<Keys>, EngineError> {
         let taken: Vec<Mutex<Keys>> = parts.clone().map(|_| Mutex::default()).collect();
         let sorters = Sorters::default();
-        crew.run(parts.len(), |_, clock, unit| {
+        build_threads.run(parts.len(), |_, clock, unit| {
             let part = parts.start + unit;
             let ranges: Vec<_> = runs
                 .iter()
-                .map(|run| self.splitters.part_in(part, run))
+                .map(|run| self.split_keys.part_in(part, run))
                 .collect();
             check_cancelled(clock)?;
             let mut keys = Keys::default();
@@ -270,9 +270,9 @@ impl Plan {
     }
 
     /// Builds the stretches of sorted parts that follow one another.
-    fn build_stretches<C: Crew>(
+    fn build_stretches<C: BuildThreads>(
         &self,
-        crew: &C,
+        build_threads: &C,
         parts: &[Keys],
         before: Option<&[u8]>,
         after: Option<&[u8]>,
@@ -309,7 +309,7 @@ impl Plan {
             Ok(())
         };
         // The clock may unwind; the stretches know then, too, what was built.
-        let outcome = catch_unwind(AssertUnwindSafe(|| crew.run(parts.len(), work)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| build_threads.run(parts.len(), work)));
         let mut failure = None;
         for (keys, built) in parts.iter().zip(built) {
             let Some((part, postings, stopped)) =
@@ -395,14 +395,14 @@ impl Sorters {
 }
 
 /// Puts the parts together and sorts each.
-fn sort<C: Crew>(
-    crew: &C,
+fn sort<C: BuildThreads>(
+    build_threads: &C,
     collected: Vec<Mutex<Vec<Keys>>>,
     parts: usize,
 ) -> Result<Vec<Keys>, EngineError> {
     let sorted: Vec<Mutex<Keys>> = (0..parts).map(|_| Mutex::default()).collect();
     let sorters = Sorters::default();
-    crew.run(parts, |_, _, part| {
+    build_threads.run(parts, |_, _, part| {
         let mut keys = Keys::default();
         for unit in &collected {
             let taken = lock(unit).get_mut(part).map(std::mem::take);

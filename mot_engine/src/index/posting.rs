@@ -5,7 +5,7 @@
 //! its home, which its number says: there may be as many as rows (an index that is dropped is
 //! unique no more, and takes rows until the drop commits), and each is looked for before it is
 //! added. Cells change only under the leaf's latch; readers load them one by one, which is enough:
-//! what they find they judge by the row itself. A block is retired, never freed, when the tree
+//! what they find they check against the row itself. A block is retired, never freed, when the tree
 //! stops pointing to it.
 
 use crate::errors::EngineError;

@@ -1,7 +1,7 @@
 //! Index builds over many parts and turns: from rows, and from keys gathered while rows were
 //! loaded.
 
-use super::build::{Build, build_gathered, build_unjudged, turn_bytes};
+use super::build::{Build, build_by_hints, build_gathered, turn_bytes};
 use super::gather::{Allowance, Gatherer, Harvest};
 use super::keys::Sorter;
 use super::plan::Plan;
@@ -152,7 +152,7 @@ fn parts_make_the_whole_index() {
             assert_eq!(slots_of(session, table, index), order);
             assert_eq!(index.entry_count_estimate(), ROWS);
             let plan = Plan::make(session, table, index, turn_bytes(session)).expect("plans");
-            let parts = plan.splitters.parts();
+            let parts = plan.split_keys.parts();
             assert!(
                 parts > 100 && plan.parts_per_turn < parts / 20,
                 "{parts} parts"
@@ -160,7 +160,7 @@ fn parts_make_the_whole_index() {
             for threads in [1, 3] {
                 let id = IndexId(100 + threads as u64);
                 let again = unpublished(session, table, id, &definition(50, unique));
-                build_unjudged(session, table, again, threads).expect("builds");
+                build_by_hints(session, table, again, threads).expect("builds");
                 assert_eq!(slots_of(session, table, again), order);
                 // SAFETY: never published.
                 unsafe { crate::transaction::free_index(session, again) };
@@ -267,7 +267,7 @@ fn a_duplicate_leaves_nothing_behind() {
         let definition = definition(10, true);
         let id = IndexId(100);
         let index = unpublished(session, table, id, &definition);
-        build_unjudged(session, table, index, 2).expect("builds");
+        build_by_hints(session, table, index, 2).expect("builds");
         assert_eq!(index.entry_count_estimate(), ROWS + 1);
         assert_eq!(slots_of(session, table, index).len() as u64, ROWS + 1);
         // SAFETY: never published.

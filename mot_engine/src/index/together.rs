@@ -11,19 +11,17 @@
 //! own.
 
 use super::append_slot;
-use super::enter::{EntryOutcome, enter_at};
+use super::enter::{EntryOutcome, Pruner, Uniqueness, enter_at};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::key::KeyBuffer;
+use crate::limits::KEYS_TOGETHER;
 use crate::memory::Urgency;
 use crate::row::VersionRef;
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
 use mot_index::Tree;
-
-/// Keys of a row that are entered together; further indexes come afterwards.
-pub(crate) const KEYS_TOGETHER: usize = 8;
 
 /// What stands in the way of a row's entries.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
@@ -35,30 +33,30 @@ pub(crate) enum Obstacle {
     Duplicate(IndexRef),
 }
 
-/// A key on its way in.
+/// An entry to make.
 #[derive(Copy, Clone)]
-struct Coming {
+struct PendingEntry {
     index: IndexRef,
     form: EntryForm,
 }
 
 /// Makes sure of a version's entries, but for those that `below`, the state it was put upon, has as
-/// well. With `clock`, keys of unique indexes that exist for the caller are entered only if no
+/// well. With `uniqueness`, keys of unique indexes that exist for the caller are entered only if no
 /// other live row has them. The caller is pinned.
-pub(crate) fn enter_row<C: Clock>(
+pub(crate) fn enter_row<C: Clock, P: Pruner>(
     session: &Session,
     table: TableRef,
     slot: Slot,
     version: VersionRef,
     below: Option<VersionRef>,
-    clock: Option<&C>,
+    uniqueness: Option<Uniqueness<'_, C, P>>,
 ) -> Result<Option<Obstacle>, EngineError> {
     debug_assert!(session.local.is_pinned());
     session.with_keys(|keys| {
         let [scratch, old_key, keys @ ..] = keys;
         let mut indexes = table.all_indexes();
         loop {
-            let mut coming = [None; KEYS_TOGETHER];
+            let mut pending = [None; KEYS_TOGETHER];
             let mut count = 0;
             let mut end = None;
             while count < KEYS_TOGETHER && end.is_none() {
@@ -69,7 +67,7 @@ pub(crate) fn enter_row<C: Clock>(
                 // One that this transaction dropped need not take the row: the drop is not taken
                 // back without it. Nor need one that another is building: that looks at all rows
                 // again. Nor, where the log is replayed, one that the server may have had no more.
-                let is_optional = !clock.is_some_and(|clock| index.is_asked(clock));
+                let is_optional = !uniqueness.is_some_and(|test| index.is_asked(test.clock));
                 match encode(
                     session,
                     index,
@@ -81,15 +79,16 @@ pub(crate) fn enter_row<C: Clock>(
                     old_key,
                 ) {
                     Ok(Some(form)) => {
-                        coming[count] = Some(Coming { index, form });
+                        pending[count] = Some(PendingEntry { index, form });
                         count += 1;
                     }
                     Ok(None) => {}
                     Err(error) => end = Some(Err(error)),
                 }
             }
-            let (coming, keys) = (&coming[..count], &keys[..count]);
-            let obstacle = enter_together(session, table, slot, coming, keys, scratch, clock)?;
+            let (pending, keys) = (&pending[..count], &keys[..count]);
+            let obstacle =
+                enter_together(session, table, slot, pending, keys, scratch, uniqueness)?;
             if obstacle.is_some() {
                 return Ok(obstacle);
             }
@@ -101,18 +100,18 @@ pub(crate) fn enter_row<C: Clock>(
 }
 
 /// As `enter_row`, in one index.
-pub(crate) fn enter_row_in<C: Clock>(
+pub(crate) fn enter_row_in<C: Clock, P: Pruner>(
     session: &Session,
     (table, index): (TableRef, IndexRef),
     slot: Slot,
     version: VersionRef,
     below: Option<VersionRef>,
-    clock: &C,
+    uniqueness: Uniqueness<'_, C, P>,
 ) -> Result<Option<Obstacle>, EngineError> {
     debug_assert!(session.local.is_pinned());
     session.with_keys(|keys| {
         let [scratch, old_key, keys @ ..] = keys;
-        let is_optional = !index.is_asked(clock);
+        let is_optional = !index.is_asked(uniqueness.clock);
         let key = &mut keys[0];
         let form = encode(
             session,
@@ -127,15 +126,15 @@ pub(crate) fn enter_row_in<C: Clock>(
         let Some(form) = form else {
             return Ok(None);
         };
-        let coming = [Some(Coming { index, form })];
+        let pending = [Some(PendingEntry { index, form })];
         enter_together(
             session,
             table,
             slot,
-            &coming,
+            &pending,
             &keys[..1],
             scratch,
-            Some(clock),
+            Some(uniqueness),
         )
     })
 }
@@ -177,29 +176,29 @@ fn encode(
 }
 
 /// Enters keys, each of an index.
-fn enter_together<C: Clock>(
+fn enter_together<C: Clock, P: Pruner>(
     session: &Session,
     table: TableRef,
     slot: Slot,
-    coming: &[Option<Coming>],
+    pending: &[Option<PendingEntry>],
     keys: &[KeyBuffer],
     scratch: &mut KeyBuffer,
-    clock: Option<&C>,
+    uniqueness: Option<Uniqueness<'_, C, P>>,
 ) -> Result<Option<Obstacle>, EngineError> {
     let memory = &session.tree_memory(Urgency::Ordinary);
     let tree = |index: IndexRef| {
         // SAFETY: the caller is pinned for the whole call.
         unsafe { Tree::new(&index.storage().root, memory) }
     };
-    let mut enter = |coming: &Coming, key: &KeyBuffer, spot| {
-        let Coming { index, form } = *coming;
+    let mut enter = |pending: &PendingEntry, key: &KeyBuffer, spot| {
+        let PendingEntry { index, form } = *pending;
         let tree = tree(index);
-        let clock = clock.filter(|clock| index.is_asked(*clock));
+        let uniqueness = uniqueness.filter(|test| index.is_asked(test.clock));
         // SAFETY: no spot, or it was found below for this key in this tree, and the caller is
         // pinned since.
         let outcome = unsafe {
             enter_at(
-                session, table, index, form, &tree, spot, key, scratch, slot, clock,
+                session, table, index, form, &tree, spot, key, scratch, slot, uniqueness,
             )
         };
         outcome.map(|outcome| match outcome {
@@ -209,17 +208,17 @@ fn enter_together<C: Clock>(
         })
     };
     // One way down would overlap with nothing.
-    if let ([Some(coming)], [key]) = (coming, keys) {
-        return enter(coming, key, None);
+    if let ([Some(pending)], [key]) = (pending, keys) {
+        return enter(pending, key, None);
     }
     let mut spots = [None; KEYS_TOGETHER];
-    let coming = coming.iter().flatten().zip(keys);
-    let pairs = coming
+    let pending = pending.iter().flatten().zip(keys);
+    let pairs = pending
         .clone()
-        .map(|(coming, key)| (tree(coming.index), key.as_slice()));
+        .map(|(pending, key)| (tree(pending.index), key.as_slice()));
     Tree::find_spots(pairs, |number, spot| spots[number] = Some(spot));
-    for ((coming, key), spot) in coming.zip(spots) {
-        let obstacle = enter(coming, key, spot)?;
+    for ((pending, key), spot) in pending.zip(spots) {
+        let obstacle = enter(pending, key, spot)?;
         if obstacle.is_some() {
             return Ok(obstacle);
         }
@@ -313,8 +312,11 @@ mod tests {
 
     fn enter_all(session: &Session, table: TableRef, slot: Slot, new: VersionRef) -> Option<u32> {
         let _pin = session.local.pin();
-        let clock = Some(&AllCommitted);
-        match enter_row(session, table, slot, new, None, clock).expect("memory") {
+        let uniqueness = Uniqueness {
+            clock: &AllCommitted,
+            prune: crate::reclaim::prune_row,
+        };
+        match enter_row(session, table, slot, new, None, Some(uniqueness)).expect("memory") {
             None => None,
             Some(Obstacle::Duplicate(index)) => Some(index.relation_oid()),
             Some(Obstacle::Busy(xid, _)) => panic!("{xid:?} has ended"),

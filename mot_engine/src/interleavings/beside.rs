@@ -6,7 +6,7 @@ use crate::ids::CommandId;
 use crate::ids::FileKey;
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use crate::{
-    BesideKeys, Entered, IndexRef, Newest, Problem, Session, Slot, Transaction, Written, Xid,
+    Entered, IndexRef, KeysUnchanged, Newest, Problem, Session, Slot, Transaction, Written, Xid,
 };
 use mot_model::{explore, finds, threads};
 use std::sync::Arc;
@@ -75,14 +75,14 @@ pub(super) fn end(place: &Place, session: &Session, me: &Me, mut work: Transacti
     }
 }
 
-/// Moves the row's key, and keeps that or takes it back. `beside`: of a statement that began when
-/// no index had the column.
+/// Moves the row's key, and keeps that or takes it back. `unchanged`: of a statement that began
+/// when no index had the column.
 fn move_key(
     place: &Place,
     session: &Session,
     slot: Slot,
     is_kept: bool,
-    beside: Option<BesideKeys>,
+    unchanged: Option<KeysUnchanged>,
 ) {
     let me = place.world.begin();
     let mut work = Transaction::new();
@@ -92,10 +92,10 @@ fn move_key(
     };
     let (xid, new) = (Xid(me.xid), tuple(AFTER));
     let table = place.table;
-    let written = match beside {
+    let written = match unchanged {
         None => work.update(session, &me, table, slot, seen, &new, xid, CID),
-        Some(beside) => {
-            work.update_beside_keys(session, &me, table, slot, seen, &new, xid, CID, beside)
+        Some(unchanged) => {
+            work.update_non_key(session, &me, table, slot, seen, &new, xid, CID, unchanged)
         }
     };
     let Ok(Written::Done(version)) = written else {
@@ -141,15 +141,15 @@ fn beside_a_move(is_kept: bool, began_before: bool) {
     let place = Place::new();
     let session = place.join();
     let slot = row(&place, &session);
-    let beside = session.beside_keys(place.table, |_| true).unwrap();
-    let beside = beside.filter(|_| began_before);
+    let unchanged = session.keys_unchanged(place.table, |_| true).unwrap();
+    let unchanged = unchanged.filter(|_| began_before);
     threads(vec![
         thread(&place, |place| {
             build(place, &place.join(), false);
         }),
         thread(&place, move |place| {
             let session = place.join();
-            move_key(place, &session, slot, is_kept, beside);
+            move_key(place, &session, slot, is_kept, unchanged);
             sweep(place, &session);
         }),
     ]);
@@ -264,7 +264,7 @@ mod seen {
 
     #[test]
     fn an_index_that_came() {
-        let step = "updates beside keys: an index that came";
+        let step = "updates of no key: an index that came";
         finds(step, RUNS, moved_by_an_older_statement);
     }
 

@@ -156,7 +156,7 @@ fn swept_beside_a_reader() {
     finish(&place, &session, slot, 2);
 }
 
-/// PostgreSQL has decided, and the session is slow to stamp: others judge its version, put theirs
+/// PostgreSQL has decided, and the session is slow to stamp: others resolve its version, put theirs
 /// on top, prune it and use its memory again.
 fn stamped_late() {
     let place = Place::new();
@@ -210,7 +210,7 @@ fn readers_see_their_snapshot() {
 }
 
 #[test]
-fn verdicts_do_not_reach_memory_used_again() {
+fn outcomes_do_not_reach_memory_used_again() {
     explore("chains, stamped late", 1_500, stamped_late);
 }
 

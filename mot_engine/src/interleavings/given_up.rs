@@ -1,8 +1,8 @@
-//! Definitions of transactions that were given up, settled beside sessions that create and drop
+//! Definitions of transactions that were given up, resolved beside sessions that create and drop
 //! (`reclaim/given_up.rs`).
 
 use super::{Me, Place, thread};
-use crate::transaction::free_doomed;
+use crate::transaction::free_pending;
 use crate::{RelationKey, Session, Transaction, Xid};
 use mot_model::{explore, finds, threads};
 use std::sync::Arc;
@@ -13,11 +13,11 @@ const OTHER: RelationKey = RelationKey::of_foreign_table(1, 3);
 /// A round of the sweeping process, to which others have left something, too.
 fn round(place: &Place, session: &Session) {
     session.leave_definitions_open();
-    session.settle_given_up(&Me::nobody(&place.world));
-    free_doomed(session, || ());
+    session.resolve_given_up(&Me::nobody(&place.world));
+    free_pending(session, || ());
 }
 
-/// A transaction of a session drops the table, and commits. Nobody but the session dooms it.
+/// A transaction of a session drops the table, and commits. Nobody but the session unlinks it.
 fn drop_and_commit(place: &Place) {
     let session = place.join();
     let me = place.world.begin();
@@ -25,12 +25,16 @@ fn drop_and_commit(place: &Place) {
     work.drop_table(&session, place.table, Xid(me.xid)).unwrap();
     work.log(&session, &mut place.world.clone()).unwrap();
     me.commit(None);
-    let doomed = place.table.storage().doomed.load(Ordering::Acquire);
-    assert_eq!(doomed, 0, "doomed before its session came by");
+    let pending = place
+        .table
+        .storage()
+        .is_pending_free
+        .load(Ordering::Acquire);
+    assert_eq!(pending, 0, "unlinked before its session came by");
     work.commit(&session);
 }
 
-/// The table's drop was prepared, and rolled back; nobody has settled that.
+/// The table's drop was prepared, and rolled back; nobody has resolved that.
 fn roll_a_drop_back(place: &Place) {
     let session = place.join();
     let me = place.world.begin();
@@ -86,22 +90,22 @@ fn a_prepared_creation() {
         let sweep = |place: &Place| {
             let session = place.join();
             for _ in 0..2 {
-                session.settle_given_up(&Me::nobody(&place.world));
+                session.resolve_given_up(&Me::nobody(&place.world));
             }
         };
         threads(vec![thread(&place, work), thread(&place, sweep)]);
-        is_settled(&place, 1 + usize::from(commits));
+        is_resolved(&place, 1 + usize::from(commits));
     }
 }
 
 /// The next round leaves so many tables, and nothing open.
-fn is_settled(place: &Arc<Place>, tables: usize) {
+fn is_resolved(place: &Arc<Place>, tables: usize) {
     let session = place.join();
-    session.settle_given_up(&Me::nobody(&place.world));
+    session.resolve_given_up(&Me::nobody(&place.world));
     let walks = session.tables();
     assert_eq!(walks.len(), tables, "storages that are left");
     let open = walks.iter().filter(|walk| walk.table().makers().has_open());
-    assert_eq!(open.count(), 0, "definitions that are not settled");
+    assert_eq!(open.count(), 0, "definitions that are not resolved");
 }
 
 #[test]
@@ -115,7 +119,7 @@ fn drops_are_their_sessions() {
 }
 
 #[test]
-fn what_was_given_up_is_settled() {
+fn what_was_given_up_is_resolved() {
     explore("a prepared creation", 2_000, a_prepared_creation);
 }
 
@@ -125,8 +129,8 @@ mod seen {
     const RUNS: usize = 20_000;
 
     #[test]
-    fn whose_session_settles() {
-        finds("definitions: whose session settles them", RUNS, a_drop);
+    fn whose_session_resolves() {
+        finds("definitions: whose session resolves them", RUNS, a_drop);
     }
 
     #[test]

@@ -10,13 +10,13 @@ mod chains;
 mod commit;
 mod epochs;
 mod given_up;
-mod litter;
+mod keys_cleared;
 mod ordinals;
 mod orphans;
+mod own_versions;
+mod pending_prunes;
 mod rivals;
-mod settled;
-mod stretch;
-mod unjudged;
+mod unresolved;
 
 use crate::memory::{ArenaOptions, HugePages, Memory, Region};
 use crate::{

@@ -35,7 +35,7 @@ fn those_who_leave_and_one_who_collects() {
             for at in 2..HANDED_OVER + 2 {
                 replace(&local, &word, at);
             }
-            local.settle_garbage(before, Duration::ZERO);
+            local.hand_over_garbage(before, Duration::ZERO);
         })
     };
     let left = words[0].clone();

@@ -158,7 +158,7 @@ fn end_value(column: &KeyColumn, start: usize, key: &mut KeyBuffer) {
 /// A row with NULL in a NOT NULL key column has no key: `key` is left empty, which no key is, and
 /// the row has no entry in the index. Such states exist beside the index, not under it: older than
 /// the NOT NULL (an index is built over chains that may still hold them), or younger than the drop
-/// of an index whose transaction is not settled yet.
+/// of an index whose transaction is not resolved yet.
 #[inline]
 pub fn encode_row(
     definition: &IndexDefinition,

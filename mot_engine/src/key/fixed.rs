@@ -94,7 +94,7 @@ impl FixedKey {
     }
 
     /// Replaces `key` by the key of the row with this `body`. `false`: the row has NULLs or is not
-    /// whole, which `encode_row` judges.
+    /// whole, which `encode_row` handles.
     #[inline]
     pub fn encode(&self, body: &[u8], key: &mut KeyBuffer) -> bool {
         let Some(data) = BodyReader::data_without_nulls(body, self.attributes) else {

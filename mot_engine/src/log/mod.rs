@@ -31,7 +31,7 @@ pub use describe::{describe, identify};
 pub(crate) use keys::KeysWriter;
 pub use keys::{KeysReader, RowKey};
 pub use locks::{LOCKS_PER_RECORD, LocksReader, RowLock, write_locks};
-pub use read::{Change, Record, RowChange, RowsAhead, RowsReader};
+pub use read::{Change, Record, RowChange, RowIds, RowsReader};
 pub use varint::{Cursor, put, unzigzag, zigzag};
 pub use wal_pages::WalPages;
 pub use write::{Base, RowsWriter};

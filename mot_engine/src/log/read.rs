@@ -205,9 +205,9 @@ impl<'a> Heads<'a> {
 
 /// The rows that a reader has yet to come to, in the order of its changes, without these. Where the
 /// reader would meet damage they end: it is for it to tell.
-pub struct RowsAhead<'a>(Heads<'a>);
+pub struct RowIds<'a>(Heads<'a>);
 
-impl Iterator for RowsAhead<'_> {
+impl Iterator for RowIds<'_> {
     type Item = (TableId, Slot);
 
     #[inline]
@@ -246,8 +246,8 @@ impl<'a> RowsReader<'a> {
     }
 
     /// The rows to come.
-    pub fn ahead(&self) -> RowsAhead<'a> {
-        RowsAhead(self.heads.clone())
+    pub fn row_ids(&self) -> RowIds<'a> {
+        RowIds(self.heads.clone())
     }
 
     /// The next change, or None at the end.

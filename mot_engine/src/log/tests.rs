@@ -142,10 +142,10 @@ fn exhaust(record: &[u8]) -> bool {
     let mut failed = false;
     match Record::parse(record) {
         Ok(Record::Rows(mut reader)) => {
-            let mut ahead = reader.ahead();
+            let mut row_ids = reader.row_ids();
             loop {
                 match reader.next() {
-                    Ok(Some(row)) => assert_eq!(ahead.next(), Some((row.table, row.slot))),
+                    Ok(Some(row)) => assert_eq!(row_ids.next(), Some((row.table, row.slot))),
                     Ok(None) => break,
                     Err(_) => {
                         failed = true;
@@ -156,8 +156,8 @@ fn exhaust(record: &[u8]) -> bool {
             }
             // A row that cannot be made from the one before it is told by its reader alone.
             // Whatever follows, the end is the end.
-            assert!(ahead.by_ref().take(record.len() + 1).count() <= record.len());
-            assert_eq!(ahead.next(), None);
+            assert!(row_ids.by_ref().take(record.len() + 1).count() <= record.len());
+            assert_eq!(row_ids.next(), None);
         }
         Ok(Record::Definitions(reader)) => {
             for change in reader {

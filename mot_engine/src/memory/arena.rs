@@ -131,8 +131,8 @@ pub(super) struct Header {
     pub(super) reserve_spans: Word32,
     /// What the region asks for: [`POPULATES`], [`KEEPS_PAGES`].
     pages: Word32,
-    /// Not 0: spans get their pages when they are cut up for use (`Memory::fill_ahead`).
-    fills_ahead: AtomicU32,
+    /// Not 0: spans get their pages when they are cut up for use (`Memory::prefault_spans`).
+    prefaults_spans: AtomicU32,
     /// How chunks become huge pages when they are taken (`huge.rs`).
     pub(super) huge: Huge,
     node_numbers: [Word32; NODES_MAX],
@@ -336,15 +336,15 @@ impl Memory {
     /// From now on, until `false` is said, memory gets its pages a span at a time when it is cut up
     /// for use, instead of one by one as they are touched: for a load, which will touch them all at
     /// once. A page fault costs more than the page.
-    pub fn fill_ahead(self, ahead: bool) {
+    pub fn prefault_spans(self, on: bool) {
         self.header()
-            .fills_ahead
-            .store(u32::from(ahead), Ordering::Relaxed);
+            .prefaults_spans
+            .store(u32::from(on), Ordering::Relaxed);
     }
 
     /// Gives memory just taken its pages if it soon wants them.
     pub(super) fn fill(self, kernel: &dyn Kernel, at: NonNull<u8>, bytes: usize) {
-        if self.header().fills_ahead.load(Ordering::Relaxed) == 0 || self.populates() {
+        if self.header().prefaults_spans.load(Ordering::Relaxed) == 0 || self.populates() {
             return;
         }
         // A kernel that refuses (or is too old for it) gives the pages when they are touched.

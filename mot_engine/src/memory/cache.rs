@@ -51,7 +51,7 @@ const fn magazine_blocks_max(class: usize) -> usize {
 }
 
 const LINE_BYTES: usize = 64;
-/// Bytes of a block asked for ahead: more would drive out what is in use.
+/// Bytes of a block that are prefetched: more would drive out what is in use.
 const AHEAD_BYTES_MAX: usize = 6 * LINE_BYTES;
 
 /// Asks for the lines of a block that is to be written.

@@ -10,7 +10,7 @@
 //!   nothing is copied. To clear the chunk at once costs less than its 512 faults, but it is one
 //!   wait of 0.5 to 26 ms (the last on a machine whose memory the hypervisor has to find).
 //! - A node of an index is allocated under the latches of the leaf and perhaps of all above it, and
-//!   other writers would wait as long. So who allocates those does not ask (`allocate_in_haste`),
+//!   other writers would wait as long. So who allocates those does not ask (`allocate_no_wait`),
 //!   but who builds an index does. One free chunk is kept that is huge already: who takes the last
 //!   one leaves word, and the next that needs memory for a row makes another (`make_ready`). Of
 //!   chunks that indexes take faster than that some get ordinary pages.

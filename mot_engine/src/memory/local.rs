@@ -14,7 +14,7 @@ use super::cache::Cache;
 use super::chunk::SPAN_BYTES;
 use super::epoch::{EPOCH_PARTICIPANTS_MAX, Participant, TooManyParticipants};
 use super::garbage::Garbage;
-use super::placement::{InHaste, Kernel, LinuxKernel, Placement};
+use super::placement::{Kernel, LinuxKernel, NoWait, Placement};
 use super::size_class::{
     BLOCK_ALIGN, SMALL_BYTES_MAX, block_bytes, class_bytes, class_of, layout_bytes,
 };
@@ -148,7 +148,7 @@ impl LocalMemory {
     /// `allocate` for a caller that holds latches of its own, for which others wait. The kernel is
     /// asked for nothing that takes long and that can be done without (`huge.rs`).
     #[inline]
-    pub fn allocate_in_haste(
+    pub fn allocate_no_wait(
         &self,
         bytes: usize,
         purpose: Purpose,
@@ -163,10 +163,10 @@ impl LocalMemory {
         bytes: usize,
         purpose: Purpose,
         urgency: Urgency,
-        in_haste: bool,
+        no_wait: bool,
     ) -> Result<NonNull<u8>, ArenaFull> {
         if bytes > SMALL_BYTES_MAX {
-            return self.allocate_large(bytes, purpose, urgency, in_haste);
+            return self.allocate_large(bytes, purpose, urgency, no_wait);
         }
         let class = class_of(bytes);
         if !self.charge.has_room(class_bytes(class)) && urgency == Urgency::Ordinary {
@@ -175,7 +175,7 @@ impl LocalMemory {
         let placement = Placement::of(purpose);
         let block = match self.with_cache(|cache, _| cache.take(class, placement)) {
             Some(block) => block,
-            None => self.allocate_slow(class, placement, urgency, in_haste)?,
+            None => self.allocate_slow(class, placement, urgency, no_wait)?,
         };
         sync::allocated(block, class_bytes(class));
         self.account(purpose, class_bytes(class) as i64);
@@ -201,7 +201,7 @@ impl LocalMemory {
         sync::freed(at, bytes);
         if bytes > SMALL_BYTES_MAX {
             self.memory.give_large(&*self.kernel, at, bytes);
-            self.settle();
+            self.flush_counters();
             return;
         }
         self.with_cache(|cache, kernel| cache.give(kernel, class_of(bytes), at));
@@ -278,21 +278,21 @@ impl LocalMemory {
         class: usize,
         placement: Placement,
         urgency: Urgency,
-        in_haste: bool,
+        no_wait: bool,
     ) -> Result<NonNull<u8>, ArenaFull> {
         self.assert_own_process();
-        self.settle();
+        self.flush_counters();
         let urgency = self.urgency(urgency);
         let refill = |cache: &mut Cache, kernel: &dyn Kernel| {
-            let hasty = InHaste(kernel);
-            let kernel = if in_haste { &hasty } else { kernel };
+            let no_wait_kernel = NoWait(kernel);
+            let kernel = if no_wait { &no_wait_kernel } else { kernel };
             cache.refill(kernel, class, placement, urgency)
         };
         let block = self.with_cache(refill).or_else(|_| {
-            self.make_room(in_haste);
+            self.make_room(no_wait);
             self.with_cache(refill)
         })?;
-        if !in_haste {
+        if !no_wait {
             self.memory.keep_ready(&*self.kernel);
         }
         Ok(block)
@@ -304,7 +304,7 @@ impl LocalMemory {
         bytes: usize,
         purpose: Purpose,
         urgency: Urgency,
-        in_haste: bool,
+        no_wait: bool,
     ) -> Result<NonNull<u8>, ArenaFull> {
         self.assert_own_process();
         let block_bytes = bytes.next_multiple_of(SPAN_BYTES);
@@ -315,25 +315,25 @@ impl LocalMemory {
         let placement = Placement::of(purpose);
         let take = |cache: &mut Cache, kernel: &dyn Kernel| {
             let pool = cache.pool(kernel, placement);
-            let hasty = InHaste(kernel);
-            let kernel = if in_haste { &hasty } else { kernel };
+            let no_wait_kernel = NoWait(kernel);
+            let kernel = if no_wait { &no_wait_kernel } else { kernel };
             self.memory.take_large(kernel, bytes, pool, urgency)
         };
         let block = self.with_cache(take).or_else(|_| {
-            self.make_room(in_haste);
+            self.make_room(no_wait);
             self.with_cache(take)
         })?;
         self.account(purpose, block_bytes as i64);
         self.charge.add(block_bytes as i64);
         sync::allocated(block, bytes);
-        self.settle();
+        self.flush_counters();
         Ok(block)
     }
 
     /// Frees what may be freed, and gives the others what this process can spare, before it reports
     /// that the arena is full. Who has others wait frees some of it.
-    fn make_room(&self, in_haste: bool) {
-        if in_haste {
+    fn make_room(&self, no_wait: bool) {
+        if no_wait {
             self.collect();
         } else {
             self.collect_all(|| {});
@@ -348,7 +348,7 @@ impl LocalMemory {
     }
 
     /// Adds this process's counts to the shared ones.
-    fn settle(&self) {
+    fn flush_counters(&self) {
         for purpose in Purpose::ALL {
             let bytes = self.purpose_bytes[purpose as usize].take();
             if bytes != 0 {

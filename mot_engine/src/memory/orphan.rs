@@ -89,7 +89,7 @@ pub(super) struct Orphans {
 
 impl Orphans {
     /// Nobody is in the middle of something.
-    pub(super) fn is_at_rest(&self) -> bool {
+    pub(super) fn is_quiescent(&self) -> bool {
         self.latch.is_free()
     }
 }

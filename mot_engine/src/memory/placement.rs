@@ -118,9 +118,9 @@ pub trait Kernel {
 /// A kernel for callers for whom others wait, as for who allocates an index's node under the
 /// latches of those above it: nothing is asked that takes milliseconds and that can be done
 /// without.
-pub(super) struct InHaste<'a>(pub(super) &'a dyn Kernel);
+pub(super) struct NoWait<'a>(pub(super) &'a dyn Kernel);
 
-impl Kernel for InHaste<'_> {
+impl Kernel for NoWait<'_> {
     fn current_node(&self) -> u32 {
         self.0.current_node()
     }

@@ -87,7 +87,7 @@ const _: () = assert!(size_of::<Center>() == 64);
 
 impl Center {
     /// Nobody is in the middle of something.
-    pub(super) fn is_at_rest(&self) -> bool {
+    pub(super) fn is_quiescent(&self) -> bool {
         self.latch.is_free()
     }
 

@@ -1,7 +1,6 @@
 //! Removes versions of one row, and the index entries that only these needed. Frees the row id when
 //! nothing is left.
 
-use super::OldSnapshots;
 use super::tail::{cut_replaced, cut_tail, outdates};
 use crate::engine::State;
 use crate::errors::EngineError;
@@ -13,7 +12,7 @@ use crate::pause::{Point, reach};
 use crate::row::{
     Anchor, Head, LatchedAnchor, VersionRef, counted_as_top, counted_early, flags, unlink,
 };
-use crate::session::Session;
+use crate::session::{OldSnapshots, Session};
 use crate::sync::is_broken;
 use crate::table::{IndexRef, TableRef};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -408,11 +407,11 @@ pub(crate) fn tidy_row(session: &Session, table: TableRef, slot: Slot) -> bool {
         return false;
     };
     let head = anchor.head();
-    if head.version().is_none() || anchor.is_at_rest(head) {
+    if head.version().is_none() || anchor.is_quiescent(head) {
         return false;
     }
     prune_row(session, table, slot);
-    anchor.is_at_rest(anchor.head());
+    anchor.is_quiescent(anchor.head());
     true
 }
 

@@ -18,7 +18,7 @@
 //!
 //! - **A word that a session resolves is left alone** (`given_up`). The session may be about to
 //!   unlink the definition, whose memory must be there.
-//! - **Before a bound is given below which outcomes may be forgotten** (`unjudged.rs`), what has
+//! - **Before a bound is given below which outcomes may be forgotten** (`unresolved.rs`), what has
 //!   ended is resolved. A transaction below the bound had ended when the round began, and its bits
 //!   were set before its session took its mark off. The replayer resolves what replay's truncation
 //!   of the commit log would cut off.
@@ -28,14 +28,14 @@
 
 use crate::clock::Clock;
 use crate::session::Session;
-use crate::table::Settling;
+use crate::table::DefinitionStatus;
 use std::sync::atomic::Ordering;
 
 impl Session {
-    /// Settles what was given up by transactions that have ended since. Of the sweeping process
+    /// Resolves what was given up by transactions that have ended since. Of the sweeping process
     /// alone, on a server that is ready. The clock may unwind. Returns how many tables and indexes
-    /// were doomed.
-    pub fn settle_given_up(&self, clock: &impl Clock) -> u64 {
+    /// were unlinked.
+    pub fn resolve_given_up(&self, clock: &impl Clock) -> u64 {
         let open = &self.engine().root().definitions_given_up;
         if open.load(Ordering::Acquire) == 0 {
             return 0;
@@ -44,35 +44,35 @@ impl Session {
         open.swap(0, Ordering::SeqCst);
         let again = Again(self);
         let mut is_open = false;
-        let mut doomed = 0;
+        let mut unlinked = 0;
         let catalog = self.catalog();
         for walk in self.tables() {
             let _pin = self.local.pin();
             let table = walk.table();
-            match table.makers().settle_given_up(clock) {
-                Settling::Gone => {
-                    catalog.doom(table);
-                    doomed += 1;
+            match table.makers().resolve_given_up(clock) {
+                DefinitionStatus::Gone => {
+                    catalog.defer_free(table);
+                    unlinked += 1;
                     continue;
                 }
-                Settling::Open => is_open = true,
-                Settling::Settled => {}
+                DefinitionStatus::Open => is_open = true,
+                DefinitionStatus::Resolved => {}
             }
             for index in table.all_indexes() {
-                match index.makers().settle_given_up(clock) {
-                    Settling::Gone => {
-                        catalog.doom_index(index);
-                        doomed += 1;
+                match index.makers().resolve_given_up(clock) {
+                    DefinitionStatus::Gone => {
+                        catalog.defer_free_of_index(index);
+                        unlinked += 1;
                     }
-                    Settling::Open => is_open = true,
-                    Settling::Settled => {}
+                    DefinitionStatus::Open => is_open = true,
+                    DefinitionStatus::Resolved => {}
                 }
             }
         }
         if !is_open {
             std::mem::forget(again);
         }
-        doomed
+        unlinked
     }
 
     /// Some definitions are left to the sweeping process: their bits are set.
@@ -81,7 +81,7 @@ impl Session {
         open.store(1, Ordering::SeqCst);
     }
 
-    /// Gives up whatever no transaction has settled. At the end of recovery, before anybody works.
+    /// Gives up whatever no transaction has resolved. At the end of recovery, before anybody works.
     pub(crate) fn give_up_open_definitions(&self) {
         let mut is_open = false;
         for walk in self.tables() {

@@ -9,23 +9,22 @@
 //! - A slot is given away only by whoever emptied its chain, after the last entry is gone.
 //! - Nothing here asks a `Clock` under a latch; what is taken out is known by hint flags.
 //! - One process at a time sweeps and frees dropped storages (the reclaimer); writers clean the
-//!   rows they touch, and their commits what earlier ones left behind (`transaction/litter.rs`).
+//!   rows they touch, and their commits what earlier ones left behind
+//!   (`session/pending_prunes.rs`).
 
-mod ahead;
 mod clean;
-mod given_up;
-mod old;
-mod settle;
+mod clear_keys_moved;
 #[cfg(all(test, debug_assertions))]
-mod settle_tests;
-mod stretch;
+mod clear_keys_moved_tests;
+mod given_up;
+mod own_versions;
+mod prefetch;
 mod sweep;
 mod tail;
-mod unjudged;
+mod unresolved;
 
 pub(crate) use clean::{clean_row, leave, prune_row, tidy_row, without_stale_lock_flag};
-pub use old::{OldSnapshot, OldSnapshots};
-pub(crate) use stretch::{Part, take_states_out};
+pub(crate) use own_versions::{Part, take_states_out};
 pub use sweep::Sweep;
 
 use crate::table::{TableRef, TableStorage};

@@ -2,13 +2,13 @@
 //! whose dirty bit says that something is to be done.
 
 use super::Sweeping;
-use super::ahead::Ahead;
 use super::clean::prune_row;
-use super::settle::settle_keys;
+use super::clear_keys_moved::clear_keys_moved;
+use super::prefetch::GroupPrefetcher;
 use crate::clock::Clock;
 use crate::ids::Slot;
 use crate::pause::{Point, reach};
-use crate::row::{Head, Judged, judge_maker, prefetch_header};
+use crate::row::{Head, TxnStatus, prefetch_header, resolve_maker};
 use crate::session::Session;
 use crate::table::{DIRTY_WORD_SLOTS, Directory, GROUP_SLOTS, TableRef};
 
@@ -78,7 +78,7 @@ impl Session {
         // not keep this one going.
         let end = table.slots_end().0;
         let directory = &table.storage().directory;
-        let mut ahead = Ahead::new(table, end);
+        let mut prefetcher = GroupPrefetcher::new(table, end);
         let mut word_start = 0;
         while word_start < end {
             let taken = directory.take_dirty(Slot(word_start));
@@ -95,9 +95,9 @@ impl Session {
                         0
                     },
             };
-            ahead.take(word_start, groups.bits);
+            prefetcher.take(word_start, groups.bits);
             while let Some(first) = groups.first() {
-                ahead.look(first);
+                prefetcher.advance(first);
                 let slots = first..(first + GROUP_SLOTS).min(end_now);
                 if self.sweep_group(clock, table, slots, &mut done) {
                     directory.set_dirty(Slot(first));
@@ -131,7 +131,7 @@ impl Session {
         // One row of the group was left with something to do, and all lie cold: waiting for each of
         // them in turn was nine tenths of the sweeper's time.
         for anchor in slots.clone().filter_map(|slot| table.anchor(Slot(slot))) {
-            if !anchor.head().has(Head::AT_REST) {
+            if !anchor.head().has(Head::QUIESCENT) {
                 prefetch_header(anchor);
             }
         }
@@ -143,14 +143,14 @@ impl Session {
         left
     }
 
-    /// Judges, prunes; `true` if the row has something left to do.
+    /// Resolves, prunes; `true` if the row has something left to do.
     fn sweep_row(&self, clock: &impl Clock, table: TableRef, slot: Slot, done: &mut Sweep) -> bool {
         let Some(anchor) = table.anchor(slot) else {
             return false;
         };
         let head = anchor.head();
-        if anchor.is_at_rest(head) {
-            return settle_keys(table, anchor, head);
+        if anchor.is_quiescent(head) {
+            return clear_keys_moved(table, anchor, head);
         }
         let horizon = self.horizon();
         let mut below_needed = false;
@@ -162,7 +162,7 @@ impl Session {
             if below_needed && !version.is_lock() {
                 continue;
             }
-            let _: Judged = judge_maker(version, clock);
+            let _: TxnStatus = resolve_maker(version, clock);
             let is_committed = version.flags() & crate::row::flags::COMMITTED != 0;
             below_needed |= is_committed && !version.is_lock() && version.xid() < horizon;
         }
@@ -172,11 +172,11 @@ impl Session {
         let Some(newest) = head.version() else {
             return false;
         };
-        if anchor.is_at_rest(head) {
-            return settle_keys(table, anchor, head);
+        if anchor.is_quiescent(head) {
+            return clear_keys_moved(table, anchor, head);
         }
         let now = newest.flags();
-        let settled = crate::row::flags::COMMITTED;
-        newest.next().is_some() || newest.is_tombstone() || now & settled == 0
+        let committed = crate::row::flags::COMMITTED;
+        newest.next().is_some() || newest.is_tombstone() || now & committed == 0
     }
 }

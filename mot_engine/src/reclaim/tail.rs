@@ -1,6 +1,6 @@
 //! Removes the tail of a long chain, all at once.
 
-use super::stretch::{Run, Runs, finish};
+use super::own_versions::{Run, Runs, finish};
 use crate::ids::{Slot, Xid};
 use crate::memory::Purpose;
 use crate::row::{Anchor, Head, VersionRef, flags, oldest_needed};
@@ -25,7 +25,7 @@ pub(super) fn cut_replaced(
         return false;
     };
     newest.replace_next(None);
-    latched.head = latched.head.with_flags(Head::AT_REST);
+    latched.head = latched.head.with_flags(Head::QUIESCENT);
     drop(latched);
     // SAFETY: unlinked above under the latch, by us alone.
     unsafe {

@@ -23,7 +23,7 @@ mod standby;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::Settled;
+use super::AppliedHorizon;
 use super::tests::{Held, Random, Replayed, World};
 use crate::checkpoint::remove_old;
 use crate::disk::simulated::SimulatedDisk;
@@ -178,7 +178,7 @@ impl Machine {
                 random: Random(random.below(u64::MAX)),
                 // A checkpoint at every restart would leave little to replay.
                 odds: [0, 0, 20][random.below(3) as usize],
-                settled: Settled::default(),
+                applied: AppliedHorizon::default(),
             };
             let mut replayed = |at: Replayed<'_>| standby.replayed(&at);
             let up = World::try_recover(&mut random, wal.clone(), &disk, end, &mut replayed);

@@ -19,21 +19,21 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use super::look::{look_at_slots, note};
-use super::positions::Reached;
 use crate::clock::Clock;
 use crate::engine::Engine;
+use crate::engine::Reached;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, Xid};
 use crate::reclaim::{Quiet, clean_row};
-use crate::row::{Anchor, Head, Judged, VersionRef, flags, judge_maker};
+use crate::row::{Anchor, Head, TxnStatus, VersionRef, flags, resolve_maker};
 use crate::session::Session;
-use crate::table::{Outcome, Settling, TableRef, free_slot, outcome};
+use crate::table::{DefinitionStatus, Outcome, TableRef, free_slot, outcome};
 
 /// What was found.
 #[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
 pub struct Finished {
-    /// Rows that had an unjudged state.
-    pub rows_judged: u64,
+    /// Rows that had an unresolved state.
+    pub rows_resolved: u64,
     /// States taken out because their transaction did not commit.
     pub versions_removed: u64,
     /// Slots without a row, ready for new ones.
@@ -42,8 +42,8 @@ pub struct Finished {
     pub definitions_removed: u64,
 }
 
-/// Judges what is open and makes the tables ready for writers. `threads` look for it; the clock is
-/// asked by the caller's thread alone.
+/// Resolves what is open and makes the tables ready for writers. `threads` look for it; the clock
+/// is asked by the caller's thread alone.
 pub fn finish(
     session: &Session,
     clock: &impl Clock,
@@ -54,7 +54,7 @@ pub fn finish(
 }
 
 /// As `finish`, while transactions of `open` may be prepared. What is not known to have committed
-/// of them stays open, in rows and in definitions. The sweeper judges it when the server can tell
+/// of them stays open, in rows and in definitions. The sweeper resolves it when the server can tell
 /// which transactions these are. Their row locks are put back.
 ///
 /// `open` ends where the server goes on with new ids. A row whose maker's id lies there is all that
@@ -68,7 +68,7 @@ pub fn finish_beside_prepared(
 ) -> Result<Finished, EngineError> {
     let mut finished = Finished::default();
     let clock = &BesidePrepared { clock, open };
-    settle_definitions(session, clock, Xid(u64::MAX), &mut finished);
+    resolve_definitions_below(session, clock, Xid(u64::MAX), &mut finished);
     session.give_up_open_definitions();
     for walk in session.tables() {
         finish_table(session, clock, walk.table(), threads, &mut finished)?;
@@ -77,23 +77,24 @@ pub fn finish_beside_prepared(
     Ok(finished)
 }
 
-/// Settles definitions while replay goes on: for the reclaimer of a standby. Those whose
-/// transaction is below `below` are settled or doomed, so that dropped tables give their memory
-/// back and no verdict is asked for after the commit log was cut off. Returns how many tables and
-/// indexes were doomed.
+/// Resolves definitions while replay goes on: for the reclaimer of a standby. Those whose
+/// transaction is below `below` are resolved or unlinked, so that dropped tables give their memory
+/// back and no outcome is asked for after the commit log was cut off. Returns how many tables and
+/// indexes were unlinked.
 ///
-/// `below` is a horizon of which it is known ([`Settled`]) that everything logged by transactions
-/// below it is applied. Lanes may have rows of a table left that was rolled back.
-pub fn settle(session: &Session, clock: &impl Clock, below: Settled) -> u64 {
+/// `below` is a horizon of which it is known ([`AppliedHorizon`]) that everything logged by
+/// transactions below it is applied. Replay workers may have rows of a table left that was rolled
+/// back.
+pub fn resolve_definitions(session: &Session, clock: &impl Clock, below: AppliedHorizon) -> u64 {
     let mut finished = Finished::default();
-    settle_definitions(session, clock, below.below, &mut finished);
+    resolve_definitions_below(session, clock, below.below, &mut finished);
     finished.definitions_removed
 }
 
-/// Dooms the indexes whose drop has committed, and those whose maker was rolled back, while replay
-/// goes on: for its dispatcher, between two records and with nothing handed over, when a table has
-/// no place for an index that the log tells of. Returns how many there were. What the clock takes
-/// for running stays: the very record that finds no place may have made an index.
+/// Unlinks the indexes whose drop has committed, and those whose maker was rolled back, while
+/// replay goes on: for its dispatcher, between two records and with nothing handed over, when a
+/// table has no place for an index that the log tells of. Returns how many there were. What the
+/// clock takes for running stays: the very record that finds no place may have made an index.
 ///
 /// No horizon is needed. Who looks an index up or scans it holds a lock on the table, and who drops
 /// it has had the strongest one. An index whose maker was rolled back exists for nobody, so nobody
@@ -101,9 +102,9 @@ pub fn settle(session: &Session, clock: &impl Clock, below: Settled) -> u64 {
 /// table's indexes is pinned, which is waited for before anything is freed. Beside readers the
 /// commit log may have a drop's commit before it is replayed. That lock is held until then, so
 /// nobody looks the index up any more.
-pub fn settle_gone_indexes(session: &Session, clock: &impl Clock) -> u64 {
+pub fn resolve_gone_indexes(session: &Session, clock: &impl Clock) -> u64 {
     let catalog = session.catalog();
-    let mut doomed = 0;
+    let mut unlinked = 0;
     for walk in session.tables() {
         let _pin = session.local.pin();
         let table = walk.table();
@@ -114,23 +115,23 @@ pub fn settle_gone_indexes(session: &Session, clock: &impl Clock) -> u64 {
             let dropped = Xid(storage.dropped.load(Ordering::Acquire));
             let is_dropped = dropped.is_some() && clock.did_commit(dropped);
             if is_dropped || matches!(creation, Outcome::Aborted) {
-                catalog.doom_index(index);
-                doomed += 1;
+                catalog.defer_free_of_index(index);
+                unlinked += 1;
             }
         }
     }
-    doomed
+    unlinked
 }
 
 /// A horizon below which everything logged is applied. The caller keeps it from round to round.
 #[derive(Copy, Clone, Default, Debug)]
-pub struct Settled {
+pub struct AppliedHorizon {
     below: Xid,
     /// A later horizon, and what was handed over after it was found.
     next: Option<(Xid, Lsn)>,
 }
 
-impl Settled {
+impl AppliedHorizon {
     /// All transactions below have ended, and what they logged is applied.
     pub fn below(self) -> Xid {
         self.below
@@ -171,8 +172,8 @@ impl<C: Clock> Clock for BesidePrepared<'_, C> {
     }
 }
 
-/// Settles or dooms the definitions that transactions below `below` created or dropped.
-pub(super) fn settle_definitions(
+/// Resolves or unlinks the definitions that transactions below `below` created or dropped.
+pub(super) fn resolve_definitions_below(
     session: &Session,
     clock: &impl Clock,
     below: Xid,
@@ -180,17 +181,17 @@ pub(super) fn settle_definitions(
 ) {
     let catalog = session.catalog();
     for walk in session.tables() {
-        // At a promotion the reclaimer may be freeing what it settled itself.
+        // At a promotion the reclaimer may be freeing what it resolved itself.
         let _pin = session.local.pin();
         let table = walk.table();
-        if table.makers().settle(clock, below) == Settling::Gone {
-            catalog.doom(table);
+        if table.makers().resolve(clock, below) == DefinitionStatus::Gone {
+            catalog.defer_free(table);
             finished.definitions_removed += 1;
             continue;
         }
         for index in table.all_indexes() {
-            if index.makers().settle(clock, below) == Settling::Gone {
-                catalog.doom_index(index);
+            if index.makers().resolve(clock, below) == DefinitionStatus::Gone {
+                catalog.defer_free_of_index(index);
                 finished.definitions_removed += 1;
             }
         }
@@ -202,7 +203,7 @@ pub(super) fn settle_definitions(
 struct Seen {
     empty: Vec<Slot>,
     open: Vec<Slot>,
-    settled: Count,
+    complete: Count,
 }
 
 /// Live rows and the bytes of their images.
@@ -237,14 +238,14 @@ fn finish_table(
     let parts: Vec<Seen> = look_at_slots(session, table, threads, look)?;
     // Backwards, so that low slots come first on the free list.
     for seen in parts.into_iter().rev() {
-        count.rows += seen.settled.rows;
-        count.row_bytes += seen.settled.row_bytes;
+        count.rows += seen.complete.rows;
+        count.row_bytes += seen.complete.row_bytes;
         for slot in seen.empty.into_iter().rev() {
             free_slot(table, slot);
             finished.slots_free += 1;
         }
         for slot in seen.open {
-            finished.rows_judged += 1;
+            finished.rows_resolved += 1;
             finish_row(session, clock, table, slot, finished, &mut count);
         }
     }
@@ -263,8 +264,8 @@ fn look(slot: Slot, anchor: &Anchor, seen: &mut Seen) -> Result<(), EngineError>
     let list = match head.version() {
         None if !head.may_be_given_away() => return Ok(()),
         None => &mut seen.empty,
-        Some(version) if is_settled(version) => {
-            seen.settled.add(Some(version));
+        Some(version) if is_complete(version) => {
+            seen.complete.add(Some(version));
             return Ok(());
         }
         Some(_) => &mut seen.open,
@@ -272,13 +273,13 @@ fn look(slot: Slot, anchor: &Anchor, seen: &mut Seen) -> Result<(), EngineError>
     note(list, slot)
 }
 
-/// Nothing to judge, nothing to bury.
-fn is_settled(version: VersionRef) -> bool {
+/// Nothing to resolve, nothing to remove.
+fn is_complete(version: VersionRef) -> bool {
     let now = version.flags();
     now & flags::COMMITTED != 0 && now & (flags::TOMBSTONE | flags::LOCK_ONLY) == 0
 }
 
-/// Judges a row from the top down to its newest committed state.
+/// Resolves a row from the top down to its newest committed state.
 ///
 /// An open state on top is of a prepared transaction, or may be: it is counted as committed, and
 /// held with the greatest strength.
@@ -299,8 +300,8 @@ fn finish_row(
     let mut is_open = false;
     while let Some(version) = at {
         at = version.next();
-        match judge_maker(version, clock) {
-            Judged::Running | Judged::Mine => {
+        match resolve_maker(version, clock) {
+            TxnStatus::Running | TxnStatus::Mine => {
                 if !is_open && !version.is_lock() {
                     version.add_flags(flags::COUNTED_EARLY | flags::UNIQUE_KEYS_CHANGED);
                     count.add(Some(version));
@@ -308,7 +309,7 @@ fn finish_row(
                     is_open = true;
                 }
             }
-            Judged::Committed if !version.is_lock() => {
+            TxnStatus::Committed if !version.is_lock() => {
                 kept = Some(version);
                 break;
             }

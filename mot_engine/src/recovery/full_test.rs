@@ -106,9 +106,9 @@ fn replay_may_use_the_reserve() {
 /// while statements may still see it, though.
 #[test]
 fn what_the_server_freed_makes_room() {
-    for (lanes, has_readers) in [(0, false), (2, false), (0, true)] {
+    for (workers, has_readers) in [(0, false), (2, false), (0, true)] {
         with_replayed_table(|_, session, _| {
-            let mut replayer = ParallelReplayer::new(session.engine(), lanes, 2);
+            let mut replayer = ParallelReplayer::new(session.engine(), workers, 2);
             let how = HandOver {
                 is_ahead: true,
                 bytes_max: 1 << 20,
@@ -148,7 +148,7 @@ fn what_the_server_freed_makes_room() {
             }
             match outcome {
                 Ok(()) => assert!(!has_readers, "the arena is too large for this test"),
-                Err(EngineError::ArenaFull(_)) => assert!(has_readers, "with {lanes} lanes"),
+                Err(EngineError::ArenaFull(_)) => assert!(has_readers, "with {workers} workers"),
                 Err(error) => panic!("{error}"),
             }
         });
@@ -177,7 +177,7 @@ fn an_index_that_the_server_freed_goes() {
             .expect("has room");
         let table = session.find_table(KEY, &AllCommitted).expect("exists");
         assert_eq!(table.all_indexes().count(), 0);
-        assert_eq!(crate::transaction::free_doomed(session, || ()), 1);
+        assert_eq!(crate::transaction::free_pending(session, || ()), 1);
     });
 }
 

@@ -10,20 +10,21 @@
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use super::finish::{Finished, settle_definitions};
+use super::finish::{Finished, resolve_definitions_below};
 use super::rows;
-use crate::checkpoint::{Manifest, blocks_of, on_threads};
+use crate::checkpoint::{Manifest, blocks_of};
 use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{CommandId, IndexId, Lsn, TableId, Xid};
 use crate::index::Harvest;
-use crate::limits::{ROW_BYTES_MAX, XID_MAX};
+use crate::limits::ROW_BYTES_MAX;
 use crate::memory::{Memory, Purpose, Urgency};
 use crate::row::{BODY_BYTES_MIN, STAMP_BYTES, VersionRef, block_bytes};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
+use crate::threads::on_threads;
 use crate::transaction::{NewTable, allocate_table, publish_index};
 
 /// What was loaded.
@@ -82,18 +83,18 @@ struct Small(TableRef, IndexRef, Mutex<Option<Harvest>>);
 unsafe impl Sync for Small {}
 
 /// While it lives, the arena gets its pages many at a time.
-struct FillsAhead(Memory);
+struct PrefaultsSpans(Memory);
 
-impl FillsAhead {
+impl PrefaultsSpans {
     fn begin(memory: Memory) -> Self {
-        memory.fill_ahead(true);
-        FillsAhead(memory)
+        memory.prefault_spans(true);
+        PrefaultsSpans(memory)
     }
 }
 
-impl Drop for FillsAhead {
+impl Drop for PrefaultsSpans {
     fn drop(&mut self) {
-        self.0.fill_ahead(false);
+        self.0.prefault_spans(false);
     }
 }
 
@@ -130,7 +131,7 @@ fn load_all(
     threads: usize,
 ) -> Result<Loaded, EngineError> {
     let session = engine.join_for_recovery()?;
-    let _fills_ahead = FillsAhead::begin(session.memory().memory());
+    let _fills_ahead = PrefaultsSpans::begin(session.memory().memory());
     let progress = engine.progress();
     let (files, blocks) = blocks_of(disk, manifest)?;
     let rows_total: u64 = manifest.tables.iter().map(|table| table.rows).sum();
@@ -173,7 +174,7 @@ fn load_all(
     for locks in &manifest.locks {
         session.keep_locks(locks.lsn, locks.xid, &locks.record)?;
     }
-    settle_definitions(&session, &known, Xid(u64::MAX), &mut Finished::default());
+    resolve_definitions_below(&session, &known, Xid(u64::MAX), &mut Finished::default());
     // What is between the two is no record of ours; and if a crash lost it, other records may take
     // its place.
     let certain = manifest.redo.min(manifest.flushed);
@@ -298,8 +299,8 @@ pub(super) fn write_version(
     body: &[u8],
     version_flags: u32,
 ) -> Result<VersionRef, EngineError> {
-    if xid > XID_MAX {
-        return Err(EngineError::XidTooHigh { max: XID_MAX.0 });
+    if xid > Xid::MAX {
+        return Err(EngineError::XidTooHigh { max: Xid::MAX.0 });
     }
     if body.len() < BODY_BYTES_MIN {
         return Err(EngineError::Corrupt {

@@ -1,17 +1,17 @@
 //! Several threads walk all rows of a table and find those with open versions. `finish` does so
-//! when replay is over, and `verdicts.rs` before the commit log is truncated.
+//! when replay is over, and `outcomes.rs` before the commit log is truncated.
 //!
 //! Only the caller's own thread asks the server's clock. The threads find the rows for which it has
 //! to ask: few, as a rule.
 
 use std::ops::Range;
 
-use crate::checkpoint::on_threads;
 use crate::errors::EngineError;
 use crate::ids::Slot;
 use crate::row::Anchor;
 use crate::session::Session;
 use crate::table::TableRef;
+use crate::threads::on_threads;
 
 /// Slots a thread looks at at a time.
 const UNIT_SLOTS: u64 = 1 << 16;

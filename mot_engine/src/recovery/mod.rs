@@ -9,25 +9,25 @@
 //!   parallel one they wait first until `Engine::replay_reached` says yes to
 //!   `Engine::replay_handed`, asked after they took their snapshot.
 //! - After `ArenaFull` from `apply` the same record may be applied again, once there is room; after
-//!   `TooManyIndexes`, once `settle_gone_indexes` has found some.
-//! - `settle` is called by the reclaimer of a standby, beside replay.
-//! - `ParallelReplayer::judge_below` is called, drained, before the server's commit log is cut off.
+//!   `TooManyIndexes`, once `resolve_gone_indexes` has found some.
+//! - `resolve_definitions` is called by the reclaimer of a standby, beside replay.
+//! - `ParallelReplayer::resolve_below` is called, drained, before the server's commit log is cut
+//!   off.
 //! - `Session::drop_ended_locks` is called now and then, or records of row locks gather.
 //! - `finish` is called once, when replay (if any) is over (drained) and before the first writer.
 //!
 //! README.md beside this file has the protocol of parallel replay.
 
-mod ahead;
 mod finish;
-mod lanes;
 mod load;
 mod look;
+mod outcomes;
 mod parallel;
-mod positions;
+mod prefetch;
 mod queue;
 mod replay;
 mod rows;
-mod verdicts;
+mod workers;
 
 #[cfg(test)]
 mod crash_test;
@@ -40,10 +40,11 @@ mod tests;
 #[cfg(test)]
 mod threads_test;
 
-pub use finish::{Finished, Settled, finish, finish_beside_prepared, settle, settle_gone_indexes};
-pub use lanes::Stopper;
+pub use finish::{
+    AppliedHorizon, Finished, finish, finish_beside_prepared, resolve_definitions,
+    resolve_gone_indexes,
+};
 pub use load::{Loaded, load, load_after_shutdown};
 pub use parallel::{HandOver, ParallelReplayer};
-pub(crate) use positions::Positions;
-pub use positions::{LANES_MAX, Reached};
 pub use replay::Replayer;
+pub use workers::Stopper;

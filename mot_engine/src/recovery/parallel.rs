@@ -1,9 +1,9 @@
 //! Replay with several threads: the dispatcher, which is the process that reads the log.
 //!
 //! It is called like `Replayer`, by one thread. It applies a record itself, or hands it over to the
-//! lanes and continues to read. README.md has the protocol. What is decided here:
+//! workers and continues to read. README.md has the protocol. What is decided here:
 //!
-//! | record | while lanes are at work | while they are not |
+//! | record | while workers are at work | while they are not |
 //! |---|---|---|
 //! | Rows, while more of the log is there to be read | handed over | handed over |
 //! | Rows, small, at the end of the log | handed over | applied here |
@@ -15,18 +15,18 @@
 //! What is applied here wakes no thread, and no reader waits for it. A row of many megabytes is
 //! never copied.
 
-use super::lanes::{Lanes, Stopper};
+use super::outcomes::resolve_below;
 use super::queue::{Trouble, cost};
-use super::replay::{Replayer, came_to};
-use super::verdicts::judge_below;
+use super::replay::{Replayer, note_replayed};
+use super::workers::{ReplayWorkers, Stopper};
 use crate::clock::Clock;
-use crate::engine::Engine;
+use crate::engine::{Engine, Reached};
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Xid};
 use crate::limits::LOG_RECORD_BYTES_MAX;
 use crate::log::Record;
 use crate::session::Session;
-use crate::transaction::free_doomed;
+use crate::transaction::free_pending;
 use std::sync::atomic::Ordering;
 
 /// A record up to this is applied by the dispatcher itself at the end of the log.
@@ -49,22 +49,22 @@ pub struct HandOver {
 pub struct ParallelReplayer {
     here: Replayer,
     engine: Engine,
-    /// Lanes to start when they are first needed.
+    /// Workers to start when they are first needed.
     wanted: usize,
-    lanes: Option<Lanes>,
+    workers: Option<ReplayWorkers>,
     failed_at: Option<Lsn>,
     could_not_start: Option<EngineError>,
 }
 
 impl ParallelReplayer {
-    /// A replayer with up to `lanes` threads, which begin when the first record is handed over; 0:
-    /// it applies everything itself. Indexes are built with `build_threads`.
-    pub fn new(engine: Engine, lanes: usize, build_threads: usize) -> ParallelReplayer {
+    /// A replayer with up to `workers` threads, which begin when the first record is handed over;
+    /// 0: it applies everything itself. Indexes are built with `build_threads`.
+    pub fn new(engine: Engine, workers: usize, build_threads: usize) -> ParallelReplayer {
         ParallelReplayer {
             here: Replayer::new(build_threads),
             engine,
-            wanted: lanes,
-            lanes: None,
+            wanted: workers,
+            workers: None,
             failed_at: None,
             could_not_start: None,
         }
@@ -74,7 +74,7 @@ impl ParallelReplayer {
     /// over. `pause` is called while this waits; it may unwind or not return.
     ///
     /// After `ArenaFull` the record is not in yet, and may be given again once there is room; after
-    /// `TooManyIndexes`, once `settle_gone_indexes` has found places. After any other error replay
+    /// `TooManyIndexes`, once `resolve_gone_indexes` has found places. After any other error replay
     /// cannot continue. Either may be of an earlier record (`failed_at`).
     pub fn apply(
         &mut self,
@@ -91,24 +91,25 @@ impl ParallelReplayer {
             return Ok(());
         }
         if !how.has_readers && self.engine.is_short_of_memory() {
-            free_doomed(session, &mut *pause);
+            free_pending(session, &mut *pause);
         }
-        if self.is_for_lanes(record, how) && self.has_lanes() {
-            let lanes = self.lanes.as_ref().expect("just asked");
-            let waited = lanes
+        if self.is_for_workers(record, how) && self.has_workers() {
+            let workers = self.workers.as_ref().expect("just asked");
+            let waited = workers
                 .queue
                 .wait_for_room(cost(record), how.bytes_max, pause);
-            waited.map_err(|trouble| self.told(trouble))?;
-            let lanes = self.lanes.as_ref().expect("asked above");
-            // Before a lane can see the record.
+            waited.map_err(|trouble| self.note_failure(trouble))?;
+            let workers = self.workers.as_ref().expect("asked above");
+            // Before a worker can see the record.
             self.engine.root().replay.hand(lsn);
-            lanes.queue.put(record, lsn, xid)?;
-            came_to(self.engine, lsn);
+            workers.queue.put(record, lsn, xid)?;
+            note_replayed(self.engine, lsn);
             return Ok(());
         }
         self.drain(pause)?;
-        if let (Some(lanes), Ok(Record::Definitions(_))) = (&self.lanes, Record::parse(record)) {
-            lanes.queue.definitions_change();
+        if let (Some(workers), Ok(Record::Definitions(_))) = (&self.workers, Record::parse(record))
+        {
+            workers.queue.definitions_change();
         }
         self.here.set_has_readers(how.has_readers);
         self.here.apply(session, record, lsn, xid)
@@ -122,19 +123,19 @@ impl ParallelReplayer {
     /// Waits until everything handed over is applied. Errors as of `apply`.
     pub fn drain(&mut self, pause: &mut dyn FnMut()) -> Result<(), EngineError> {
         self.failed_at = None;
-        match &self.lanes {
-            Some(lanes) if self.is_at_work() => {
-                let waited = lanes.queue.wait_until_empty(pause);
-                waited.map_err(|trouble| self.told(trouble))
+        match &self.workers {
+            Some(workers) if self.is_at_work() => {
+                let waited = workers.queue.wait_until_empty(pause);
+                waited.map_err(|trouble| self.note_failure(trouble))
             }
             _ => Ok(()),
         }
     }
 
-    /// Resolves what transactions older than `below` left (`verdicts.rs`). Called before the
+    /// Resolves what transactions older than `below` left (`outcomes.rs`). Called before the
     /// server's commit log is truncated there, when all that was handed over is applied (`drain`).
     /// Returns how many versions were resolved.
-    pub fn judge_below(
+    pub fn resolve_below(
         &mut self,
         session: &Session,
         clock: &impl Clock,
@@ -143,10 +144,10 @@ impl ParallelReplayer {
     ) -> Result<u64, EngineError> {
         // Tables may go.
         self.here.forget_tables();
-        if let Some(lanes) = &self.lanes {
-            lanes.queue.definitions_change();
+        if let Some(workers) = &self.workers {
+            workers.queue.definitions_change();
         }
-        judge_below(session, clock, below, threads)
+        resolve_below(session, clock, below, threads)
     }
 
     /// The end of the record that the last error is about, if it is an earlier one than the given
@@ -155,22 +156,22 @@ impl ParallelReplayer {
         self.failed_at
     }
 
-    /// Ends the lanes from anywhere, once they run.
+    /// Ends the workers from anywhere, once they run.
     pub fn stopper(&self) -> Option<Stopper> {
-        self.lanes.as_ref().map(|lanes| lanes.stopper.clone())
+        self.workers.as_ref().map(|workers| workers.stopper.clone())
     }
 
-    /// Why there are no lanes although some were wanted; told once.
+    /// Why there are no workers although some were wanted; told once.
     pub fn take_start_error(&mut self) -> Option<EngineError> {
         self.could_not_start.take()
     }
 
     fn is_at_work(&self) -> bool {
         let handed = self.engine.replay_handed();
-        self.engine.replay_reached(handed) != super::Reached::Yes
+        self.engine.replay_reached(handed) != Reached::Yes
     }
 
-    fn is_for_lanes(&self, record: &[u8], how: HandOver) -> bool {
+    fn is_for_workers(&self, record: &[u8], how: HandOver) -> bool {
         let pays = how.is_ahead || record.len() > SMALL_BYTES || self.is_at_work();
         let is_short = self.engine.is_short_of_memory();
         // With little memory the dispatcher applies records itself and stops where memory runs out.
@@ -182,21 +183,21 @@ impl ParallelReplayer {
             && matches!(Record::parse(record), Ok(Record::Rows(_)))
     }
 
-    /// Starts the lanes if they do not run.
-    fn has_lanes(&mut self) -> bool {
-        if self.lanes.is_none() {
-            match Lanes::start(self.engine, self.wanted) {
-                Ok(lanes) => self.lanes = Some(lanes),
+    /// Starts the workers if they do not run.
+    fn has_workers(&mut self) -> bool {
+        if self.workers.is_none() {
+            match ReplayWorkers::start(self.engine, self.wanted) {
+                Ok(workers) => self.workers = Some(workers),
                 Err(error) => {
                     self.wanted = 0;
                     self.could_not_start = Some(error);
                 }
             }
         }
-        self.lanes.is_some()
+        self.workers.is_some()
     }
 
-    fn told(&mut self, trouble: Trouble) -> EngineError {
+    fn note_failure(&mut self, trouble: Trouble) -> EngineError {
         let (lsn, error) = match trouble {
             Trouble::Failed(lsn, error) => (lsn, error),
             Trouble::Full(lsn, full) => (lsn, full.into()),
@@ -208,8 +209,8 @@ impl ParallelReplayer {
 
 impl Drop for ParallelReplayer {
     fn drop(&mut self) {
-        if let Some(lanes) = &self.lanes {
-            lanes.stopper.stop();
+        if let Some(workers) = &self.workers {
+            workers.stopper.stop();
         }
     }
 }

@@ -1,15 +1,15 @@
-//! Replay with lanes, beside readers, the sweeper and the checkpoint writer: what each of them may
-//! find, and how it ends.
+//! Replay with workers, beside readers, the sweeper and the checkpoint writer: what each of them
+//! may find, and how it ends.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::tests::{Random, index};
-use super::{HandOver, ParallelReplayer, Reached, Settled, finish, settle};
+use super::{AppliedHorizon, HandOver, ParallelReplayer, finish, resolve_definitions};
 use crate::all_committed::AllCommitted;
 use crate::checkpoint::begin_round;
-use crate::engine::{Engine, State};
+use crate::engine::{Engine, Reached, State};
 use crate::errors::EngineError;
 use crate::ids::{CommandId, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
 use crate::log::{Base, DefinitionsWriter, RowsWriter};
@@ -21,7 +21,7 @@ use crate::{Clock, Snapshot};
 
 const KEY: RelationKey = RelationKey::of_foreign_table(1, 2);
 const ACCOUNTS: TableId = TableId(1);
-const LANES: usize = 3;
+const WORKERS: usize = 3;
 const AHEAD: HandOver = HandOver {
     is_ahead: true,
     bytes_max: 1 << 20,
@@ -79,7 +79,7 @@ enum Step {
 
 const ROWS: usize = 48;
 const TRANSACTIONS: u64 = 2500;
-/// Rows lie so far apart that neighbours belong to different lanes.
+/// Rows lie so far apart that neighbours belong to different workers.
 const APART: u64 = 512;
 const OPENING: i32 = 100;
 
@@ -357,7 +357,7 @@ fn look(session: &Session, standby: &Standby, reader: usize, through: u32) -> bo
 }
 
 /// What the reclaimer of a standby does, again and again.
-fn reclaim(session: &Session, standby: &Standby, settled: &mut Settled, begun: u64) {
+fn reclaim(session: &Session, standby: &Standby, applied: &mut AppliedHorizon, begun: u64) {
     let horizon = standby.with(|server| {
         let running = server.running.first().copied().unwrap_or(server.next);
         let held = server.held.iter().flatten().min().copied();
@@ -365,9 +365,9 @@ fn reclaim(session: &Session, standby: &Standby, settled: &mut Settled, begun: u
     });
     let engine = session.engine();
     engine.raise_horizon(Xid(horizon));
-    settled.raise(engine, Xid(horizon));
-    settle(session, &standby, *settled);
-    crate::transaction::free_doomed(session, || ());
+    applied.raise(engine, Xid(horizon));
+    resolve_definitions(session, &standby, *applied);
+    crate::transaction::free_pending(session, || ());
     for walk in session.tables() {
         session.sweep(&standby, walk.table(), begun.is_multiple_of(16), || {});
     }
@@ -375,7 +375,7 @@ fn reclaim(session: &Session, standby: &Standby, settled: &mut Settled, begun: u
 }
 
 #[test]
-fn readers_beside_lanes_see_whole_transactions() {
+fn readers_beside_workers_see_whole_transactions() {
     for seed in 0..3 {
         standby_with_readers(seed);
     }
@@ -413,13 +413,13 @@ fn standby_with_readers(seed: u64) {
         }
         scope.spawn(|| {
             let session = engine.join().expect("joins");
-            let mut settled = Settled::default();
+            let mut applied = AppliedHorizon::default();
             while !ended.load(Ordering::Relaxed) {
                 let begun = sweeps.fetch_add(1, Ordering::Relaxed);
-                reclaim(&session, &standby, &mut settled, begun);
+                reclaim(&session, &standby, &mut applied, begun);
             }
         });
-        let mut replayer = ParallelReplayer::new(engine, LANES, 2);
+        let mut replayer = ParallelReplayer::new(engine, WORKERS, 2);
         for (number, (lsn, step)) in log.iter().enumerate() {
             match step {
                 Step::Record { xid, bytes } => {
@@ -480,14 +480,14 @@ fn standby_with_readers(seed: u64) {
         .zip(accounts.iter().map(|account| (account.key, account.value)))
         .collect();
     assert_eq!(found, expected, "seed {seed}");
-    crate::transaction::free_doomed(&session, || ());
+    crate::transaction::free_pending(&session, || ());
     assert_eq!(session.tables().len(), 1, "fleeting tables are gone");
 }
 
 fn with_accounts(bytes: usize, test: impl FnOnce(Engine, &Session, &mut ParallelReplayer)) {
     let (_region, engine) = arena(bytes);
     let session = engine.join().expect("joins");
-    let mut replayer = ParallelReplayer::new(engine, LANES, 1);
+    let mut replayer = ParallelReplayer::new(engine, WORKERS, 1);
     let definitions = define(ACCOUNTS, KEY.relation);
     replayer
         .apply(&session, &definitions, Lsn(8), Xid(5), AHEAD, &mut || {})
@@ -534,7 +534,7 @@ impl Ballast {
 const MANY: u64 = 30_000;
 
 #[test]
-fn lanes_that_find_no_memory_go_on_when_there_is_room() {
+fn workers_that_find_no_memory_go_on_when_there_is_room() {
     with_accounts(32 << 20, |engine, session, replayer| {
         let mut ballast = Ballast::fill(session);
         ballast.give_back(session, 200);
@@ -554,7 +554,7 @@ fn lanes_that_find_no_memory_go_on_when_there_is_room() {
             }
             ballast.give_back(session, 40);
         }
-        // How often depends on who of the lanes takes what is given back.
+        // How often depends on who of the workers takes what is given back.
         assert!(stops > 0, "the arena was never full");
         replayer.drain(&mut || {}).expect("has room");
         assert_eq!(engine.replay_reached(engine.replay_handed()), Reached::Yes);
@@ -660,7 +660,7 @@ fn small_records_of_a_log_that_is_not_ahead_are_applied_at_once() {
                 )
                 .expect("fits");
         }
-        assert!(replayer.stopper().is_none() && engine.replay_lanes() == 0);
+        assert!(replayer.stopper().is_none() && engine.replay_workers() == 0);
         assert_eq!(engine.replay_handed(), Lsn::NONE);
         // A large one is worth it.
         let record = inserts(20..2000);
@@ -668,7 +668,7 @@ fn small_records_of_a_log_that_is_not_ahead_are_applied_at_once() {
             .apply(session, &record, Lsn(1000), Xid(6), how, &mut || {})
             .expect("fits");
         assert_eq!(engine.replay_handed(), Lsn(1000));
-        assert_eq!(engine.replay_lanes(), LANES);
+        assert_eq!(engine.replay_workers(), WORKERS);
         replayer.drain(&mut || {}).expect("applies");
         let changes = &engine.progress().changes_replayed;
         assert_eq!(changes.load(Ordering::Relaxed), 2000);

@@ -1,14 +1,15 @@
-//! The queue between the dispatcher, which reads the log, and the lanes, which apply it.
+//! The queue between the dispatcher, which reads the log, and the workers, which apply it.
 //!
-//! It is process-local. Records are copied into it once, gathered in batches. Every lane takes
-//! every batch, in order, and a batch leaves when all lanes have applied it. The dispatcher's limit
-//! bounds the bytes of all batches, the open one included.
+//! It is process-local. Records are copied into it once, gathered in batches. Every worker takes
+//! every batch, in order, and a batch leaves when all workers have applied it. The dispatcher's
+//! limit bounds the bytes of all batches, the open one included.
 //!
-//! - The open batch is sealed when it is large, or by the first lane that finds nothing else to do.
-//!   So lanes that are behind find large batches, and lanes that are not find each record at once.
-//! - A lane without work looks again every millisecond for a while, then sleeps until it is woken.
-//!   The dispatcher wakes sleeping lanes at once, the others when there is enough work. Nobody
-//!   spins.
+//! - The open batch is sealed when it is large, or by the first worker that finds nothing else to
+//!   do. So workers that are behind find large batches, and workers that are not find each record
+//!   at once.
+//! - A worker without work looks again every millisecond for a while, then sleeps until it is
+//!   woken. The dispatcher wakes sleeping workers at once, the others when there is enough work.
+//!   Nobody spins.
 //! - The lock is held for a copy of at most [`BATCH_BYTES`], never while a change is applied and
 //!   never over the dispatcher's `pause`.
 
@@ -22,12 +23,12 @@ use crate::memory::ArenaFull;
 
 /// A batch of so many bytes is sealed.
 const BATCH_BYTES: usize = 64 << 10;
-/// So many bytes are worth waking a lane that will look again soon by itself.
+/// So many bytes are worth waking a worker that will look again soon by itself.
 const WAKE_BYTES: usize = BATCH_BYTES / 4;
-/// How soon a lane without work looks again, and how often before it sleeps.
+/// How soon a worker without work looks again, and how often before it sleeps.
 const LOOK: Duration = Duration::from_millis(1);
 const LOOKS: u32 = 50;
-/// How often a lane that found no memory tries again by itself.
+/// How often a worker that found no memory tries again by itself.
 const RETRY: Duration = Duration::from_millis(100);
 /// How often a dispatcher that waits hands control to its caller.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -90,7 +91,7 @@ pub(super) fn cost(record: &[u8]) -> usize {
     record.len() + ENTRY_BYTES
 }
 
-/// A lane found no memory.
+/// A worker found no memory.
 #[derive(Copy, Clone)]
 struct Stall {
     full: ArenaFull,
@@ -100,7 +101,7 @@ struct Stall {
 }
 
 #[derive(Default)]
-struct Lane {
+struct WorkerState {
     /// Batches taken and done since the beginning.
     taken: u64,
     done: u64,
@@ -109,14 +110,14 @@ struct Lane {
 
 #[derive(Default)]
 struct State {
-    /// Batches that not all lanes have done; the first one's number.
+    /// Batches that not all workers have done; the first one's number.
     sealed: VecDeque<Arc<Batch>>,
     first: u64,
     open: Batch,
     /// Cost of all of them.
     cost: usize,
-    lanes: Vec<Lane>,
-    /// Lanes without work, and those of them that sleep until they are woken.
+    workers: Vec<WorkerState>,
+    /// Workers without work, and those of them that sleep until they are woken.
     waiting: usize,
     asleep: usize,
     dispatcher_waits: bool,
@@ -137,24 +138,24 @@ impl State {
 
 /// What keeps the dispatcher from going on.
 pub(super) enum Trouble {
-    /// A lane has failed, at this record.
+    /// A worker has failed, at this record.
     Failed(Lsn, EngineError),
-    /// A lane waits for memory, at this record.
+    /// A worker waits for memory, at this record.
     Full(Lsn, ArenaFull),
 }
 
 pub(super) struct Queue {
     state: Mutex<State>,
-    /// For lanes: there is work, or a call.
+    /// For workers: there is work, or a call.
     work: Condvar,
     /// For the dispatcher: there is room, or trouble.
     room: Condvar,
 }
 
 impl Queue {
-    pub(super) fn new(lanes: usize) -> Queue {
+    pub(super) fn new(workers: usize) -> Queue {
         let state = State {
-            lanes: (0..lanes).map(|_| Lane::default()).collect(),
+            workers: (0..workers).map(|_| WorkerState::default()).collect(),
             ..State::default()
         };
         Queue {
@@ -198,7 +199,7 @@ impl Queue {
                 let (lsn, error) = state.failure.take().unwrap_or((Lsn::NONE, known));
                 return Err(Trouble::Failed(lsn, error));
             }
-            if state.lanes.iter().any(|lane| lane.stall.is_some()) {
+            if state.workers.iter().any(|worker| worker.stall.is_some()) {
                 self.call_stalled(state, pause)?;
                 continue;
             }
@@ -213,7 +214,7 @@ impl Queue {
         }
     }
 
-    /// Lets lanes that found no memory try again, and waits for their answers.
+    /// Lets workers that found no memory try again, and waits for their answers.
     fn call_stalled<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -223,7 +224,7 @@ impl Queue {
         let call = state.calls;
         self.work.notify_all();
         loop {
-            let stalls = || state.lanes.iter().filter_map(|lane| lane.stall);
+            let stalls = || state.workers.iter().filter_map(|worker| worker.stall);
             let all_answered = stalls().all(|stall| stall.answers >= call);
             if state.has_failed || all_answered {
                 let first = stalls().min_by_key(|stall| stall.lsn);
@@ -281,25 +282,25 @@ impl Queue {
         state.open.definitions = state.definitions;
     }
 
-    /// Lanes are to end; what is queued is not applied any more.
+    /// Workers are to end; what is queued is not applied any more.
     pub(super) fn stop(&self) {
         self.lock().has_stopped = true;
         self.work.notify_all();
         self.room.notify_all();
     }
 
-    /// A lane's next batch; None: it is to end.
-    pub(super) fn take(&self, lane: usize) -> Option<Arc<Batch>> {
+    /// A worker's next batch; None: it is to end.
+    pub(super) fn take(&self, worker: usize) -> Option<Arc<Batch>> {
         let mut state = self.lock();
         let mut looks = 0;
         loop {
             if state.has_stopped {
                 return None;
             }
-            let number = state.lanes[lane].taken;
+            let number = state.workers[worker].taken;
             let place = (number - state.first) as usize;
             if let Some(batch) = state.sealed.get(place).map(Arc::clone) {
-                state.lanes[lane].taken += 1;
+                state.workers[worker].taken += 1;
                 return Some(batch);
             }
             if !state.open.records.is_empty() {
@@ -325,12 +326,17 @@ impl Queue {
         }
     }
 
-    /// A lane has done the batch that it took last.
-    pub(super) fn done(&self, lane: usize, batch: Arc<Batch>) {
+    /// A worker has done the batch that it took last.
+    pub(super) fn done(&self, worker: usize, batch: Arc<Batch>) {
         drop(batch);
         let mut state = self.lock();
-        state.lanes[lane].done += 1;
-        let done = state.lanes.iter().map(|lane| lane.done).min().unwrap_or(0);
+        state.workers[worker].done += 1;
+        let done = state
+            .workers
+            .iter()
+            .map(|worker| worker.done)
+            .min()
+            .unwrap_or(0);
         let before = state.cost;
         while state.first < done {
             let batch = state.sealed.pop_front().expect("done by all, so sealed");
@@ -342,17 +348,17 @@ impl Queue {
         }
     }
 
-    /// A lane found no memory for the record that ends at `lsn`. Waits until it is to try again:
-    /// gives the call that it answers then, or None if the lane is to end.
+    /// A worker found no memory for the record that ends at `lsn`. Waits until it is to try again:
+    /// gives the call that it answers then, or None if the worker is to end.
     pub(super) fn stall(
         &self,
-        lane: usize,
+        worker: usize,
         lsn: Lsn,
         full: ArenaFull,
         answers: u64,
     ) -> Option<u64> {
         let mut state = self.lock();
-        state.lanes[lane].stall = Some(Stall { full, lsn, answers });
+        state.workers[worker].stall = Some(Stall { full, lsn, answers });
         self.room.notify_one();
         if !state.has_stopped && state.calls == answers {
             (state, _) = self
@@ -363,13 +369,13 @@ impl Queue {
         (!state.has_stopped).then_some(state.calls)
     }
 
-    /// A lane that stalled has found memory.
-    pub(super) fn end_stall(&self, lane: usize) {
-        self.lock().lanes[lane].stall = None;
+    /// A worker that stalled has found memory.
+    pub(super) fn end_stall(&self, worker: usize) {
+        self.lock().workers[worker].stall = None;
         self.room.notify_one();
     }
 
-    /// A lane cannot go on. The first reason counts.
+    /// A worker cannot go on. The first reason counts.
     pub(super) fn fail(&self, lsn: Lsn, error: EngineError) {
         let mut state = self.lock();
         if !state.has_failed {
@@ -384,16 +390,16 @@ impl Queue {
 mod tests {
     use super::*;
 
-    /// However slow the lane is, no more than the limit is under way, and nothing is lost or out of
-    /// order. A record that is larger than the limit goes alone.
+    /// However slow the worker is, no more than the limit is under way, and nothing is lost or out
+    /// of order. A record that is larger than the limit goes alone.
     #[test]
-    fn the_limit_holds_while_the_lane_is_behind() {
+    fn the_limit_holds_while_the_worker_is_behind() {
         const LIMIT: usize = 4 * BATCH_BYTES;
         const RECORDS: u64 = 500;
         let queue = Queue::new(1);
         let mut seen = Vec::new();
         let mut most = 0;
-        let mut lane = |queue: &Queue| {
+        let mut worker = |queue: &Queue| {
             most = queue.lock().cost.max(most);
             let batch = queue.take(0).expect("does not stop");
             seen.extend(
@@ -412,7 +418,7 @@ mod tests {
             let record = vec![number as u8; length(number)];
             let waited = queue.wait_for_room(cost(&record), LIMIT, &mut || {
                 pauses += 1;
-                lane(&queue);
+                worker(&queue);
             });
             assert!(waited.is_ok());
             let put = queue.put(&record, Lsn(number), Xid(1));
@@ -421,7 +427,7 @@ mod tests {
             assert!(under_way <= LIMIT || under_way == cost(&record));
         }
         assert!(pauses > 10);
-        assert!(queue.wait_until_empty(&mut || lane(&queue)).is_ok());
+        assert!(queue.wait_until_empty(&mut || worker(&queue)).is_ok());
         let expected: Vec<_> = (1..=RECORDS)
             .map(|number| (length(number), number))
             .collect();

@@ -8,7 +8,7 @@
 //! because the arena was full, the top version has no mark; all others have. Until the mark is
 //! complete the version is APPLYING, and nobody resolves it.
 //!
-//! Several replayers may apply shares of one record at once (`lanes.rs`). The code below touches
+//! Several replayers may apply shares of one record at once (`workers.rs`). The code below touches
 //! the rows of its share, and shared counters only in ways that commute. README.md says why.
 //!
 //! On a standby the sweeper runs beside replay. It removes what was rolled back and what no reader
@@ -16,26 +16,25 @@
 
 mod define;
 mod keys;
-mod place;
+mod row;
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use super::ahead::Ahead;
 use super::load::write_version;
+use super::prefetch::RecordPrefetcher;
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, TableId, Xid};
-use crate::limits::XID_MAX;
 use crate::log::{Change, Record, apply_delta};
 use crate::row::{Anchor, Head, flags};
 use crate::session::Session;
 use crate::table::TableRef;
 
-use place::Place;
+use row::ReplayedRow;
 
 /// Notes that the log up to here is applied, or handed over.
-pub(super) fn came_to(engine: Engine, lsn: Lsn) {
+pub(super) fn note_replayed(engine: Engine, lsn: Lsn) {
     engine.root().last_lsn.fetch_max(lsn.0, Ordering::AcqRel);
     engine
         .progress()
@@ -44,7 +43,7 @@ pub(super) fn came_to(engine: Engine, lsn: Lsn) {
 }
 
 /// Counts the changes of a record. They are added to the shared counter at its end, not one by one,
-/// since lanes share it.
+/// since workers share it.
 struct Counted {
     changes: u64,
     engine: Engine,
@@ -83,7 +82,7 @@ impl Replayer {
             body: Vec::new(),
             threads,
             has_readers: true,
-            next_xid: || XID_MAX,
+            next_xid: || Xid::MAX,
         }
     }
 
@@ -112,7 +111,7 @@ impl Replayer {
         }
         session.memory().use_reserve();
         self.apply_share(session, record, lsn, xid, |_, _| true)?;
-        came_to(session.engine(), lsn);
+        note_replayed(session.engine(), lsn);
         Ok(())
     }
 
@@ -158,18 +157,18 @@ impl Replayer {
                     changes: 0,
                     engine: session.engine(),
                 };
-                let mut ahead = Ahead::new(&rows, record.len(), |table, slot| {
+                let mut prefetcher = RecordPrefetcher::new(&rows, record.len(), |table, slot| {
                     self.anchor_if_known(table, slot, &is_mine)
                 });
                 while let Some(row) = rows.next()? {
-                    ahead.step(|table, slot| self.anchor_if_known(table, slot, &is_mine));
+                    prefetcher.step(|table, slot| self.anchor_if_known(table, slot, &is_mine));
                     if !is_mine(row.table, row.slot) {
                         continue;
                     }
                     let Some(table) = self.table(session, row.table, lsn)? else {
                         continue;
                     };
-                    let mut at = Place {
+                    let mut at = ReplayedRow {
                         session,
                         table,
                         slot: row.slot,
@@ -210,8 +209,8 @@ impl Replayer {
             return Ok(*known);
         }
         let catalog = session.catalog();
-        // The reference outlives the walk. A storage is doomed only when its creator or dropper has
-        // ended, and then the log has no more changes of it.
+        // The reference outlives the walk. A storage is unlinked only when its creator or dropper
+        // has ended, and then the log has no more changes of it.
         let table = catalog.hold(id).map(|walk| walk.table());
         if table.is_none() && id.0 >= catalog.next_table_id.load(Ordering::Acquire) {
             return Err(EngineError::LogMismatch {
@@ -225,7 +224,7 @@ impl Replayer {
         Ok(table)
     }
 
-    fn change(&mut self, at: &mut Place<'_>, change: Change<'_>) -> Result<(), EngineError> {
+    fn change(&mut self, at: &mut ReplayedRow<'_>, change: Change<'_>) -> Result<(), EngineError> {
         let _pin = at.session.local.pin();
         let anchor = at.anchor()?;
         if anchor.lsn() >= at.lsn {

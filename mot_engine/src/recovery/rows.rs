@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::load::{Known, Loading, write_version};
 use crate::checkpoint::{
-    BlockPlace, BlockReader, Damage, OpenRows, VersionEntry, on_threads, read_block, units_of,
+    BlockPlace, BlockReader, Damage, OpenRows, VersionEntry, read_block, units_of,
 };
 use crate::clock::Clock;
 use crate::engine::{Engine, Progress};
@@ -15,6 +15,7 @@ use crate::memory::Urgency;
 use crate::row::{Anchor, EMPTY_BODY, Head, STAMP_BYTES, flags};
 use crate::session::Session;
 use crate::table::TableRef;
+use crate::threads::on_threads;
 
 /// Threads take one block after the other, or the blocks of a range's parts together. How many live
 /// rows there are, and how many were read: of a row that several parts have the newest part's

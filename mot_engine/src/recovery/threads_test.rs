@@ -207,7 +207,7 @@ fn checkpoints_beside_writers_fit_the_log() {
             });
         }
         for generation in 1..=CHECKPOINTS {
-            let (redo, settled) = shared.with(|server| {
+            let (redo, finished_below) = shared.with(|server| {
                 let oldest = server.running.first().copied();
                 (
                     server.end,
@@ -220,7 +220,7 @@ fn checkpoints_beside_writers_fit_the_log() {
                 timeline: 1,
                 redo: Lsn(redo),
                 generation,
-                settled: Xid(settled),
+                finished_below: Xid(finished_below),
                 is_final: false,
                 threads: 1,
                 pace: Pace::unlimited(),

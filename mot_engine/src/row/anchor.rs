@@ -10,7 +10,7 @@
 //!   if anything changed.
 //! - Whoever unlinks or prunes holds the latch bit: a few instructions, never across a `Clock`
 //!   call.
-//! - Whoever sweeps, or tidies up after the session's earlier commits, sets [`Head::AT_REST`] by
+//! - Whoever sweeps, or tidies up after the session's earlier commits, sets [`Head::QUIESCENT`] by
 //!   compare-and-swap of the whole word: the version it has looked at is still on top then.
 //! - `lsn` only rises, also when the slot is freed and used again: replay tells by it what the row
 //!   already has. It is stored by the committing session, which owns the row, and by replay,
@@ -56,7 +56,7 @@ impl Head {
     /// The chain is one committed version and nothing is to be done: whoever sweeps need not look
     /// at it. Not among the flags that stay when the address changes: whatever comes on top takes
     /// it away.
-    pub(crate) const AT_REST: u64 = 1 << 52;
+    pub(crate) const QUIESCENT: u64 = 1 << 52;
     const ADDRESS: u64 = (1 << 48) - 8;
     const FLAGS: u64 = Head::KEYS_MOVED
         | Head::FULL_IMAGE_NEXT
@@ -79,7 +79,7 @@ impl Head {
         unsafe { VersionRef::from_address(self.0 & Head::ADDRESS) }
     }
 
-    /// The newest state of the row, judged or not. The caller is pinned, as for `version`.
+    /// The newest state of the row, resolved or not. The caller is pinned, as for `version`.
     pub fn newest_data(self) -> Option<VersionRef> {
         let mut at = self.version();
         while let Some(version) = at.filter(VersionRef::is_lock) {
@@ -222,26 +222,26 @@ impl Anchor {
             .is_ok()
     }
 
-    /// Whether the version that `head` names is committed and alone ([`VersionRef::is_at_rest`]),
-    /// which stays true as long as it is on top. If so, AT_REST notes it in the head: of eight rows
-    /// that share a dirty bit seven were not changed, as a rule, and a sweep need not wait for
+    /// Whether the version that `head` names is committed and alone ([`VersionRef::is_quiescent`]),
+    /// which stays true as long as it is on top. If so, QUIESCENT notes it in the head: of eight
+    /// rows that share a dirty bit seven were not changed, as a rule, and a sweep need not wait for
     /// their versions. It is not noted if the row has changed since, or is latched: then somebody
     /// else will visit the row. The caller is pinned.
     #[inline]
-    pub(crate) fn is_at_rest(&self, head: Head) -> bool {
-        if head.has(Head::AT_REST) {
+    pub(crate) fn is_quiescent(&self, head: Head) -> bool {
+        if head.has(Head::QUIESCENT) {
             return true;
         }
-        let is_at_rest = head.version().is_some_and(|newest| newest.is_at_rest());
-        if is_at_rest && is_broken("rows: noting rest of what is still on top") {
-            self.head.fetch_or(Head::AT_REST, Ordering::AcqRel);
-        } else if is_at_rest {
-            let noted = head.with_flags(Head::AT_REST);
+        let is_quiescent = head.version().is_some_and(|newest| newest.is_quiescent());
+        if is_quiescent && is_broken("rows: noting as quiescent what is still on top") {
+            self.head.fetch_or(Head::QUIESCENT, Ordering::AcqRel);
+        } else if is_quiescent {
+            let noted = head.with_flags(Head::QUIESCENT);
             let _changed =
                 self.head
                     .compare_exchange(head.0, noted.0, Ordering::AcqRel, Ordering::Relaxed);
         }
-        is_at_rest
+        is_quiescent
     }
 
     /// Waits while the latch is held.

@@ -11,7 +11,7 @@ use crate::ids::Xid;
 
 /// What became of the transaction that made a version.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
-pub(crate) enum Judged {
+pub(crate) enum TxnStatus {
     /// This transaction.
     Mine,
     /// Another one that still runs.
@@ -22,52 +22,31 @@ pub(crate) enum Judged {
     Aborted,
 }
 
-/// Judges a version's maker, in heapam's order, and keeps the verdict as a hint.
-pub fn judge(version: VersionRef, clock: &impl Clock) -> JudgedVersion {
-    JudgedVersion {
-        version,
-        verdict: judge_maker(version, clock),
-    }
-}
-
-/// A version and its verdict, for callers outside the row layer.
-pub struct JudgedVersion {
-    /// The version judged.
-    pub version: VersionRef,
-    verdict: Judged,
-}
-
-impl JudgedVersion {
-    /// Whether the maker committed.
-    pub fn is_committed(&self) -> bool {
-        self.verdict == Judged::Committed
-    }
-}
-
-pub(crate) fn judge_maker(version: VersionRef, clock: &impl Clock) -> Judged {
+/// Resolves a version's maker, in heapam's order, and keeps the outcome as a hint.
+pub(crate) fn resolve_maker(version: VersionRef, clock: &impl Clock) -> TxnStatus {
     let now = version.flags();
     if now & flags::COMMITTED != 0 {
-        return Judged::Committed;
+        return TxnStatus::Committed;
     }
     if now & flags::ABORTED != 0 {
-        return Judged::Aborted;
+        return TxnStatus::Aborted;
     }
     if now & flags::APPLYING != 0 {
-        // Its transaction may have ended by now: see recovery/README.md. A verdict would let it be
+        // Its transaction may have ended by now: see recovery/README.md. An outcome would let it be
         // taken out half done.
-        return Judged::Running;
+        return TxnStatus::Running;
     }
     let xid = version.xid();
     if clock.is_current(xid) {
-        Judged::Mine
+        TxnStatus::Mine
     } else if clock.is_in_progress(xid) {
-        Judged::Running
+        TxnStatus::Running
     } else if clock.did_commit(xid) {
         version.add_flags(flags::COMMITTED);
-        Judged::Committed
+        TxnStatus::Committed
     } else {
         version.add_flags(flags::ABORTED);
-        Judged::Aborted
+        TxnStatus::Aborted
     }
 }
 
@@ -144,11 +123,13 @@ pub fn newest(anchor: &Anchor, clock: &impl Clock) -> Newest {
     let mut at = anchor.head().version();
     while let Some(version) = at {
         if !version.is_lock() {
-            match judge_maker(version, clock) {
-                Judged::Aborted => {}
-                Judged::Running => return Newest::Busy(version.xid()),
-                Judged::Mine | Judged::Committed if version.is_tombstone() => return Newest::Gone,
-                Judged::Mine | Judged::Committed => return Newest::Live(version),
+            match resolve_maker(version, clock) {
+                TxnStatus::Aborted => {}
+                TxnStatus::Running => return Newest::Busy(version.xid()),
+                TxnStatus::Mine | TxnStatus::Committed if version.is_tombstone() => {
+                    return Newest::Gone;
+                }
+                TxnStatus::Mine | TxnStatus::Committed => return Newest::Live(version),
             }
         }
         at = version.next();
@@ -157,14 +138,14 @@ pub fn newest(anchor: &Anchor, clock: &impl Clock) -> Newest {
 }
 
 /// The newest state, or end, that is committed or the caller's own.
-pub(crate) fn newest_settled(anchor: &Anchor, clock: &impl Clock) -> Option<VersionRef> {
+pub(crate) fn newest_committed_or_own(anchor: &Anchor, clock: &impl Clock) -> Option<VersionRef> {
     let mut at = anchor.head().version();
     while let Some(version) = at {
         let is_state = !version.is_lock();
         if is_state
             && matches!(
-                judge_maker(version, clock),
-                Judged::Mine | Judged::Committed
+                resolve_maker(version, clock),
+                TxnStatus::Mine | TxnStatus::Committed
             )
         {
             return Some(version);
@@ -211,7 +192,7 @@ pub(crate) fn oldest_needed(
 }
 
 /// What a version flagged COUNTED_EARLY adds to its table's counters: the committed state below it,
-/// live rows, bytes of them. Who wrote it has judged what is below.
+/// live rows, bytes of them. Who wrote it has resolved what is below.
 pub(crate) fn counted_early(version: VersionRef) -> (Option<VersionRef>, i64, i64) {
     counted_above(version, |below| {
         below.flags() & flags::COMMITTED != 0 && !below.is_lock()

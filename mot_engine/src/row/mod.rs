@@ -20,11 +20,11 @@ mod version;
 
 pub(crate) use anchor::LatchedAnchor;
 pub use anchor::{Anchor, Head};
+pub use chain::{Newest, is_visible, newest, visible};
 pub(crate) use chain::{
-    Judged, counted_as_top, counted_early, judge_maker, newest_settled, oldest_needed, states_from,
-    unlink,
+    TxnStatus, counted_as_top, counted_early, newest_committed_or_own, oldest_needed,
+    resolve_maker, states_from, unlink,
 };
-pub use chain::{JudgedVersion, Newest, is_visible, judge, newest, visible};
 pub(crate) use ordinal::MOVED_AWAY_BODY;
 pub use ordinal::TombstoneNote;
 pub(crate) use prefetch::{

@@ -34,7 +34,6 @@ use super::anchor::Head;
 use super::strength::LockStrength;
 use crate::ids::{CommandId, Xid};
 use crate::key::tail_bytes;
-use crate::limits::XID_MAX;
 use crate::sync::{AtomicU64, Ordering, order_unless_broken};
 use std::ptr::NonNull;
 
@@ -79,7 +78,7 @@ pub mod flags {
     /// (`transaction/reform.rs`). (The bit is one of a lock entry's strength.)
     pub const REFORMED: u32 = 1 << (STRENGTH_SHIFT + 1);
     /// Replay is still working on it: entries may be missing, and the row's LSN is not its own yet.
-    /// Nobody judges it; taken off when it is complete.
+    /// Nobody resolves it; taken off when it is complete.
     pub const APPLYING: u32 = 1 << 10;
     /// Bits there are.
     pub(super) const BITS: u32 = 11;
@@ -116,7 +115,7 @@ const _: () = {
     assert!(std::mem::offset_of!(Version, word) == 8);
     assert!(std::mem::offset_of!(Version, xid_high) + size_of::<u16>() == STAMP_BYTES);
     assert!(size_of::<Version>() <= IMAGE_BYTES_MIN);
-    assert!(XID_MAX.0 >> (u32::BITS + u16::BITS) == 0);
+    assert!(Xid::MAX.0 >> (u32::BITS + u16::BITS) == 0);
 };
 
 /// Bytes in front of an image: its length, if it is a long one.
@@ -192,7 +191,7 @@ impl VersionRef {
         debug_assert!(body.len() >= BODY_BYTES_MIN);
         debug_assert_eq!(flags >> flags::BITS, 0);
         // Whoever starts a transaction's work, or reads one, has looked.
-        debug_assert!(xid <= XID_MAX);
+        debug_assert!(xid <= Xid::MAX);
         let image_bytes = STAMP_BYTES + body.len();
         // SAFETY: the block is ours and large enough (caller); the body, which overwrites the
         // padding of the struct, is no part of the block.
@@ -291,14 +290,14 @@ impl VersionRef {
 
     /// Whether it is a committed state with nothing below it: a row with which there is nothing to
     /// do.
-    pub(crate) fn is_at_rest(&self) -> bool {
-        const VERDICT: u32 = flags::COMMITTED
+    pub(crate) fn is_quiescent(&self) -> bool {
+        const OUTCOME: u32 = flags::COMMITTED
             | flags::ABORTED
             | flags::TOMBSTONE
             | flags::LOCK_ONLY
             | flags::APPLYING;
         let word = self.word();
-        word & (ADDRESS | u64::from(VERDICT) << FLAGS_SHIFT)
+        word & (ADDRESS | u64::from(OUTCOME) << FLAGS_SHIFT)
             == u64::from(flags::COMMITTED) << FLAGS_SHIFT
     }
 
@@ -421,7 +420,7 @@ mod tests {
             let body: Vec<u8> = (STAMP_BYTES..length).map(|at| at as u8).collect();
             let mut block = vec![0u64; block_bytes(body.len()) / 8];
             let at = NonNull::new(block.as_mut_ptr().cast()).unwrap();
-            let (xid, cid) = (Xid(XID_MAX.0 - 77), CommandId(u32::MAX - 5));
+            let (xid, cid) = (Xid(Xid::MAX.0 - 77), CommandId(u32::MAX - 5));
             // SAFETY: the vector is large enough and 8-byte aligned.
             let version = unsafe { VersionRef::write(at, &body, xid, cid, 0) };
             let same = || {

@@ -2,7 +2,7 @@
 //!
 //! They are unpinned then: the scan's registered snapshot keeps every version it sees.
 
-use super::pending::{AHEAD_VERSION, Coming};
+use super::pending::{AHEAD_VERSION, PendingRow};
 use crate::ids::Slot;
 use crate::row::VersionRef;
 
@@ -52,9 +52,9 @@ impl Found {
 
     /// Adds a row, of which no more than were wanted.
     #[inline]
-    pub(super) fn push(&mut self, coming: &Coming, version: VersionRef) {
-        self.rows[self.count] = Some((coming.slot, version));
-        self.keys[self.count] = coming.key;
+    pub(super) fn push(&mut self, pending: &PendingRow, version: VersionRef) {
+        self.rows[self.count] = Some((pending.slot, version));
+        self.keys[self.count] = pending.key;
         self.count += 1;
     }
 

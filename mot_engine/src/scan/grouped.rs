@@ -9,16 +9,16 @@
 //! Contract:
 //! - Rows come as the collation has the texts, then by the columns behind. Backward is exactly the
 //!   other way round.
-//! - A group's rows are held only for a registered snapshot that may judge ahead: what that sees
+//! - A group's rows are held only for a registered snapshot that may resolve early: what that sees
 //!   stays as it is. For another one a group is parted at once, by its entries, whoever sees their
-//!   rows. Each run's rows are judged when they are asked for, as in any scan.
+//!   rows. Each run's rows are resolved when they are asked for, as in any scan.
 //! - A row is of a group by its entry's key: no text is looked at again for it.
 //! - A part whose rough columns are all fixed is handed out as it is read.
 
 mod group;
 
 use super::index_scan::{IndexScan, read_one};
-use super::pending::{Coming, Pending};
+use super::pending::{Pending, PendingRow};
 use super::range::KeyRange;
 use super::reserve;
 use crate::clock::Snapshot;
@@ -197,7 +197,7 @@ impl GroupedScan {
         };
         self.group.clear();
         self.given = 0;
-        if !snapshot.may_judge_ahead() {
+        if !snapshot.may_resolve_early() {
             let is_found = match self.next.take() {
                 Some((_, version)) => {
                     let start = self.start_of(definition, column, version)?;
@@ -416,7 +416,7 @@ fn first_entry(
 fn columns_of(
     session: &Session,
     index: IndexRef,
-    (row, entry): (&Coming, &[u8]),
+    (row, entry): (&PendingRow, &[u8]),
     key: &mut KeyBuffer,
 ) -> Result<Option<Ends>, EngineError> {
     let definition = session.definition(index)?;

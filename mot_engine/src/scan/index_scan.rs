@@ -7,7 +7,7 @@ mod unfinished;
 pub(super) use first_key::read_one;
 
 use super::found::Found;
-use super::pending::{Coming, Pending};
+use super::pending::{Pending, PendingRow};
 use super::range::KeyRange;
 use crate::clock::Snapshot;
 use crate::errors::EngineError;
@@ -55,8 +55,8 @@ pub struct IndexScan {
     has_end: bool,
     /// Nothing more is to be read from the tree.
     is_done: bool,
-    /// The table's number ([`TableRef::keys_settled`]) from before the last entries were read.
-    settled: u64,
+    /// The table's number ([`TableRef::keys_cleared`]) from before the last entries were read.
+    keys_cleared: u64,
     /// Rows whose entries were read and that are not looked up yet, with the number of their key in
     /// the batch.
     pending: Pending,
@@ -82,7 +82,7 @@ impl IndexScan {
             end: Vec::new(),
             has_end: false,
             is_done: true,
-            settled: 0,
+            keys_cleared: 0,
             pending: Pending::default(),
             found: Found::default(),
             scratch: KeyBuffer::new(),
@@ -166,7 +166,7 @@ impl IndexScan {
         let _pin = session.local.pin();
         self.read(session, table, index)?;
         reach(Point::ScanAfterEntries);
-        self.pending.ask_for_next();
+        self.pending.prefetch_next();
         Ok(())
     }
 
@@ -188,7 +188,7 @@ impl IndexScan {
         let memory = session.tree_memory(Urgency::Ordinary);
         // SAFETY: pinned.
         let tree = unsafe { Tree::new(&index.storage().root, &memory) };
-        self.settled = table.keys_settled();
+        self.keys_cleared = table.keys_cleared();
         let value = tree.get(key);
         reach(Point::ScanAfterEntries);
         let Some(value) = value else {
@@ -205,17 +205,17 @@ impl IndexScan {
         let Some(anchor) = table.anchor(slot) else {
             return Ok(None);
         };
-        let coming = Coming {
+        let pending = PendingRow {
             key: 0,
             slot,
             anchor,
         };
-        let (settled, scratch) = (self.settled, &mut self.scratch);
+        let (keys_cleared, scratch) = (self.keys_cleared, &mut self.scratch);
         let seen = visible_with_key(
             session,
             (table, index),
-            &coming,
-            settled,
+            &pending,
+            keys_cleared,
             snapshot,
             scratch,
             |_| key,
@@ -256,8 +256,8 @@ impl IndexScan {
     }
 
     /// The next row the snapshot sees. Every call of a scan is given the same snapshot, registered
-    /// from the first call to the last (or one that does not judge ahead:
-    /// [`Snapshot::may_judge_ahead`]).
+    /// from the first call to the last (or one that does not resolve early:
+    /// [`Snapshot::may_resolve_early`]).
     #[inline]
     pub fn next<S: Snapshot>(
         &mut self,
@@ -279,24 +279,24 @@ impl IndexScan {
         let Some((table, index)) = self.place else {
             return Ok(None);
         };
-        let mut wanted = self.found.begin(snapshot.may_judge_ahead());
+        let mut wanted = self.found.begin(snapshot.may_resolve_early());
         let mut pin = session.local.pin();
         let mut has_read = false;
         loop {
             while wanted > 0
-                && let Some(coming) = self.pending.pop()
+                && let Some(pending) = self.pending.pop()
             {
-                self.pending.ask_ahead();
-                match self.check(session, (table, index), &coming, snapshot) {
+                self.pending.prefetch_window();
+                match self.check(session, (table, index), &pending, snapshot) {
                     Ok(None) => {}
                     Ok(Some(version)) => {
-                        self.found.push(&coming, version);
+                        self.found.push(&pending, version);
                         wanted -= 1;
                     }
                     Err(error) if self.found.is_empty() => return Err(error),
                     // Its turn comes when those before it were handed out.
                     Err(_) => {
-                        self.pending.push_back(coming);
+                        self.pending.push_back(pending);
                         break;
                     }
                 }
@@ -315,7 +315,7 @@ impl IndexScan {
             }
             self.read(session, table, index)?;
             reach(Point::ScanAfterEntries);
-            self.pending.ask_for_first();
+            self.pending.prefetch_first();
         }
     }
 
@@ -363,7 +363,7 @@ impl IndexScan {
         let memory = session.tree_memory(Urgency::Ordinary);
         // SAFETY: `next` is pinned around this.
         let tree = unsafe { Tree::new(&index.storage().root, &memory) };
-        self.settled = table.keys_settled();
+        self.keys_cleared = table.keys_cleared();
         let pending = &mut self.pending;
         if !self.entries.points.is_empty() {
             self.is_done = self.entries.points.look_up(&tree, table, pending)?;
@@ -422,14 +422,20 @@ impl IndexScan {
         &mut self,
         session: &Session,
         place: (TableRef, IndexRef),
-        coming: &Coming,
+        pending: &PendingRow,
         snapshot: &S,
     ) -> Result<Option<VersionRef>, EngineError> {
-        let (entries, settled) = (&self.entries, self.settled);
+        let (entries, keys_cleared) = (&self.entries, self.keys_cleared);
         let scratch = &mut self.scratch;
-        visible_with_key(session, place, coming, settled, snapshot, scratch, |key| {
-            entries.key(key)
-        })
+        visible_with_key(
+            session,
+            place,
+            pending,
+            keys_cleared,
+            snapshot,
+            scratch,
+            |key| entries.key(key),
+        )
     }
 }
 
@@ -440,27 +446,27 @@ fn count_scan(index: IndexRef) {
 }
 
 /// The row behind an entry, if the snapshot sees it with the entry's key, which `key` gives by its
-/// number. `settled`: the table's number from before the entry was read
-/// ([`TableRef::keys_settled`]). Pinned.
+/// number. `keys_cleared`: the table's number from before the entry was read
+/// ([`TableRef::keys_cleared`]). Pinned.
 #[inline]
 fn visible_with_key<'k, S: Snapshot>(
     session: &Session,
     (table, index): (TableRef, IndexRef),
-    coming: &Coming,
-    settled: u64,
+    pending: &PendingRow,
+    keys_cleared: u64,
     snapshot: &S,
     scratch: &mut KeyBuffer,
     key: impl FnOnce(u32) -> &'k [u8],
 ) -> Result<Option<VersionRef>, EngineError> {
-    let Some(version) = row::visible(coming.anchor, snapshot) else {
+    let Some(version) = row::visible(pending.anchor, snapshot) else {
         return Ok(None);
     };
     // The flag is loaded after the walk: a writer sets it before it publishes a version with
     // another key. A slot that an abort gave back may have a new row meanwhile. The number is
     // loaded after the flag: it moves on before the flag goes.
     if !snapshot.sees_younger()
-        && !coming.anchor.head().has(Head::KEYS_MOVED)
-        && table.keys_settled() == settled
+        && !pending.anchor.head().has(Head::KEYS_MOVED)
+        && table.keys_cleared() == keys_cleared
     {
         return Ok(Some(version));
     }
@@ -469,7 +475,7 @@ fn visible_with_key<'k, S: Snapshot>(
         return Ok(None);
     }
     if index.form(has_null) == EntryForm::Suffixed {
-        crate::index::append_slot(scratch, coming.slot)?;
+        crate::index::append_slot(scratch, pending.slot)?;
     }
-    Ok((scratch.as_slice() == key(coming.key)).then_some(version))
+    Ok((scratch.as_slice() == key(pending.key)).then_some(version))
 }

@@ -1,7 +1,7 @@
 //! Rows whose entries were read and that are not looked up yet.
 //!
-//! Their anchors are kept with them: those live as long as the table, and are asked for, looked at
-//! for the version, and read, each some rows later.
+//! Their anchors are kept with them: those live as long as the table, and are prefetched, looked
+//! at for the version, and read, each some rows later.
 
 use crate::errors::EngineError;
 use crate::ids::Slot;
@@ -9,14 +9,14 @@ use crate::index::{only_slot, slots_of};
 use crate::row::{self, Anchor};
 use crate::table::TableRef;
 
-/// How many rows ahead an anchor is asked for: about what one memory access costs in rows.
+/// How many rows ahead an anchor is prefetched: about what one memory access costs in rows.
 const AHEAD_ANCHOR: usize = 16;
-/// How many rows ahead a version is asked for, its anchor having arrived.
+/// How many rows ahead a version is prefetched, its anchor having arrived.
 pub(super) const AHEAD_VERSION: usize = 8;
 
 /// A row behind an entry.
 #[derive(Copy, Clone)]
-pub(super) struct Coming {
+pub(super) struct PendingRow {
     /// The number of the entry's key.
     pub(super) key: u32,
     pub(super) slot: Slot,
@@ -27,7 +27,7 @@ pub(super) struct Coming {
 #[derive(Default)]
 pub(super) struct Pending {
     /// The next one last.
-    rows: Vec<Coming>,
+    rows: Vec<PendingRow>,
 }
 
 impl Pending {
@@ -44,7 +44,7 @@ impl Pending {
         slots
             .try_reserve(self.rows.len())
             .map_err(|_| EngineError::OutOfProcessMemory)?;
-        slots.extend(self.rows.drain(..).rev().map(|coming| coming.slot));
+        slots.extend(self.rows.drain(..).rev().map(|pending| pending.slot));
         Ok(())
     }
 
@@ -70,7 +70,7 @@ impl Pending {
             self.rows
                 .try_reserve(1)
                 .map_err(|_| EngineError::OutOfProcessMemory)?;
-            self.rows.push(Coming { key, slot, anchor });
+            self.rows.push(PendingRow { key, slot, anchor });
         }
         Ok(())
     }
@@ -91,45 +91,45 @@ impl Pending {
 
     /// The next row.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<Coming> {
+    pub(super) fn pop(&mut self) -> Option<PendingRow> {
         self.rows.pop()
     }
 
     /// Puts back what was just taken.
-    pub(super) fn push_back(&mut self, coming: Coming) {
-        self.rows.push(coming);
+    pub(super) fn push_back(&mut self, pending: PendingRow) {
+        self.rows.push(pending);
     }
 
-    /// Asks for the next row's anchor.
+    /// Prefetches the next row's anchor.
     #[inline]
-    pub(super) fn ask_for_next(&self) {
-        if let Some(coming) = self.rows.last() {
-            row::prefetch_anchor(coming.anchor);
+    pub(super) fn prefetch_next(&self) {
+        if let Some(pending) = self.rows.last() {
+            row::prefetch_anchor(pending.anchor);
         }
     }
 
-    /// Asks for the memory of rows to come, one of each.
+    /// Prefetches the anchor of a later row, and the version of a nearer one.
     #[inline]
-    pub(super) fn ask_ahead(&self) {
+    pub(super) fn prefetch_window(&self) {
         let ahead = |by: usize| self.rows.get(self.rows.len().wrapping_sub(by));
-        if let Some(coming) = ahead(AHEAD_ANCHOR) {
-            row::prefetch_anchor(coming.anchor);
+        if let Some(pending) = ahead(AHEAD_ANCHOR) {
+            row::prefetch_anchor(pending.anchor);
         }
-        if let Some(coming) = ahead(AHEAD_VERSION) {
-            row::prefetch_version(coming.anchor);
+        if let Some(pending) = ahead(AHEAD_VERSION) {
+            row::prefetch_version(pending.anchor);
         }
     }
 
-    /// Asks for the memory of the first rows, if there are several.
-    pub(super) fn ask_for_first(&self) {
+    /// Prefetches the first rows, if there are several.
+    pub(super) fn prefetch_first(&self) {
         if self.rows.len() < 2 {
             return;
         }
-        for coming in self.rows.iter().rev().take(AHEAD_ANCHOR) {
-            row::prefetch_anchor(coming.anchor);
+        for pending in self.rows.iter().rev().take(AHEAD_ANCHOR) {
+            row::prefetch_anchor(pending.anchor);
         }
-        for coming in self.rows.iter().rev().take(AHEAD_VERSION) {
-            row::prefetch_version(coming.anchor);
+        for pending in self.rows.iter().rev().take(AHEAD_VERSION) {
+            row::prefetch_version(pending.anchor);
         }
     }
 }

@@ -21,7 +21,7 @@ pub const ROWS_MAX: usize = 64;
 /// Slots looked at under one pin at most: an emptied table must not hold reclamation up.
 const SLOTS_PER_PIN: u64 = 4096;
 
-/// How many rows ahead a version is asked for.
+/// How many rows ahead a version is prefetched.
 const AHEAD_VERSION: usize = 12;
 
 /// A scan of a range of slots.

@@ -3,7 +3,7 @@
 use super::Session;
 use crate::clock::Clock;
 use crate::ids::{CommandId, Slot, Xid};
-use crate::row::{Judged, VersionRef, judge_maker};
+use crate::row::{TxnStatus, VersionRef, resolve_maker};
 use crate::table::TableRef;
 
 /// Whose work lies upon a state.
@@ -35,13 +35,13 @@ impl Session {
         let mut is_own = false;
         while let Some(version) = at {
             at = version.next();
-            let judged = judge_maker(version, clock);
-            match (judged, version.is_lock()) {
-                (Judged::Aborted, _) | (Judged::Committed, true) => {}
+            let status = resolve_maker(version, clock);
+            match (status, version.is_lock()) {
+                (TxnStatus::Aborted, _) | (TxnStatus::Committed, true) => {}
                 (_, true) => {
-                    let is_better = upon == Upon::Nothing || judged == Judged::Mine && !is_own;
+                    let is_better = upon == Upon::Nothing || status == TxnStatus::Mine && !is_own;
                     if is_better && !matches!(upon, Upon::State(..)) {
-                        is_own = judged == Judged::Mine;
+                        is_own = status == TxnStatus::Mine;
                         upon = Upon::Lock(version.xid());
                     }
                 }

@@ -3,8 +3,8 @@
 //! - A temporary table knows what it takes, and the line of the session that made it, which has
 //!   the sum. Both change where memory of the table is taken or given back ([`Session::charge`]):
 //!   in its session, and in the sweeper's, which only gives back.
-//! - A table that is doomed counts no more, whenever it is freed ([`discharge`]). So a reclaimer
-//!   that lags behind takes nothing from a session.
+//! - A table that is pending free counts no more, whenever it is freed ([`discharge`]). So a
+//!   reclaimer that lags behind takes nothing from a session.
 //! - A sweeper may give something back behind that. Both figures are then less than nothing by as
 //!   much, until the table is freed and they are made even.
 //! - A line that had another session before may still have a sum, of tables that this one has left
@@ -90,7 +90,7 @@ impl Session {
     }
 }
 
-/// A table counts no more: it is doomed, or freed.
+/// A table counts no more: it is pending free, or freed.
 pub(crate) fn discharge(table: TableRef) {
     if table.key().is_temporary() {
         let bytes = table.storage().charged.swap(0, Ordering::Relaxed);

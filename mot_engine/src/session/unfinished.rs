@@ -5,7 +5,7 @@ use super::Session;
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
-use crate::row::{Anchor, Head, Judged, VersionRef, judge_maker};
+use crate::row::{Anchor, Head, TxnStatus, VersionRef, resolve_maker};
 use crate::table::TableRef;
 
 /// A state, and whom to wait for before anything can be said of it.
@@ -104,12 +104,12 @@ pub(crate) fn find_lasting(
         if version.is_lock() {
             continue;
         }
-        let judged = judge_maker(version, clock);
-        let is_state = judged != Judged::Aborted && !version.is_tombstone();
+        let status = resolve_maker(version, clock);
+        let is_state = status != TxnStatus::Aborted && !version.is_tombstone();
         if is_state && has_key(version)? {
             return Ok(Some(version));
         }
-        if judged == Judged::Committed {
+        if status == TxnStatus::Committed {
             break;
         }
     }
@@ -130,16 +130,16 @@ fn in_chain(
         if version.is_lock() {
             continue;
         }
-        match judge_maker(version, clock) {
-            Judged::Aborted => {}
-            Judged::Running => {
+        match resolve_maker(version, clock) {
+            TxnStatus::Aborted => {}
+            TxnStatus::Running => {
                 let maker = Some(version.xid());
                 if !version.is_tombstone() && is_meant(version, maker)? {
                     return Ok(Some((version, maker)));
                 }
                 replaced_by = replaced_by.or(Some(version.xid()));
             }
-            Judged::Mine | Judged::Committed => {
+            TxnStatus::Mine | TxnStatus::Committed => {
                 let is_found = !version.is_tombstone() && is_meant(version, replaced_by)?;
                 return Ok(is_found.then_some((version, replaced_by)));
             }

@@ -6,14 +6,14 @@
 //!
 //! Protocol:
 //! - Readers walk a bucket's list pinned; storages are linked with a release store and retired
-//!   through `doomed`.
+//!   through `pending_free`.
 //! - Linking, unlinking, and the walker counts change under `latch`. No `Clock` call happens under
 //!   it.
-//! - A storage that is unlinked goes to the doomed list, unless its session frees it at once
-//!   (`transaction/doom.rs`). Who takes it from there, once its walker count is 0, is the only one
-//!   to free it: the reclaimer, or a replay that nobody reads beside. Its contents are freed at
-//!   once (only lock holders and walkers touch them), its header is retired (a pinned reader of the
-//!   list may stand on it).
+//! - A storage that is unlinked goes to the list of those pending free, unless its session frees it
+//!   at once (`transaction/pending_free.rs`). Who takes it from there, once its walker count is 0,
+//!   is the only one to free it: the reclaimer, or a replay that nobody reads beside. Its contents
+//!   are freed at once (only lock holders and walkers touch them), its header is retired (a pinned
+//!   reader of the list may stand on it).
 
 use super::index::{IndexRef, IndexStorage};
 use super::storage::{TableRef, TableStorage};
@@ -31,8 +31,8 @@ pub(crate) struct Catalog {
     latch: Latch,
     pub(crate) next_table_id: AtomicU64,
     pub(crate) next_index_id: AtomicU64,
-    doomed: AtomicU64,
-    doomed_indexes: AtomicU64,
+    pending_free: AtomicU64,
+    pending_free_indexes: AtomicU64,
     buckets: [AtomicU64; BUCKETS],
 }
 
@@ -96,7 +96,7 @@ impl Catalog {
     }
 
     /// Nobody is in the middle of something.
-    pub(crate) fn is_at_rest(&self) -> bool {
+    pub(crate) fn is_quiescent(&self) -> bool {
         self.latch.is_free()
     }
 
@@ -127,16 +127,16 @@ impl Catalog {
         first.store(table.0.as_ptr() as u64, Ordering::Release);
     }
 
-    /// Takes a storage out of the catalog, into the list of doomed ones. Idempotent.
-    pub(crate) fn doom(&self, table: TableRef) {
+    /// Takes a storage out of the catalog, into the list of those pending free. Idempotent.
+    pub(crate) fn defer_free(&self, table: TableRef) {
         let _latched = self.latch.lock();
         if self.unlink(table) {
-            self.put_doomed(table);
+            self.put_pending_free(table);
         }
     }
 
     /// Takes a storage out of the catalog, to be freed by the caller alone: one that nobody walks.
-    /// `false` for others, and for one that is doomed; nothing has happened then.
+    /// `false` for others, and for one that is pending free; nothing has happened then.
     pub(crate) fn take(&self, table: TableRef) -> bool {
         let _latched = self.latch.lock();
         table.storage().walkers.load(Ordering::Relaxed) == 0 && self.unlink(table)
@@ -145,7 +145,7 @@ impl Catalog {
     /// Takes a storage out of its list; `false` if it was. Under the latch.
     fn unlink(&self, table: TableRef) -> bool {
         let storage = table.storage();
-        if storage.doomed.swap(1, Ordering::AcqRel) != 0 {
+        if storage.is_pending_free.swap(1, Ordering::AcqRel) != 0 {
             return false;
         }
         let address = table.0.as_ptr() as u64;
@@ -156,39 +156,45 @@ impl Catalog {
                 break;
             }
             let Some(next) = NonNull::new(at as *mut TableStorage) else {
-                unreachable!("a storage that is not doomed is linked");
+                unreachable!("a storage that is not pending free is linked");
             };
             link = &TableRef(next).storage().next;
         }
-        // `next` of the doomed storage stays: a reader that stands on it walks on.
+        // `next` of the unlinked storage stays: a reader that stands on it walks on.
         link.store(storage.next.load(Ordering::Relaxed), Ordering::Release);
         true
     }
 
     /// Under the latch.
-    fn put_doomed(&self, table: TableRef) {
-        let first = self.doomed.load(Ordering::Relaxed);
-        table.storage().next_doomed.store(first, Ordering::Relaxed);
-        self.doomed
+    fn put_pending_free(&self, table: TableRef) {
+        let first = self.pending_free.load(Ordering::Relaxed);
+        table
+            .storage()
+            .next_pending_free
+            .store(first, Ordering::Relaxed);
+        self.pending_free
             .store(table.0.as_ptr() as u64, Ordering::Relaxed);
     }
 
     /// Under the latch.
-    fn put_doomed_index(&self, index: IndexRef) {
-        let first = self.doomed_indexes.load(Ordering::Relaxed);
-        index.storage().next_doomed.store(first, Ordering::Relaxed);
-        self.doomed_indexes
+    fn put_pending_free_index(&self, index: IndexRef) {
+        let first = self.pending_free_indexes.load(Ordering::Relaxed);
+        index
+            .storage()
+            .next_pending_free
+            .store(first, Ordering::Relaxed);
+        self.pending_free_indexes
             .store(index.address(), Ordering::Relaxed);
     }
 
-    /// Takes a doomed storage that nobody walks, to be freed.
-    pub(crate) fn take_doomed(&self) -> Option<TableRef> {
+    /// Takes a storage that is pending free and that nobody walks, to free it.
+    pub(crate) fn take_pending_free(&self) -> Option<TableRef> {
         let _latched = self.latch.lock();
-        let mut link = &self.doomed;
+        let mut link = &self.pending_free;
         loop {
             let storage = NonNull::new(link.load(Ordering::Relaxed) as *mut TableStorage)?;
             let table = TableRef(storage);
-            let next = &table.storage().next_doomed;
+            let next = &table.storage().next_pending_free;
             if table.storage().walkers.load(Ordering::Relaxed) == 0 {
                 link.store(next.load(Ordering::Relaxed), Ordering::Relaxed);
                 return Some(table);
@@ -197,50 +203,50 @@ impl Catalog {
         }
     }
 
-    /// Gives a doomed storage back that was taken and not freed.
-    pub(crate) fn give_back_doomed(&self, table: TableRef) {
+    /// Gives a storage back that was taken and not freed.
+    pub(crate) fn give_back_pending_free(&self, table: TableRef) {
         let _latched = self.latch.lock();
-        self.put_doomed(table);
+        self.put_pending_free(table);
     }
 
-    /// As `give_back_doomed`, an index.
-    pub(crate) fn give_back_doomed_index(&self, index: IndexRef) {
+    /// As `give_back_pending_free`, an index.
+    pub(crate) fn give_back_pending_free_index(&self, index: IndexRef) {
         let _latched = self.latch.lock();
-        self.put_doomed_index(index);
+        self.put_pending_free_index(index);
     }
 
-    /// Whether a doomed storage cannot be freed yet because somebody walks it.
-    pub(crate) fn holds_doomed(&self) -> bool {
-        // A storage that is doomed a moment later is seen at the next look.
-        if self.doomed.load(Ordering::Relaxed) == 0 {
+    /// Whether a storage that is pending free cannot be freed yet because somebody walks it.
+    pub(crate) fn holds_pending_free(&self) -> bool {
+        // A storage that is unlinked a moment later is seen at the next look.
+        if self.pending_free.load(Ordering::Relaxed) == 0 {
             return false;
         }
         let _latched = self.latch.lock();
-        let mut at = self.doomed.load(Ordering::Relaxed);
+        let mut at = self.pending_free.load(Ordering::Relaxed);
         while let Some(storage) = NonNull::new(at as *mut TableStorage) {
             let storage = TableRef(storage).storage();
             if storage.walkers.load(Ordering::Relaxed) != 0 {
                 return true;
             }
-            at = storage.next_doomed.load(Ordering::Relaxed);
+            at = storage.next_pending_free.load(Ordering::Relaxed);
         }
         false
     }
 
-    /// Takes an index out of its table, into the list of doomed ones. Nothing happens if the table
-    /// itself is doomed or the index is out already.
-    pub(crate) fn doom_index(&self, index: IndexRef) {
+    /// Takes an index out of its table, into the list of those pending free. Nothing happens if the
+    /// table itself is pending free or the index is out already.
+    pub(crate) fn defer_free_of_index(&self, index: IndexRef) {
         let _latched = self.latch.lock();
         if Catalog::unlink_index(index) {
-            self.put_doomed_index(index);
+            self.put_pending_free_index(index);
         }
     }
 
-    /// Takes an index out of its table; `false` if it was, or the table itself is doomed. Under the
-    /// latch.
+    /// Takes an index out of its table; `false` if it was, or the table itself is pending free.
+    /// Under the latch.
     fn unlink_index(index: IndexRef) -> bool {
         let table = TableRef(index.storage().table);
-        if table.storage().doomed.load(Ordering::Relaxed) != 0 {
+        if table.storage().is_pending_free.load(Ordering::Relaxed) != 0 {
             return false;
         }
         table.storage().indexes.iter().any(|word| {
@@ -249,13 +255,13 @@ impl Catalog {
         })
     }
 
-    /// Takes a doomed index, to be freed.
-    pub(crate) fn take_doomed_index(&self) -> Option<IndexRef> {
+    /// Takes an index that is pending free, to free it.
+    pub(crate) fn take_pending_free_index(&self) -> Option<IndexRef> {
         let _latched = self.latch.lock();
-        let first = self.doomed_indexes.load(Ordering::Relaxed);
+        let first = self.pending_free_indexes.load(Ordering::Relaxed);
         let index = IndexRef(NonNull::new(first as *mut IndexStorage)?);
-        let next = index.storage().next_doomed.load(Ordering::Relaxed);
-        self.doomed_indexes.store(next, Ordering::Relaxed);
+        let next = index.storage().next_pending_free.load(Ordering::Relaxed);
+        self.pending_free_indexes.store(next, Ordering::Relaxed);
         Some(index)
     }
 

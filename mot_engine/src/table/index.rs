@@ -31,15 +31,15 @@ pub(crate) struct IndexStorage {
     /// [`IndexDefinition::collations_fingerprint`], as the process found it that made the index.
     pub(crate) collations: u64,
     pub(crate) table: NonNull<TableStorage>,
-    /// As in a table: 0 when settled.
+    /// As in a table: 0 when resolved.
     pub(crate) created: AtomicU64,
     pub(crate) dropped: AtomicU64,
     /// As in a table.
     pub(crate) created_lsn: AtomicU64,
     pub(crate) dropped_lsn: AtomicU64,
-    /// Next in the catalog's list of doomed indexes.
-    pub(crate) next_doomed: AtomicU64,
-    /// For who frees it: a table may be gone before its doomed index is.
+    /// Next in the catalog's list of indexes that are pending free.
+    pub(crate) next_pending_free: AtomicU64,
+    /// For who frees it: a table may be gone before its unlinked index is.
     pub(crate) table_id: TableId,
     /// What [`marks`] say of it.
     pub(crate) marks: AtomicU32,
@@ -164,7 +164,7 @@ impl IndexRef {
     }
 
     /// Whether its making or its drop is of a transaction that has not ended, or has only just.
-    pub(crate) fn is_unsettled(self) -> bool {
+    pub(crate) fn is_unresolved(self) -> bool {
         let storage = self.storage();
         storage.created.load(Ordering::Acquire) | storage.dropped.load(Ordering::Acquire) != 0
     }
@@ -294,7 +294,7 @@ impl IndexRef {
                     None => 0,
                 }),
                 given_up: AtomicU32::new(0),
-                next_doomed: AtomicU64::new(0),
+                next_pending_free: AtomicU64::new(0),
                 table_id: TableRef(table).id(),
                 kept_from_older: AtomicU64::new(0),
                 counters: IndexCounters::default(),

@@ -1,12 +1,12 @@
-//! Who created and who dropped a table or an index, and how that is settled.
+//! Who created and who dropped a table or an index, and how that is resolved.
 //!
-//! A definition's two ids are those of transactions, and 0 when settled. As a rule the session
-//! whose transaction it was settles them. Of a transaction that its session gave up (PREPARE), or
+//! A definition's two ids are those of transactions, and 0 when resolved. As a rule the session
+//! whose transaction it was resolves them. Of a transaction that its session gave up (PREPARE), or
 //! that a restart found, nobody would. Such an id has a bit in `given_up`:
 //!
 //! - The bit is set while the transaction cannot have ended, or before anybody works, by whoever
 //!   gives it up. From then on nobody else writes that id's word for this transaction.
-//! - The sweeping process settles ids with a bit, as soon as the clock says that they have ended
+//! - The sweeping process resolves ids with a bit, as soon as the clock says that they have ended
 //!   (`reclaim/given_up.rs`). It never takes a bit off: the bit of an id that is 0 means nothing.
 //! - Another transaction may drop a definition as soon as an earlier drop was rolled back. It takes
 //!   the bit off before it stores its own id. So whoever reads id first and bit then, and finds the
@@ -17,9 +17,9 @@ use crate::ids::Xid;
 use crate::sync::is_broken;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Nobody's session settles the creator.
+/// Nobody's session resolves the creator.
 const CREATED: u32 = 1;
-/// Nobody's session settles the dropper.
+/// Nobody's session resolves the dropper.
 const DROPPED: u32 = 2;
 
 /// The words of a table or an index.
@@ -53,42 +53,48 @@ pub(crate) fn outcome(xid: u64, clock: &impl Clock, below: Xid) -> Outcome {
 
 /// What was found of a definition.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Settling {
+pub(crate) enum DefinitionStatus {
     /// It is gone for good.
     Gone,
     /// Some transaction of its words has not ended.
     Open,
     /// It is there for good.
-    Settled,
+    Resolved,
 }
 
 impl Makers<'_> {
-    /// Settles what transactions below `below` did.
-    pub(crate) fn settle(&self, clock: &impl Clock, below: Xid) -> Settling {
+    /// Resolves what transactions below `below` did.
+    pub(crate) fn resolve(&self, clock: &impl Clock, below: Xid) -> DefinitionStatus {
         let created = self.created.load(Ordering::Acquire);
         let dropped = self.dropped.load(Ordering::Acquire);
-        self.settle_as(created, dropped, clock, below)
+        self.resolve_as(created, dropped, clock, below)
     }
 
-    /// Settles what was given up and has ended.
-    pub(crate) fn settle_given_up(&self, clock: &impl Clock) -> Settling {
+    /// Resolves what was given up and has ended.
+    pub(crate) fn resolve_given_up(&self, clock: &impl Clock) -> DefinitionStatus {
         let created = self.created.load(Ordering::Acquire);
         let dropped = self.dropped.load(Ordering::Acquire);
         // Behind the ids: see the module.
-        let given_up = match is_broken("definitions: whose session settles them") {
+        let given_up = match is_broken("definitions: whose session resolves them") {
             true => CREATED | DROPPED,
             false => self.given_up.load(Ordering::Acquire),
         };
         let only = |xid: u64, bit: u32| if given_up & bit != 0 { xid } else { 0 };
         let (created, dropped) = (only(created, CREATED), only(dropped, DROPPED));
-        self.settle_as(created, dropped, clock, Xid(u64::MAX))
+        self.resolve_as(created, dropped, clock, Xid(u64::MAX))
     }
 
-    fn settle_as(&self, created: u64, dropped: u64, clock: &impl Clock, below: Xid) -> Settling {
+    fn resolve_as(
+        &self,
+        created: u64,
+        dropped: u64,
+        clock: &impl Clock,
+        below: Xid,
+    ) -> DefinitionStatus {
         let creation = outcome(created, clock, below);
         let drop = outcome(dropped, clock, below);
         if matches!(creation, Outcome::Aborted) || matches!(drop, Outcome::Committed) {
-            return Settling::Gone;
+            return DefinitionStatus::Gone;
         }
         // Unless another transaction is there by now.
         let clear = |word: &AtomicU64, xid: u64| {
@@ -104,8 +110,8 @@ impl Makers<'_> {
             open -= 1;
         }
         match open {
-            0 => Settling::Settled,
-            _ => Settling::Open,
+            0 => DefinitionStatus::Resolved,
+            _ => DefinitionStatus::Open,
         }
     }
 

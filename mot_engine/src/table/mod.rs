@@ -23,7 +23,7 @@ pub(crate) use catalog::{Catalog, exists};
 pub(crate) use directory::{DIRTY_WORD_SLOTS, Directory, GROUP_SLOTS, RANGE_SLOTS};
 pub(crate) use index::EntryForm;
 pub use index::IndexRef;
-pub(crate) use makers::{Outcome, Settling, outcome};
+pub(crate) use makers::{DefinitionStatus, Outcome, outcome};
 pub use persistence::Persistence;
 pub(crate) use slots::{SlotBatches, free_slot};
 pub(crate) use storage::TableStorage;

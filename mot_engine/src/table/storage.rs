@@ -2,14 +2,14 @@
 //!
 //! Who may touch what when:
 //! - `id`, `key`, `persistence` never change. `created` and `dropped` are transaction ids, 0 when
-//!   settled: a relation's storage is the one whose creator is current or committed and whose
+//!   resolved: a relation's storage is the one whose creator is current or committed and whose
 //!   dropper is neither. They are stored by the session that holds the relation's
-//!   AccessExclusiveLock, by replay, and settled by commit, or as `makers.rs` says.
+//!   AccessExclusiveLock, by replay, and resolved by commit, or as `makers.rs` says.
 //! - `indexes` is written under the same lock (or ShareLock for CREATE INDEX) and read by anybody;
 //!   a slot of it is filled by a release store after the index is complete, and emptied only by
 //!   whoever frees the table or the index.
 //! - `walkers` keeps the storage alive for those who hold no relation lock (checkpoint, reclaimer):
-//!   raised and lowered under the catalog's latch; a doomed table is freed only at 0.
+//!   raised and lowered under the catalog's latch; a table that is pending free is freed only at 0.
 
 use super::directory::Directory;
 use super::index::{IndexRef, IndexStorage};
@@ -84,11 +84,11 @@ pub(crate) struct TableStorage {
     pub(crate) charged: AtomicI64,
     /// Next storage in the catalog's bucket.
     pub(crate) next: AtomicU64,
-    /// Next storage in the list of doomed ones.
-    pub(crate) next_doomed: AtomicU64,
+    /// Next storage in the list of those pending free.
+    pub(crate) next_pending_free: AtomicU64,
     pub(crate) walkers: AtomicU32,
     /// 1 once unlinked from the catalog.
-    pub(crate) doomed: AtomicU32,
+    pub(crate) is_pending_free: AtomicU32,
     /// One past the highest slot ever handed out.
     pub(crate) slots_end: AtomicU64,
     pub(crate) free_latch: Latch,
@@ -107,8 +107,8 @@ pub(crate) struct TableStorage {
     /// How many indexes it ever got: raised behind the word of the new one.
     pub(crate) indexes_published: AtomicU32,
     pub(crate) indexes: [AtomicU64; INDEXES_PER_TABLE_MAX],
-    /// See [`TableRef::keys_settled`]. Written seldom, as what lies beside it.
-    pub(crate) keys_settled: sync::AtomicU64,
+    /// See [`TableRef::keys_cleared`]. Written seldom, as what lies beside it.
+    pub(crate) keys_cleared: sync::AtomicU64,
     /// Who is putting images in the place of others right now (`transaction/reform.rs`).
     pub(crate) reforming: AtomicU32,
     /// See [`TableRef::keeps_former_images`]: no snapshot was older than this when the last one was
@@ -185,16 +185,16 @@ impl TableRef {
     }
 
     /// How often a row of which keys had moved was taken to be one with one key an index again: who
-    /// has read an entry before that must compare keys (reclaim/settle.rs). What was removed from
-    /// indexes before a number was stored, nobody finds who has read that number.
+    /// has read an entry before that must compare keys (reclaim/clear_keys_moved.rs). What was
+    /// removed from indexes before a number was stored, nobody finds who has read that number.
     #[inline]
-    pub(crate) fn keys_settled(self) -> u64 {
-        self.storage().keys_settled.load(Ordering::Acquire)
+    pub(crate) fn keys_cleared(self) -> u64 {
+        self.storage().keys_cleared.load(Ordering::Acquire)
     }
 
     /// Makes scans that have read entries compare keys. Before a row's KEYS_MOVED goes.
-    pub(crate) fn settle_keys(self) {
-        self.storage().keys_settled.fetch_add(1, Ordering::AcqRel);
+    pub(crate) fn note_keys_cleared(self) {
+        self.storage().keys_cleared.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Whether somebody may still read an image whose place another one took. That one was made by

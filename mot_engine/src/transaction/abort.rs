@@ -1,10 +1,10 @@
 //! Removes work: of the whole transaction, back to a savepoint, or of the last operation. Nothing
 //! here can fail.
 
-use super::ahead::Ahead;
 use super::commit::unlock;
-use super::doom::{doom_index, doom_table};
+use super::pending_free::{release_index, release_table};
 use super::pinned::Pinned;
+use super::prefetch::PrefetchWindow;
 use super::{Kind, Operation, Own, Transaction};
 use crate::errors::EngineError;
 use crate::ids::Slot;
@@ -113,23 +113,23 @@ impl Transaction {
         let mut pinned = Pinned::begin(session);
         let mut undone = Undone::default();
         let operations = &self.operations[first..];
-        let ahead = Ahead::of(operations);
+        let window = PrefetchWindow::of(operations);
         for (position, operation) in operations.iter().enumerate().rev() {
             pinned.step();
-            ahead.ask_backward(position);
+            window.prefetch_backward(position);
             match operation.kind() {
                 Kind::Insert | Kind::Update | Kind::Delete if undone.has(operation) => {}
                 Kind::Insert | Kind::Update | Kind::Delete => {
                     undo_row(session, &self.own, operation, first, self.is_logged);
                 }
                 Kind::Lock => unlock(session, &self.own, operation),
-                Kind::CreateTable => doom_table(session, operation.table),
+                Kind::CreateTable => release_table(session, operation.table),
                 Kind::DropTable => operation
                     .table
                     .storage()
                     .dropped
                     .store(0, Ordering::Release),
-                Kind::CreateIndex => doom_index(session, operation.index()),
+                Kind::CreateIndex => release_index(session, operation.index()),
                 Kind::DropIndex => operation
                     .index()
                     .storage()
@@ -206,7 +206,7 @@ fn undo_row(session: &Session, own: &Own, operation: &Operation, first: usize, w
             }
         },
     );
-    // The sweeper alone sees whether the row's keys have settled.
+    // The sweeper alone sees whether the row's KEYS_MOVED may be cleared.
     let anchor = operation.table.anchor(operation.slot());
     if anchor.is_some_and(|anchor| anchor.head().has(Head::KEYS_MOVED)) {
         operation.table.set_dirty(operation.slot());

@@ -4,18 +4,18 @@
 //! From the moment PostgreSQL has decided, others may resolve our versions as committed, put theirs
 //! on top and even prune ours. So each version is first looked up in its row's chain.
 
-use super::ahead::Ahead;
-use super::doom::{doom_index, doom_table};
 use super::examine::data_below;
 use super::log::committed_below;
+use super::pending_free::{release_index, release_table};
 use super::pinned::Pinned;
-use super::{Kind, Litter, Operation, Own, Transaction};
+use super::prefetch::PrefetchWindow;
+use super::{Kind, Operation, Own, Transaction};
 use crate::ids::Slot;
 use crate::memory::Purpose;
 use crate::pause::{Point, reach};
-use crate::reclaim::{Part, leave, prune_row, take_states_out, without_stale_lock_flag};
+use crate::reclaim::{Part, leave, prune_row, take_states_out, tidy_row, without_stale_lock_flag};
 use crate::row::{Anchor, VersionRef, flags, unlink};
-use crate::session::Session;
+use crate::session::{PendingPrunes, Session};
 use crate::table::TableRef;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -26,15 +26,15 @@ impl Transaction {
         reach(Point::CommitBeforeStamps);
         let mut pinned = Pinned::begin(session);
         let mut counts = Counts::default();
-        let mut litter = session.litter.borrow_mut();
-        litter.begin();
-        let ahead = Ahead::of(&self.operations);
+        let mut pending_prunes = session.pending_prunes.borrow_mut();
+        pending_prunes.begin();
+        let window = PrefetchWindow::of(&self.operations);
         for (position, operation) in self.operations.iter().enumerate() {
             pinned.step();
-            ahead.ask(position, |_| true);
+            window.prefetch(position, |_| true);
             match operation.kind() {
                 Kind::Insert | Kind::Update | Kind::Delete => {
-                    let grown = commit_row(session, &self.own, operation, &mut litter);
+                    let grown = commit_row(session, &self.own, operation, &mut pending_prunes);
                     counts.add(operation, self.grown(operation, grown));
                     reach(Point::CommitBetweenStamps);
                 }
@@ -56,18 +56,20 @@ impl Transaction {
         }
         self.stamp_own_tables(&mut pinned, &mut counts);
         counts.flush();
-        litter.take_out(session);
-        drop(litter);
-        reach(Point::CommitBeforeDoom);
-        // Indexes first: a doomed table may be freed at once, with its indexes.
+        pending_prunes.take_out(session.horizon(), |table, slot| {
+            tidy_row(session, table, slot)
+        });
+        drop(pending_prunes);
+        reach(Point::CommitBeforeRelease);
+        // Indexes first: an unlinked table may be freed at once, with its indexes.
         for operation in &self.operations {
             if operation.kind() == Kind::DropIndex {
-                doom_index(session, operation.index());
+                release_index(session, operation.index());
             }
         }
         for operation in &self.operations {
             if operation.kind() == Kind::DropTable {
-                doom_table(session, operation.table);
+                release_table(session, operation.table);
             }
         }
         pinned.end(Duration::ZERO);
@@ -171,7 +173,12 @@ impl OfTable {
 }
 
 /// Stamps a row's last state and tidies up. Returns by how much the bytes of live rows changed.
-fn commit_row(session: &Session, own: &Own, operation: &Operation, litter: &mut Litter) -> i64 {
+fn commit_row(
+    session: &Session,
+    own: &Own,
+    operation: &Operation,
+    pending_prunes: &mut PendingPrunes,
+) -> i64 {
     let table = operation.table;
     let slot = operation.slot();
     let Some(anchor) = table.anchor(slot) else {
@@ -184,7 +191,7 @@ fn commit_row(session: &Session, own: &Own, operation: &Operation, litter: &mut 
         return 0;
     }
     let Some(version) = last_own(anchor, own) else {
-        // Judged by others, superseded and pruned already.
+        // Resolved by others, superseded and pruned already.
         return 0;
     };
     if version.address() != operation.address() {
@@ -206,7 +213,7 @@ fn commit_row(session: &Session, own: &Own, operation: &Operation, litter: &mut 
         if !crate::sync::is_broken("commit: the dirty bit of what it left") {
             table.set_dirty(slot);
         }
-        litter.add(table, slot, version.xid());
+        pending_prunes.add(table, slot, version.xid());
     }
     grown
 }
@@ -220,8 +227,8 @@ pub(super) fn live_bytes(version: VersionRef) -> i64 {
     }
 }
 
-/// The committed state this transaction put its own upon. Its own earlier ones may have been judged
-/// committed by others meanwhile.
+/// The committed state this transaction put its own upon. Its own earlier ones may have been
+/// resolved committed by others meanwhile.
 pub(super) fn base_below(version: VersionRef, own: &Own) -> Option<VersionRef> {
     let mut at = committed_below(version);
     while let Some(below) = at.filter(|below| own.has(below.xid())) {

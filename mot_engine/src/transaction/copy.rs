@@ -35,7 +35,7 @@
 //! - A checkpoint between copy and log has the storage without rows, or not at all. Their records
 //!   are behind its redo position.
 //! - A crash behind the log and before the commit record: the storage's creator did not commit, and
-//!   it is doomed with all that is in it.
+//!   it is unlinked with all that is in it.
 //! - The row is changed, or deleted, behind the copy by the same transaction: the copied state is
 //!   logged first, in a record of its own.
 
@@ -45,7 +45,7 @@ use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{CommandId, Ordinal, Slot, Xid};
 use crate::memory::{Purpose, Urgency};
-use crate::row::{Head, Judged, VersionRef, block_bytes, flags, judge_maker};
+use crate::row::{Head, TxnStatus, VersionRef, block_bytes, flags, resolve_maker};
 use crate::session::Session;
 use crate::table::TableRef;
 use std::sync::atomic::Ordering;
@@ -132,7 +132,7 @@ impl<'a, C: Clock> TableCopy<'a, C> {
         let Some(top) = anchor.and_then(|anchor| anchor.head().version()) else {
             return Ok(result);
         };
-        judge(top, self.clock)?;
+        resolve(top, self.clock)?;
         let seen = Seen::from(top, self.horizon);
         let newest = seen.clone().next();
         if which == Which::Gone && newest.is_some_and(|newest| !newest.is_tombstone()) {
@@ -233,9 +233,9 @@ fn newest_committed(newest: VersionRef) -> Option<VersionRef> {
 }
 
 /// Has the clock say of each state whose it is. What is copied goes by the hints.
-fn judge(top: VersionRef, clock: &impl Clock) -> Result<(), EngineError> {
+fn resolve(top: VersionRef, clock: &impl Clock) -> Result<(), EngineError> {
     for version in chain(top) {
-        if !version.is_lock() && judge_maker(version, clock) == Judged::Running {
+        if !version.is_lock() && resolve_maker(version, clock) == TxnStatus::Running {
             return Err(EngineError::Corrupt {
                 what: "another transaction's unfinished work in a table that is locked",
             });
@@ -265,7 +265,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Of a row of which each state was judged. The caller is pinned.
+    /// Of a row of which each state was resolved. The caller is pinned.
     fn from(top: VersionRef, horizon: Xid) -> Seen {
         Seen {
             at: Some(top),

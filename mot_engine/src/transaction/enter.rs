@@ -1,12 +1,15 @@
 //! The index entries of a version that was just published.
 
+use super::Transaction;
 use super::examine::data_below;
-use super::{NoClock, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
-use crate::index::{EntryOutcome, Obstacle, enter_row, enter_row_in, probe_key};
+use crate::index::{
+    EntryOutcome, NOT_TESTED, Obstacle, Uniqueness, enter_row, enter_row_in, probe_key,
+};
 use crate::pause::{Point, reach};
+use crate::reclaim::prune_row;
 use crate::row::VersionRef;
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
@@ -36,7 +39,7 @@ impl Transaction {
     ) -> Result<Entered, EngineError> {
         let _charge = session.charge(table);
         with_below(session, version, |below| {
-            enter_row(session, table, slot, version, below, Some(clock))
+            enter_row(session, table, slot, version, below, Some(tested_by(clock)))
         })
     }
 
@@ -53,7 +56,14 @@ impl Transaction {
     ) -> Result<Entered, EngineError> {
         let _charge = session.charge(table);
         with_below(session, version, |below| {
-            enter_row_in(session, (table, index), slot, version, below, clock)
+            enter_row_in(
+                session,
+                (table, index),
+                slot,
+                version,
+                below,
+                tested_by(clock),
+            )
         })
     }
 
@@ -73,9 +83,9 @@ impl Transaction {
         }
         let _charge = session.charge(table);
         let below = data_below(version).filter(|below| !below.is_tombstone());
-        match enter_row::<NoClock>(session, table, slot, version, below, None)? {
+        match enter_row(session, table, slot, version, below, NOT_TESTED)? {
             None => Ok(()),
-            Some(_) => unreachable!("only asked with a clock"),
+            Some(_) => unreachable!("only asked where uniqueness is tested"),
         }
     }
 
@@ -100,7 +110,15 @@ impl Transaction {
                 if key.is_empty() {
                     return Ok(EntryOutcome::Done);
                 }
-                probe_key(session, table, index, has_null, key, scratch, clock)
+                probe_key(
+                    session,
+                    table,
+                    index,
+                    has_null,
+                    key,
+                    scratch,
+                    tested_by(clock),
+                )
             })?;
             match outcome {
                 EntryOutcome::Done => {}
@@ -109,6 +127,17 @@ impl Transaction {
             }
         }
         Ok(Entered::Done)
+    }
+}
+
+/// A test of uniqueness that asks this clock.
+#[inline(always)]
+pub(super) fn tested_by<C: Clock>(
+    clock: &C,
+) -> Uniqueness<'_, C, impl Fn(&Session, TableRef, Slot) -> usize + Copy + use<C>> {
+    Uniqueness {
+        clock,
+        prune: prune_row,
     }
 }
 

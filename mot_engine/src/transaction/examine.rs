@@ -2,7 +2,7 @@
 
 use crate::clock::Clock;
 use crate::ids::{CommandId, Slot, Xid};
-use crate::row::{Anchor, Head, Judged, LockStrength, VersionRef, flags, judge_maker};
+use crate::row::{Anchor, Head, LockStrength, TxnStatus, VersionRef, flags, resolve_maker};
 use crate::table::TableRef;
 
 /// What stands in the way.
@@ -130,30 +130,30 @@ pub(super) fn examine(
             }
             continue;
         }
-        let verdict = judge_maker(version, clock);
+        let status = resolve_maker(version, clock);
         if version.is_lock() {
-            match verdict {
-                Judged::Running => busy = busy.or(in_the_way(version)),
-                Judged::Mine => held = held.max(Some(version.strength())),
+            match status {
+                TxnStatus::Running => busy = busy.or(in_the_way(version)),
+                TxnStatus::Mine => held = held.max(Some(version.strength())),
                 _ => {}
             }
             continue;
         }
-        match verdict {
-            Judged::Aborted => continue,
-            Judged::Running => {
+        match status {
+            TxnStatus::Aborted => continue,
+            TxnStatus::Running => {
                 busy = busy.or(in_the_way(version));
                 continue;
             }
-            Judged::Mine if version == seen => held = held.max(Some(version.strength())),
-            Judged::Mine => return own_change(seen, version, strength, clock),
-            Judged::Committed if version.is_or_replaces(seen) => {}
-            Judged::Committed if version.is_tombstone() => return Found::Gone,
-            Judged::Committed if !strength.conflicts(version.strength()) => {
+            TxnStatus::Mine if version == seen => held = held.max(Some(version.strength())),
+            TxnStatus::Mine => return own_change(seen, version, strength, clock),
+            TxnStatus::Committed if version.is_or_replaces(seen) => {}
+            TxnStatus::Committed if version.is_tombstone() => return Found::Gone,
+            TxnStatus::Committed if !strength.conflicts(version.strength()) => {
                 has_passed_committed = true;
                 continue;
             }
-            Judged::Committed => return Found::Changed,
+            TxnStatus::Committed => return Found::Changed,
         }
         is_as_seen = true;
         if let Some(row) = known_at(version) {
@@ -201,13 +201,13 @@ fn own_change(
         if version.is_lock() {
             continue;
         }
-        match judge_maker(version, clock) {
-            Judged::Mine => first = version.cid(),
-            Judged::Aborted => {}
-            Judged::Committed if !strength.conflicts(version.strength()) => {
+        match resolve_maker(version, clock) {
+            TxnStatus::Mine => first = version.cid(),
+            TxnStatus::Aborted => {}
+            TxnStatus::Committed if !strength.conflicts(version.strength()) => {
                 has_passed_committed = true;
             }
-            Judged::Running | Judged::Committed => break,
+            TxnStatus::Running | TxnStatus::Committed => break,
         }
     }
     if newest.is_tombstone() {
@@ -233,8 +233,8 @@ pub(super) fn newest_data(anchor: &Anchor) -> Option<VersionRef> {
     data_from(anchor.head().version())
 }
 
-/// The newest data version below `version` that is not known to be aborted. A writer judged all it
-/// passed over, so what is aborted is known.
+/// The newest data version below `version` that is not known to be aborted. A writer resolved all
+/// it passed over, so what is aborted is known.
 pub(super) fn data_below(version: VersionRef) -> Option<VersionRef> {
     data_from(version.next())
 }

@@ -1,8 +1,8 @@
 //! Frees the memory of tables and indexes that are gone.
 //!
 //! Called by the reclaimer, by a replay without readers that needs memory, and by sessions for
-//! temporary tables (`doom.rs`). Whoever takes a definition out of the catalog, or out of its list
-//! of dropped ones, is the only one to free it.
+//! temporary tables (`pending_free.rs`). Whoever takes a definition out of the catalog, or out of
+//! its list of dropped ones, is the only one to free it.
 //!
 //! A server that writes the log first logs what it frees. So a recovery finds this before the first
 //! record that was written with that memory in other use. It may free the same, and needs no more
@@ -36,84 +36,84 @@ const SLOTS_AT_A_TIME: u64 = 4096;
 
 /// Frees some of what was dropped and is used by nobody, on a server that does not write the log:
 /// it replays. The caller is not pinned. `pause` is called while this waits, and again and again;
-/// it may unwind, and then what is not freed stays doomed. Returns how many tables and indexes it
+/// it may unwind, and then what is not freed stays pending. Returns how many tables and indexes it
 /// freed.
 ///
 /// Relation locks keep users away, but not those who only look: an index that is being created, and
 /// whose creation is rolled back, may be looked at by whoever lists the table's indexes, and on a
 /// standby replay holds no lock at all. They are pinned, and are waited for.
-pub fn free_doomed(session: &Session, pause: impl FnMut()) -> usize {
+pub fn free_pending(session: &Session, pause: impl FnMut()) -> usize {
     free_after(session, pause, |_| Ok(())).expect("only a log fails")
 }
 
-/// As [`free_doomed`], on a server that writes the log. After an error, or when `log` unwinds, what
-/// is not freed stays doomed.
-pub fn log_and_free_doomed(
+/// As [`free_pending`], on a server that writes the log. After an error, or when `log` unwinds,
+/// what is not freed stays pending.
+pub fn log_and_free_pending(
     session: &Session,
     log: &mut impl Log,
     pause: impl FnMut(),
 ) -> Result<usize, EngineError> {
-    free_after(session, pause, |doomed| doomed.tell(log))
+    free_after(session, pause, |pending| pending.log(log))
 }
 
-/// What is doomed meanwhile is left to the next call, or the caller might never come back.
+/// What is unlinked meanwhile is left to the next call, or the caller might never come back.
 fn free_after(
     session: &Session,
     mut pause: impl FnMut(),
-    tell: impl FnOnce(&Doomed<'_>) -> Result<(), EngineError>,
+    log: impl FnOnce(&PendingFree<'_>) -> Result<(), EngineError>,
 ) -> Result<usize, EngineError> {
-    let mut doomed = Doomed::take(session.catalog());
-    let count = doomed.tables.len() + doomed.indexes.len();
+    let mut pending = PendingFree::take(session.catalog());
+    let count = pending.tables.len() + pending.indexes.len();
     if count == 0 {
         return Ok(0);
     }
-    tell(&doomed)?;
+    log(&pending)?;
     session.local.wait_for_pinned(&mut pause);
-    while let Some(index) = doomed.indexes.last() {
+    while let Some(index) = pending.indexes.last() {
         // SAFETY: it was unlinked from its table, its users held relation locks that ended, who
         // else looked at it was waited for, and who takes it from the list is the only one to free
         // it.
         unsafe {
             let index = *index;
             clear_index(session, index, &mut pause);
-            doomed.indexes.pop();
+            pending.indexes.pop();
             index.free(&session.local);
         }
     }
-    while let Some(table) = doomed.tables.last() {
+    while let Some(table) = pending.tables.last() {
         // SAFETY: as above, and nobody walks it.
         unsafe {
             let table = *table;
             clear_table(session, table, &mut pause);
-            doomed.tables.pop();
+            pending.tables.pop();
             free_cleared_table(session, table);
         }
     }
     Ok(count)
 }
 
-/// Doomed definitions in hand. Those that are left when this is dropped are doomed again.
-struct Doomed<'a> {
+/// Definitions pending free, in hand. Those that are left when this is dropped are put back.
+struct PendingFree<'a> {
     catalog: &'a Catalog,
     tables: Vec<TableRef>,
     indexes: Vec<IndexRef>,
 }
 
-impl<'a> Doomed<'a> {
-    fn take(catalog: &'a Catalog) -> Doomed<'a> {
+impl<'a> PendingFree<'a> {
+    fn take(catalog: &'a Catalog) -> PendingFree<'a> {
         let some = FREED_AT_A_TIME;
-        Doomed {
+        PendingFree {
             catalog,
-            indexes: std::iter::from_fn(|| catalog.take_doomed_index())
+            indexes: std::iter::from_fn(|| catalog.take_pending_free_index())
                 .take(some)
                 .collect(),
-            tables: std::iter::from_fn(|| catalog.take_doomed())
+            tables: std::iter::from_fn(|| catalog.take_pending_free())
                 .take(some)
                 .collect(),
         }
     }
 
-    fn tell(&self, log: &mut impl Log) -> Result<(), EngineError> {
+    fn log(&self, log: &mut impl Log) -> Result<(), EngineError> {
         let mut writer = DefinitionsWriter::new();
         for index in &self.indexes {
             let storage = index.storage();
@@ -133,13 +133,13 @@ impl<'a> Doomed<'a> {
     }
 }
 
-impl Drop for Doomed<'_> {
+impl Drop for PendingFree<'_> {
     fn drop(&mut self) {
         for index in self.indexes.drain(..) {
-            self.catalog.give_back_doomed_index(index);
+            self.catalog.give_back_pending_free_index(index);
         }
         for table in self.tables.drain(..) {
-            self.catalog.give_back_doomed(table);
+            self.catalog.give_back_pending_free(table);
         }
     }
 }
@@ -230,7 +230,7 @@ unsafe fn clear_table(session: &Session, table: TableRef, pause: &mut impl FnMut
 /// As for [`clear_table`], which came to its end; nothing but its catalog's readers names the
 /// table.
 unsafe fn free_cleared_table(session: &Session, table: TableRef) {
-    // What came back behind the moment in which it was doomed.
+    // What came back behind the moment in which it was unlinked.
     temporary::discharge(table);
     let storage = table.storage();
     // SAFETY: the caller's; the header is retired because a reader of the catalog's list may stand

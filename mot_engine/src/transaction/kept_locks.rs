@@ -23,92 +23,17 @@
 //!   Who takes one out of the list retires it.
 
 use super::prepare::put_back;
-use crate::engine::Engine;
+use crate::engine::{KeptRecord, kept_block_bytes};
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, Xid};
 use crate::log::{Record, RowLock, write_locks};
-use crate::memory::{Latch, Purpose, Urgency};
+use crate::memory::{Purpose, Urgency};
 use crate::session::Session;
 use crate::sync::is_broken;
 use crate::table::{TableRef, Walk};
 use std::borrow::Cow;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// The list, in the engine's root. All-zero is an empty one.
-#[repr(C)]
-pub(crate) struct KeptLocks {
-    latch: Latch,
-    first: AtomicU64,
-    count: AtomicU64,
-    /// The largest LSN that a record of the list ever had.
-    newest: AtomicU64,
-}
-
-impl KeptLocks {
-    /// Nobody is in the middle of something.
-    pub(crate) fn is_at_rest(&self) -> bool {
-        self.latch.is_free()
-    }
-
-    /// Takes records out of the list, by their addresses, which ascend. Says which were in it:
-    /// another process may have taken out some of them, and retires those.
-    fn unlink(&self, records: &mut [(u64, bool)]) {
-        let _latched = self.latch.lock();
-        let mut link = &self.first;
-        while let Some(record) = NonNull::new(link.load(Ordering::Relaxed) as *mut KeptRecord) {
-            // SAFETY: it is in the list, and stays there as long as the latch is held.
-            let record = unsafe { &*record.as_ptr() };
-            let address = record.address();
-            if let Ok(at) = records.binary_search_by_key(&address, |(address, _)| *address) {
-                // A reader that stands on it walks on: its own link stays.
-                link.store(record.next.load(Ordering::Relaxed), Ordering::Release);
-                self.count.fetch_sub(1, Ordering::Relaxed);
-                records[at].1 = true;
-            } else {
-                link = &record.next;
-            }
-        }
-    }
-
-    /// The records. The caller is pinned as long as it uses them.
-    fn iter<'a>(&self) -> impl Iterator<Item = &'a KeptRecord> + use<'a> {
-        let mut at = self.first.load(Ordering::Acquire);
-        std::iter::from_fn(move || {
-            let record = NonNull::new(at as *mut KeptRecord)?;
-            // SAFETY: what is linked is a record; who reads it is pinned.
-            let record = unsafe { record.as_ref() };
-            at = record.next.load(Ordering::Acquire);
-            Some(record)
-        })
-    }
-}
-
-/// A record in the arena. Its bytes follow.
-#[repr(C)]
-struct KeptRecord {
-    next: AtomicU64,
-    xid: Xid,
-    lsn: Lsn,
-    length: usize,
-}
-
-fn block_bytes(length: usize) -> usize {
-    size_of::<KeptRecord>() + length
-}
-
-impl KeptRecord {
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: so many bytes follow the header in the same block, and never change.
-        unsafe {
-            std::slice::from_raw_parts(std::ptr::from_ref(self).add(1).cast::<u8>(), self.length)
-        }
-    }
-
-    fn address(&self) -> u64 {
-        std::ptr::from_ref(self) as u64
-    }
-}
 
 /// A record of row locks, out of the arena.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -134,7 +59,7 @@ impl<'a> Unlisted<'a> {
         record: &[u8],
         urgency: Urgency,
     ) -> Result<Self, EngineError> {
-        let bytes = block_bytes(record.len());
+        let bytes = kept_block_bytes(record.len());
         let block = session.local.allocate(bytes, Purpose::Catalog, urgency)?;
         let header = block.cast::<KeptRecord>();
         // SAFETY: the block is ours, aligned, and large enough for the header and the bytes.
@@ -176,17 +101,10 @@ impl Drop for Unlisted<'_> {
     fn drop(&mut self) {
         // SAFETY: never listed; the header has the length that it was allocated with.
         unsafe {
-            let bytes = block_bytes(self.record.as_ref().length);
+            let bytes = kept_block_bytes(self.record.as_ref().length);
             let local = &self.session.local;
             local.free(self.record.cast(), bytes, Purpose::Catalog);
         }
-    }
-}
-
-impl Engine {
-    /// Records of row locks that are kept.
-    pub fn kept_lock_records(self) -> u64 {
-        self.root().kept_locks.count.load(Ordering::Relaxed)
     }
 }
 
@@ -295,7 +213,7 @@ impl Session {
             let record = NonNull::new(address as *mut KeptRecord).expect("a record's address");
             // SAFETY: just unlinked, by us alone; readers of the list are pinned.
             unsafe {
-                let bytes = block_bytes(record.as_ref().length);
+                let bytes = kept_block_bytes(record.as_ref().length);
                 self.local.retire(record.cast(), bytes, Purpose::Catalog);
             }
         }

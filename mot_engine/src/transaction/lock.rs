@@ -8,7 +8,6 @@ use super::{Fresh, Kind, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{CommandId, Slot, Xid};
-use crate::limits::XID_MAX;
 use crate::memory::{Purpose, Urgency};
 use crate::pause::{Point, reach};
 use crate::row::{EMPTY_BODY, Head, LockStrength, VersionRef, block_bytes, flags};
@@ -51,8 +50,8 @@ pub(super) fn lock_entry(
     urgency: Urgency,
 ) -> Result<VersionRef, EngineError> {
     // Of a prepared transaction, whose locks are taken again, nothing was reserved.
-    if xid > XID_MAX {
-        return Err(EngineError::XidTooHigh { max: XID_MAX.0 });
+    if xid > Xid::MAX {
+        return Err(EngineError::XidTooHigh { max: Xid::MAX.0 });
     }
     let bytes = block_bytes(EMPTY_BODY.len());
     let block = session.local.allocate(bytes, Purpose::Rows, urgency)?;

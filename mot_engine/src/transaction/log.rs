@@ -25,9 +25,9 @@
 //! long. So the session is pinned while it walks chains, and not while it appends and marks. What
 //! it keeps meanwhile is [`Changed`].
 
-use super::ahead::Ahead;
 use super::examine::{data_below, newest_data};
 use super::own_tables::state_to_log;
+use super::prefetch::PrefetchWindow;
 use super::{Kind, Operation, Own, Transaction};
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot};
@@ -231,9 +231,9 @@ impl Writers {
         operations: &[Operation],
         is_meant: impl Fn(TableRef) -> bool,
     ) {
-        let ahead = Ahead::of(operations);
+        let window = PrefetchWindow::of(operations);
         for (position, operation) in operations.iter().enumerate() {
-            ahead.ask(position, &is_meant);
+            window.prefetch(position, &is_meant);
             if is_meant(operation.table)
                 && let Some((anchor, version)) = surviving(own, operation)
             {
@@ -309,13 +309,13 @@ impl Writers {
     ) -> Result<Option<Lsn>, EngineError> {
         let mut last = None;
         let mut unmarked = 0;
-        let ahead = Ahead::of(&self.order);
+        let window = PrefetchWindow::of(&self.order);
         for (position, changed) in self.order.iter().enumerate() {
-            ahead.ask_for_states(position);
+            window.prefetch_states(position);
             if !self.rows.has_room(changed.version.image_bytes()) {
                 drop(pin);
-                let told = &self.order[unmarked..position];
-                last = Some(append_rows(session, log, &mut self.rows, told));
+                let logged = &self.order[unmarked..position];
+                last = Some(append_rows(session, log, &mut self.rows, logged));
                 unmarked = position;
                 pin = session.local.pin();
             }
@@ -323,8 +323,8 @@ impl Writers {
         }
         drop(pin);
         if !self.rows.is_empty() {
-            let told = &self.order[unmarked..];
-            last = Some(append_rows(session, log, &mut self.rows, told));
+            let logged = &self.order[unmarked..];
+            last = Some(append_rows(session, log, &mut self.rows, logged));
         }
         self.order.clear();
         self.order.shrink_to(ROWS_KEPT);
@@ -337,13 +337,13 @@ fn append_rows(
     session: &Session,
     log: &mut impl Log,
     rows: &mut RowsWriter,
-    told: &[Changed],
+    logged: &[Changed],
 ) -> Lsn {
     let end = log.held(|log| {
         let (_mark, round) = Mark::raise(session);
         let end = append(session, log, rows.record());
         reach(Point::CommitBeforeMarks);
-        mark_rows(told, end, round);
+        mark_rows(logged, end, round);
         end
     });
     rows.clear();
@@ -440,9 +440,9 @@ fn is_last_logged(version: VersionRef, base: VersionRef) -> bool {
 }
 
 fn mark_rows(rows: &[Changed], lsn: Lsn, round: u64) {
-    let ahead = Ahead::of(rows);
+    let window = PrefetchWindow::of(rows);
     for (position, changed) in rows.iter().enumerate() {
-        ahead.ask_for_marks(position);
+        window.prefetch_marks(position);
         let (slot, anchor) = (changed.slot, changed.anchor);
         let (table, version) = (changed.table, changed.version);
         table.mark_logged(slot, anchor, version, lsn, round);

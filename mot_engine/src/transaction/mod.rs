@@ -4,13 +4,16 @@
 //! | file | what |
 //! |---|---|
 //! | `insert`, `update`, `lock`, `enter` | the calls of a statement |
+//! | `keys_unchanged` | updates of columns that no index has |
+//! | `rival` | another row with a key, for constraints that the server checks |
+//! | `state_at` | which of a row's states a tuple id names |
 //! | `examine` | what a writer finds at a row; the peer is HeapTupleSatisfiesUpdate |
 //! | `definitions`, `copy`, `reform` | tables and indexes; copies of rows; keys behind rows |
 //! | `own_rows`, `own_tables` | rows changed very often; rows of a table that it has made |
 //! | `log`, `commit`, `abort`, `prepare` | the ends of a transaction |
 //! | `kept_locks` | row locks of prepared transactions over a restart |
-//! | `litter`, `doom`, `free` | pruning after commits; what is dropped for good, and its memory |
-//! | `ahead`, `pinned` | prefetching, and short pins, at the ends of large transactions |
+//! | `pending_free`, `free` | what is dropped for good, and its memory |
+//! | `prefetch`, `pinned` | prefetching, and short pins, at the ends of large transactions |
 //!
 //! The engine never waits. A writer that meets another's unfinished work answers `Busy(xid)`; the
 //! caller waits and calls again.
@@ -25,63 +28,51 @@
 //! - Rows of a table that the transaction has made may have no operations (`own_tables.rs`).
 
 mod abort;
-mod ahead;
 mod commit;
 mod copy;
 mod definitions;
-mod doom;
 mod enter;
 mod examine;
 mod free;
 mod insert;
 mod kept_locks;
-mod litter;
+mod keys_unchanged;
 mod lock;
 mod log;
 mod own_rows;
 mod own_tables;
+mod pending_free;
 mod pinned;
+mod prefetch;
 mod prepare;
 mod reform;
+mod rival;
+mod state_at;
 mod update;
 
 pub use copy::{CopiedRow, Form, TableCopy, Which};
 pub(crate) use definitions::{NewTable, allocate_table, publish_index};
 pub use enter::Entered;
 pub(crate) use free::free_index;
-pub use free::{free_doomed, log_and_free_doomed};
-pub(crate) use kept_locks::KeptLocks;
+pub use free::{free_pending, log_and_free_pending};
 pub use kept_locks::LocksOf;
-pub(crate) use litter::Litter;
+pub use keys_unchanged::KeysUnchanged;
 pub use lock::Locked;
 pub use log::Log;
 pub use own_rows::{ALIAS_BITS, Alias, NAMED_BY_ORDINAL, OwnRow};
 pub(crate) use reform::{Reforming, put as put_image};
 pub use reform::{Reforms, Standing};
-pub use update::{BesideKeys, Written};
+pub use rival::Rival;
+pub use state_at::StateAt;
+pub use update::Written;
 
 use crate::errors::EngineError;
 use crate::ids::{RelationKey, Slot, Xid};
-use crate::limits::{SLOT_BITS, XID_MAX};
+use crate::limits::SLOT_BITS;
 use crate::row::{Head, VersionRef};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
 use std::ptr::NonNull;
-
-/// A clock for callers that never ask one: replay checks no uniqueness.
-pub(crate) enum NoClock {}
-
-impl crate::clock::Clock for NoClock {
-    fn is_current(&self, _: crate::ids::Xid) -> bool {
-        match *self {}
-    }
-    fn is_in_progress(&self, _: crate::ids::Xid) -> bool {
-        match *self {}
-    }
-    fn did_commit(&self, _: crate::ids::Xid) -> bool {
-        match *self {}
-    }
-}
 
 /// Savepoints deeper than this are refused: the level has 22 bits, what the slot leaves of an
 /// operation's second word.
@@ -360,8 +351,8 @@ impl Transaction {
                 what: "a row is changed after its transaction's changes were logged",
             });
         }
-        if xid > XID_MAX {
-            return Err(EngineError::XidTooHigh { max: XID_MAX.0 });
+        if xid > Xid::MAX {
+            return Err(EngineError::XidTooHigh { max: Xid::MAX.0 });
         }
         self.let_go();
         self.own.add(xid, self.operations.len())?;

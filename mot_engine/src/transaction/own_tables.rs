@@ -106,7 +106,8 @@ impl OwnTables {
 }
 
 impl Transaction {
-    /// Notes that the last operation is an insert into a table that is not settled yet, by this id.
+    /// Notes that the last operation is an insert into a table that is not resolved yet, by this
+    /// id.
     pub(super) fn note_own_insert(&mut self, table: TableRef, xid: Xid) {
         let Some(at) = self.own_tables.place(table) else {
             return;
@@ -163,7 +164,7 @@ impl Transaction {
         self.end_own_tables(pinned, counts, flags::COMMITTED, |_, _| {});
     }
 
-    /// Leaves the rows that have no operations to who judges them by the clock.
+    /// Leaves the rows that have no operations to who resolves them by the clock.
     pub(super) fn give_up_own_tables(&self, pinned: &mut Pinned<'_>, counts: &mut Counts) {
         self.end_own_tables(pinned, counts, flags::COUNTED_EARLY, TableRef::set_dirty);
     }
@@ -187,7 +188,7 @@ impl Transaction {
                     continue;
                 };
                 bytes += live_bytes(version);
-                // Those that have operations, and those that others have judged, have it.
+                // Those that have operations, and those that others have resolved, have it.
                 if version.flags() & flag == 0 {
                     version.add_flags(flag);
                     see(own.table, slot);

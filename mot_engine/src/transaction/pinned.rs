@@ -10,9 +10,9 @@
 //!   kept it. It is believed only where it is met in the row's chain, with an xid of ours (`Own`).
 //!   Versions with our xids are made by nobody any more, so none that is met is another one.
 //! - Anchors live as long as their table, which the transaction's lock keeps. The last thing that
-//!   is done with a table or an index that goes is to doom it.
-//! - What is known of rows meanwhile (`Undone`, `Counts`, `Litter`) names tables and slots, no
-//!   versions.
+//!   is done with a table or an index that goes is to unlink it.
+//! - What is known of rows meanwhile (`Undone`, `Counts`, `PendingPrunes`) names tables and slots,
+//!   no versions.
 
 use crate::memory::{GarbageAt, LocalMemory, Pin};
 use crate::session::Session;
@@ -61,6 +61,6 @@ impl<'a> Pinned<'a> {
             local, pin, before, ..
         } = self;
         drop(pin);
-        local.settle_garbage(before, patience);
+        local.hand_over_garbage(before, patience);
     }
 }

@@ -53,7 +53,7 @@ use crate::key::{Tail, row_checksum, without_tail};
 use crate::log::{KeysWriter, RowKey};
 use crate::memory::{Purpose, Urgency};
 use crate::pause::{Point, reach};
-use crate::row::{Head, Judged, VersionRef, block_bytes, flags, judge_maker};
+use crate::row::{Head, TxnStatus, VersionRef, block_bytes, flags, resolve_maker};
 use crate::session::Session;
 use crate::table::{TableRef, TableStorage};
 use std::ops::Range;
@@ -230,16 +230,16 @@ impl Session {
             if version.is_lock() {
                 continue;
             }
-            match judge_maker(version, clock) {
-                Judged::Aborted => {}
-                Judged::Running => {
+            match resolve_maker(version, clock) {
+                TxnStatus::Aborted => {}
+                TxnStatus::Running => {
                     unfinished.get_or_insert(version.xid());
                 }
-                Judged::Mine | Judged::Committed if version.is_tombstone() => {
+                TxnStatus::Mine | TxnStatus::Committed if version.is_tombstone() => {
                     return Standing::Gone;
                 }
-                Judged::Mine => return Standing::Own(version),
-                Judged::Committed => {
+                TxnStatus::Mine => return Standing::Own(version),
+                TxnStatus::Committed => {
                     return match unfinished {
                         Some(xid) => Standing::Under(version, xid),
                         None => Standing::Committed(version),

@@ -1,11 +1,12 @@
 //! Changed and deleted rows.
 
+use super::KeysUnchanged;
 use super::examine::{Found, examine};
 use super::insert::check_length;
 use super::{Fresh, Kind, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{CommandId, Ordinal, Slot, TableId, Xid};
+use crate::ids::{CommandId, Ordinal, Slot, Xid};
 use crate::key::{encode_row, encode_row_if_any, key_attributes_unchanged};
 use crate::memory::{Purpose, Urgency};
 use crate::pause::{Point, reach};
@@ -13,7 +14,6 @@ use crate::row::{EMPTY_BODY, Head, LockStrength, MOVED_AWAY_BODY, VersionRef, bl
 use crate::session::Session;
 use crate::sync::is_broken;
 use crate::table::TableRef;
-use std::sync::atomic::Ordering;
 
 /// What became of an update or delete.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
@@ -53,10 +53,10 @@ impl Transaction {
     }
 
     /// As `update`, to a state that differs from `seen` in columns alone that no index had when
-    /// `beside` was made ([`Session::beside_keys`]). Keys are compared only if an index has come
-    /// since.
+    /// `unchanged` was made ([`Session::keys_unchanged`]). Keys are compared only if an index has
+    /// come since.
     #[allow(clippy::too_many_arguments)]
-    pub fn update_beside_keys(
+    pub fn update_non_key(
         &mut self,
         session: &Session,
         clock: &impl Clock,
@@ -66,11 +66,11 @@ impl Transaction {
         body: &[u8],
         xid: Xid,
         cid: CommandId,
-        beside: BesideKeys,
+        unchanged: KeysUnchanged,
     ) -> Result<Written, EngineError> {
         check_length(body)?;
         let _pin = session.local.pin();
-        let changed = if beside.is_still(table) {
+        let changed = if unchanged.is_still(table) {
             0
         } else {
             changed_keys(session, table, seen.body(), body)?
@@ -215,7 +215,7 @@ impl Transaction {
                     .put(table, slot, head, version, change.strength, held);
                 return Ok(Written::Done(version));
             }
-            // The row is latched, or was changed: judge anew.
+            // The row is latched, or was changed: resolve anew.
             anchor.wait_unlatched();
         }
     }
@@ -276,34 +276,6 @@ impl<'a> Change<'a> {
     }
 }
 
-/// The fact that an update assigns only to columns that no index of the table has, and when that
-/// was true.
-///
-/// It is checked under the pin under which the new state is published. An index that is begun
-/// beside writers raises the number, then waits for all that are pinned. So a writer that still
-/// finds the old number has its state in the row's chain when the index is filled.
-#[derive(Copy, Clone, Eq, PartialEq, Debug)]
-pub struct BesideKeys {
-    table: TableId,
-    published: u32,
-}
-
-impl BesideKeys {
-    /// Of the indexes that the table has now. The caller looks at them, under the same pin.
-    pub(crate) fn now(table: TableRef) -> BesideKeys {
-        BesideKeys {
-            table: table.id(),
-            published: table.storage().indexes_published.load(Ordering::Acquire),
-        }
-    }
-
-    /// Whether it holds of this table as it is now. The caller is pinned.
-    #[inline]
-    fn is_still(self, table: TableRef) -> bool {
-        self == BesideKeys::now(table) || is_broken("updates beside keys: an index that came")
-    }
-}
-
 /// The row lock of an update that changes these keys.
 fn strength_of(changed: u32) -> LockStrength {
     if changed & flags::UNIQUE_KEYS_CHANGED != 0 {
@@ -337,7 +309,7 @@ fn changed_keys(
             let [old_key, new_key, ..] = keys;
             encode_row_if_any(definition, old, old_key)?;
             // As in `enter`.
-            if index.is_unsettled() || index.is_dead() {
+            if index.is_unresolved() || index.is_dead() {
                 encode_row_if_any(definition, new, new_key)?;
             } else {
                 encode_row(definition, new, new_key)?;

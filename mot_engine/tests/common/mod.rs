@@ -163,11 +163,11 @@ impl World {
         let state = self.0.lock().unwrap();
         let mut old = OldSnapshots {
             recent: Xid(state.running.first().copied().unwrap_or(state.next)),
-            told: Vec::new(),
+            snapshots: Vec::new(),
         };
         for &(xmin, xmax) in state.registered.keys() {
             if tells(xmin, xmax) {
-                old.told.push(OldSnapshot {
+                old.snapshots.push(OldSnapshot {
                     xmin: Xid(xmin),
                     xmax: Xid(xmax),
                 });
@@ -497,7 +497,7 @@ pub fn check(session: &Session, table: TableRef, clock: &Me) -> CheckReport {
 
 /// Sweeps until nothing more goes. Of some old snapshots the sweeper is told.
 pub fn sweep(session: &Session, world: &World, table: TableRef) {
-    session.mind(world.old_snapshots(|xmin, xmax| (xmin + xmax) % 3 != 0));
+    session.set_old_snapshots(world.old_snapshots(|xmin, xmax| (xmin + xmax) % 3 != 0));
     session.engine().raise_horizon(world.horizon());
     let clock = reader(world);
     while session.sweep(&clock, table, false, || {}).versions_removed > 0 {}

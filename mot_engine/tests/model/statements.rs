@@ -118,10 +118,10 @@ impl Test {
                     _ => old.c != new.c,
                 };
                 let (xid, cid) = (Xid(xid), CommandId(cid));
-                match session.beside_keys(table, is_changed).unwrap() {
+                match session.keys_unchanged(table, is_changed).unwrap() {
                     None => work.update(session, &clock, table, slot, seen, body, xid, cid),
-                    Some(beside) => work.update_beside_keys(
-                        session, &clock, table, slot, seen, body, xid, cid, beside,
+                    Some(unchanged) => work.update_non_key(
+                        session, &clock, table, slot, seen, body, xid, cid, unchanged,
                     ),
                 }
             }

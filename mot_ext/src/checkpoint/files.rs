@@ -209,7 +209,7 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
         timeline: timeline_of(redo),
         redo,
         generation: checkpoint::next_generation(&disk)?,
-        settled: clock::fresh_horizon(),
+        finished_below: clock::fresh_horizon(),
         is_final: last,
         threads: settings::CHECKPOINT_WORKERS.get() as usize,
         pace: Pace::limited(settings::checkpoint_bandwidth(), &timer).spread_over(spread, &timer),

@@ -97,7 +97,7 @@ impl Change {
             assigned.any(|(number, _)| *number == column as i16)
         };
         let Target { session, table, .. } = change.target;
-        change.beside_keys = or_raise(session.beside_keys(table, is_assigned));
+        change.beside_keys = or_raise(session.keys_unchanged(table, is_assigned));
     }
 
     pub fn start(&mut self, snapshot: PgSnapshot<'static>) {

@@ -11,7 +11,7 @@ use crate::rows::write::{Fate, Target};
 use mot_engine::key::tail_bytes;
 #[cfg(debug_assertions)]
 use mot_engine::row::STAMP_BYTES;
-use mot_engine::{BesideKeys, CommandId, Slot, VersionRef};
+use mot_engine::{CommandId, KeysUnchanged, Slot, VersionRef};
 use mot_programs::patch::Patch;
 use pgrx::pg_sys;
 
@@ -28,7 +28,7 @@ pub struct Change {
     /// What they were evaluated to last.
     pub values: Vec<(pg_sys::Datum, bool)>,
     /// No index had an assigned column then.
-    pub beside_keys: Option<BesideKeys>,
+    pub beside_keys: Option<KeysUnchanged>,
     /// Makes the new row out of the old one's bytes, where it can.
     pub patch: Option<Patch>,
     /// Whether somebody looks at the old row where it is still the one that the scan found.

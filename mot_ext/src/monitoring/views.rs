@@ -19,8 +19,8 @@ use crate::transaction::clock::PgClock;
 use crate::transaction::session;
 use crate::{shared_memory, storage};
 use mot_engine::checkpoint::Phase;
+use mot_engine::engine::Reached;
 use mot_engine::memory::Purpose;
-use mot_engine::recovery::Reached;
 use mot_engine::{Session, State, Walk};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
@@ -343,7 +343,7 @@ fn recovery_usage() -> TableIterator<
         figure(&progress.changes_replayed),
         figure(&stats.bytes_replayed),
         (stats.replay_us.load(Ordering::Relaxed) / 1000) as i64,
-        engine.replay_lanes() as i64,
+        engine.replay_workers() as i64,
         lsn(stats.replayed_lsn.load(Ordering::Relaxed)),
         figure(&stats.stalled_ms),
         stats.waits_for_memory.load(Ordering::Relaxed)

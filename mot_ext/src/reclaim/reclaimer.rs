@@ -19,7 +19,7 @@ use crate::transaction::horizon::{asked, judged, survey};
 use crate::transaction::session;
 use crate::transaction::wal_log::WalLog;
 use mot_engine::pause::{Point, reach};
-use mot_engine::recovery::{self, Settled};
+use mot_engine::recovery::{self, AppliedHorizon};
 use mot_engine::{Clock, Log, Lsn, Session, State, Xid, transaction};
 use pgrx::prelude::*;
 use std::cell::Cell;
@@ -64,7 +64,7 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
     let mut reclaimer = Reclaimer {
         has_settled: false,
         sweeps_left: 0,
-        settled: Settled::default(),
+        applied: AppliedHorizon::default(),
         swept_below: Xid::NONE,
         judges_again_at: Instant::now(),
         has_reported: false,
@@ -122,8 +122,8 @@ struct Reclaimer {
     has_settled: bool,
     /// Rounds that sweep although the horizon stands.
     sweeps_left: u32,
-    /// Below this definitions may be settled while replay goes on.
-    settled: Settled,
+    /// Below this definitions may be resolved while replay goes on.
+    applied: AppliedHorizon,
     /// The horizon when the last sweep began.
     swept_below: Xid,
     /// Not before this is swept for that alone.
@@ -184,8 +184,8 @@ impl Reclaimer {
         self.can_be_woken = horizon >= judged::told();
         let minds_old = self.mind_old_snapshots(session, horizon);
         let judged_below = judged_after_a_sweep(session);
-        // What had ended by then is settled before anybody is told of the bound.
-        settle_prepared(session);
+        // What had ended by then is resolved before anybody is told of the bound.
+        resolve_prepared(session);
         self.seen = (horizon, judged_below);
         // What PostgreSQL was told is what holds the horizon back. If it is somebody else, a new
         // word would change little.
@@ -197,7 +197,7 @@ impl Reclaimer {
             self.sweeps_left -= 1;
         } else if !minds_old && !judges && self.has_settled && asked.is_none() {
             // A dropped table that somebody walked until now does not wait for the horizon to move.
-            let freed = free_doomed(session);
+            let freed = free_pending(session);
             // What was taken out last is free once nobody reads it any more.
             session.memory().collect_all(end_if_asked);
             return freed > 0;
@@ -205,13 +205,13 @@ impl Reclaimer {
         reach(Point::ReclaimAfterHorizon);
         let time_before = processor_time();
         if state == State::Replaying {
-            self.settled.raise(engine, horizon);
-            recovery::settle(session, &PgClock, self.settled);
-            let below = self.settled.below();
+            self.applied.raise(engine, horizon);
+            recovery::resolve_definitions(session, &PgClock, self.applied);
+            let below = self.applied.below();
             or_raise(session.drop_ended_locks(|xid| xid < below));
         }
-        reach(Point::ReclaimBeforeDoomed);
-        let freed = free_doomed(session);
+        reach(Point::ReclaimBeforeFree);
+        let freed = free_pending(session);
         let kept_out = self.sweep(session);
         self.swept_below = swept_below;
         if let Some(below) = judged_below.filter(|_| kept_out == 0) {
@@ -250,10 +250,10 @@ impl Reclaimer {
         let Some(old) = survey() else {
             return false;
         };
-        let is_new = old.recent > horizon && old.recent > self.recent && !old.told.is_empty();
+        let is_new = old.recent > horizon && old.recent > self.recent && !old.snapshots.is_empty();
         if is_new {
             self.recent = old.recent;
-            session.mind(old);
+            session.set_old_snapshots(old);
         }
         is_new
     }
@@ -300,27 +300,27 @@ unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum)
     judged::end_to_show(judged::Worker::Reclaimer);
 }
 
-/// Settles what prepared transactions that have ended left to this process: definitions, and
+/// Resolves what prepared transactions that have ended left to this process: definitions, and
 /// records of row locks. PostgreSQL has brought them all back when its recovery is over.
-fn settle_prepared(session: &Session) {
+fn resolve_prepared(session: &Session) {
     // SAFETY: reads shared state; never raises.
     if session.engine().state() != State::Ready || unsafe { pg_sys::RecoveryInProgress() } {
         return;
     }
-    session.settle_given_up(&SweepClock::new());
+    session.resolve_given_up(&SweepClock::new());
     or_raise(session.drop_ended_locks(|xid| !PgClock.is_in_progress(xid)));
 }
 
 /// Below which no outcome has to be asked for any more once all that has something to do is swept,
 /// from now on; None where nobody wants to know. The order of the three questions matters:
-/// mot_engine/src/reclaim/unjudged.rs.
+/// mot_engine/src/reclaim/unresolved.rs.
 fn judged_after_a_sweep(session: &Session) -> Option<Xid> {
     // SAFETY: reads shared state; never raises.
     if session.engine().state() != State::Ready || unsafe { pg_sys::RecoveryInProgress() } {
         return None;
     }
     let active = oldest_active();
-    let marked = session.engine().oldest_unjudged();
+    let marked = session.engine().oldest_unresolved();
     Some(marked.map_or(active, |marked| marked.min(active)))
 }
 
@@ -356,7 +356,7 @@ impl Log for WrittenSoon {
 
 /// Frees dropped tables and indexes; the log is told if this server writes one. Right after
 /// recovery it may not yet: a later round frees.
-fn free_doomed(session: &Session) -> usize {
+fn free_pending(session: &Session) -> usize {
     // A large table takes its time, in which a shutdown is not to wait, nor what others may prune.
     let mut taken_at = Instant::now();
     let between_stretches = || {
@@ -367,7 +367,7 @@ fn free_doomed(session: &Session) -> usize {
         }
     };
     if session.engine().state() == State::Replaying {
-        return transaction::free_doomed(session, between_stretches);
+        return transaction::free_pending(session, between_stretches);
     }
     // SAFETY: reads shared state, and makes this process ready to write WAL once recovery is over.
     if unsafe { pg_sys::RecoveryInProgress() } {
@@ -377,7 +377,7 @@ fn free_doomed(session: &Session) -> usize {
     let Some(_counted) = session::Counted::begin() else {
         return 0;
     };
-    match transaction::log_and_free_doomed(session, &mut WrittenSoon, between_stretches) {
+    match transaction::log_and_free_pending(session, &mut WrittenSoon, between_stretches) {
         Ok(freed) => freed,
         Err(error) => errors::raise(error),
     }

@@ -8,7 +8,7 @@
 //!
 //! 1. **Replay.** PostgreSQL calls nobody before it replays CLOG_TRUNCATE. So a function of this
 //!    module stands before its resource manager's own, in the table in which ours is registered. It
-//!    first resolves what older transactions left (`ParallelReplayer::judge_below`). They had all
+//!    first resolves what older transactions left (`ParallelReplayer::resolve_below`). They had all
 //!    ended when VACUUM truncated there, and what they had to log, commit records included, lies
 //!    before.
 //! 2. **The gap**, which we read before PostgreSQL begins to replay (`recovery::load::replay_gap`).
@@ -75,7 +75,7 @@ unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
     // this frame.
     unsafe {
         if is_cut(record) {
-            judge_first(record);
+            resolve_first(record);
         }
         if let Some(previous) = PREVIOUS.get() {
             previous(record);
@@ -84,10 +84,10 @@ unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn judge_first(record: *mut pg_sys::XLogReaderState) {
+unsafe extern "C-unwind" fn resolve_first(record: *mut pg_sys::XLogReaderState) {
     // SAFETY: the record is one of a truncation.
     let (oldest, end) = unsafe { (oldest_kept(record), Lsn((*record).EndRecPtr)) };
-    replay::judge_below(widen(oldest), end);
+    replay::resolve_below(widen(oldest), end);
 }
 
 /// Whether a record of the commit log cuts it off.
@@ -167,7 +167,7 @@ impl Outcomes {
     /// `next`.
     pub fn tell(&self, replay: &mut Replay, session: &Session, next: Xid, at: Lsn) {
         if !self.committed.is_empty() || self.ended_below > Xid(0) {
-            replay.judge_below(session, self, next, at);
+            replay.resolve_below(session, self, next, at);
         }
     }
 }

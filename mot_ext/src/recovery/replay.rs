@@ -16,8 +16,8 @@ use crate::shared_memory::server_phase::server_is_stopping;
 use crate::shared_memory::{self, settings};
 use crate::transaction::clock::{EndedClock, PgClock, fresh_horizon};
 use crate::transaction::session;
-use mot_engine::recovery::{HandOver, ParallelReplayer, Stopper, settle_gone_indexes};
-use mot_engine::transaction::free_doomed;
+use mot_engine::recovery::{HandOver, ParallelReplayer, Stopper, resolve_gone_indexes};
+use mot_engine::transaction::free_pending;
 use mot_engine::{Clock, Engine, EngineError, Lsn, Session, State, Xid};
 use pgrx::prelude::*;
 use std::cell::UnsafeCell;
@@ -101,10 +101,10 @@ impl Replay {
 
     /// The commit log will tell no more of transactions below `below` from the record on that ends
     /// at `at`: what they left is judged first.
-    pub fn judge_below(&mut self, session: &Session, clock: &impl Clock, below: Xid, at: Lsn) {
+    pub fn resolve_below(&mut self, session: &Session, clock: &impl Clock, below: Xid, at: Lsn) {
         self.drain(session);
         let threads = settings::load_threads();
-        match self.replayer.judge_below(session, clock, below, threads) {
+        match self.replayer.resolve_below(session, clock, below, threads) {
             Ok(judged) => ereport!(
                 PgLogLevel::DEBUG1,
                 PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
@@ -181,7 +181,7 @@ impl Replay {
         ereport!(
             PgLogLevel::DEBUG1,
             PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
-            format!("mot replays with {} threads", self.engine.replay_lanes())
+            format!("mot replays with {} threads", self.engine.replay_workers())
         );
     }
 }
@@ -260,7 +260,7 @@ fn make_room(session: &Session) {
     if has_readers() {
         return;
     }
-    free_doomed(session, interrupts::handle_startup_interrupts);
+    free_pending(session, interrupts::handle_startup_interrupts);
     drop_ended_locks(session);
     session.while_nobody_reads(|| {
         for walk in session.tables() {
@@ -287,9 +287,9 @@ fn drop_ended_locks(session: &Session) -> u64 {
 fn make_places(session: &Session) {
     if has_readers() {
         fresh_horizon();
-        settle_gone_indexes(session, &PgClock);
+        resolve_gone_indexes(session, &PgClock);
     } else {
-        settle_gone_indexes(session, &DuringReplay);
+        resolve_gone_indexes(session, &DuringReplay);
     }
 }
 
@@ -326,8 +326,8 @@ pub(super) fn replayer() -> &'static mut Replay {
 
 /// Judges what transactions below `below` left; they have ended where the log is, before the record
 /// that ends at `at`.
-pub(super) fn judge_below(below: Xid, at: Lsn) {
-    replayer().judge_below(session::join_uncounted(), &EndedClock, below, at);
+pub(super) fn resolve_below(below: Xid, at: Lsn) {
+    replayer().resolve_below(session::join_uncounted(), &EndedClock, below, at);
     ended::forget_below(below);
 }
 
@@ -379,7 +379,7 @@ pub fn report(engine: Engine) {
             changes,
             stats.records_replayed.load(Ordering::Relaxed),
             stats.bytes_replayed.load(Ordering::Relaxed),
-            engine.replay_lanes(),
+            engine.replay_workers(),
             stats.replay_us.load(Ordering::Relaxed) as f64 / 1e6,
         )
     );

@@ -5,10 +5,11 @@
 //! callback stops the threads first: nothing of the process goes away under them.
 use crate::pg::{self, interrupts, title};
 use crate::shared_memory::server_phase::server_is_stopping;
-use mot_engine::checkpoint::{Manifest, SignalsBlocked};
+use mot_engine::checkpoint::Manifest;
 use mot_engine::disk::{DirectoryDisk, Disk};
 use mot_engine::engine::Progress;
 use mot_engine::recovery::Loaded;
+use mot_engine::threads::SignalsBlocked;
 use mot_engine::{Engine, EngineError};
 use pgrx::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -17,8 +17,8 @@ use crate::transaction::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::transaction::{session, xact};
 use mot_engine::pause::{Point, reach};
 use mot_engine::{
-    BesideKeys, CommandId, EngineError, Entered, IndexRef, LockStrength, Locked, Newest, Session,
-    Slot, TableRef, Transaction, VersionRef, Written, Xid,
+    CommandId, EngineError, Entered, IndexRef, KeysUnchanged, LockStrength, Locked, Newest,
+    Session, Slot, TableRef, Transaction, VersionRef, Written, Xid,
 };
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -249,7 +249,7 @@ impl Target {
         mut seen: VersionRef,
         body: &[u8],
         command: CommandId,
-        beside_keys: Option<BesideKeys>,
+        beside_keys: Option<KeysUnchanged>,
     ) -> Fate {
         let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Update);
         loop {
@@ -260,7 +260,7 @@ impl Target {
                 None => {
                     transaction.update(session, &PgClock, table, slot, seen, body, xid, command)
                 }
-                Some(beside) => transaction.update_beside_keys(
+                Some(beside) => transaction.update_non_key(
                     session, &PgClock, table, slot, seen, body, xid, command, beside,
                 ),
             });

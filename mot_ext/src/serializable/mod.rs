@@ -187,7 +187,7 @@ impl Snapshot for Reader {
 
     /// What is passed over is reported before the next row is handed out: a row that nobody reads
     /// shall cost nobody a 40001.
-    fn may_judge_ahead(&self) -> bool {
+    fn may_resolve_early(&self) -> bool {
         false
     }
 

@@ -240,7 +240,7 @@ fn define_for_recovery() {
         c"-1 uses every core, up to 4; 0 replays in the startup process itself.",
         &REPLAY_WORKERS,
         REPLAY_WORKERS_AUTO,
-        mot_engine::recovery::LANES_MAX as i32,
+        mot_engine::engine::REPLAY_WORKERS_MAX as i32,
         GucContext::Postmaster,
         GucFlags::default(),
     );

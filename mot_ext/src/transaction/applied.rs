@@ -1,7 +1,7 @@
 //! On a standby a reader waits until the rows that its snapshot may see are applied.
 use crate::pg::interrupts;
 use crate::{errors, shared_memory};
-use mot_engine::recovery::Reached;
+use mot_engine::engine::Reached;
 use mot_engine::{Engine, Lsn};
 use std::time::{Duration, Instant};
 

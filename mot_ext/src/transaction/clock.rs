@@ -258,7 +258,7 @@ impl Snapshot for PgSnapshot<'_> {
         did_commit(xid)
     }
 
-    fn may_judge_ahead(&self) -> bool {
+    fn may_resolve_early(&self) -> bool {
         self.judges_ahead
     }
 

@@ -19,7 +19,7 @@
 //! - DELAY_CHKPT_START is up while a record is appended and its rows are marked (`wal_log.rs`).
 //! - After PRE_COMMIT only temporary tables may be written (ON COMMIT).
 //! - From its first write until COMMIT, ABORT or PREPARE is through, a transaction is marked as one
-//!   whose outcome is still needed (`mot_engine/src/reclaim/unjudged.rs`). The server's last
+//!   whose outcome is still needed (`mot_engine/src/reclaim/unresolved.rs`). The server's last
 //!   checkpoint waits for it, also if a WAL sender runs it (`session::join_to_write`).
 //! - COMMIT and ABORT run when PostgreSQL has decided. They call no PostgreSQL function that can
 //!   raise, allocate nothing that can fail, and never panic: a panic there would take the server
@@ -136,7 +136,7 @@ pub fn write_xid() -> Xid {
         None => unsafe { pg_sys::GetCurrentFullTransactionId() }.value,
     };
     if !IS_MARKED.0.get() {
-        mark_unjudged();
+        mark_unresolved();
     }
     Xid(xid)
 }
@@ -209,7 +209,7 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
         && IS_MARKED.0.replace(false)
         && let Some(session) = session::existing()
     {
-        session.end_unjudged();
+        session.end_unresolved();
         session::end_write();
     }
 }
@@ -330,9 +330,9 @@ unsafe extern "C-unwind" fn on_subtransaction(
 }
 
 /// Marks the transaction, by its oldest id. Its first write: it has one.
-fn mark_unjudged() {
+fn mark_unresolved() {
     if let Some(top) = pg::top_full_xid_if_any() {
-        session::join_to_write().begin_unjudged(Xid(top));
+        session::join_to_write().begin_unresolved(Xid(top));
         IS_MARKED.0.set(true);
     }
 }

@@ -6,8 +6,8 @@
 
 use super::{Frame, layer_at, slot_at};
 use crate::bag::Bag;
-use crate::batch::Direction;
 use crate::descend::{AskBeside, Goal, reach_leaf_by};
+use crate::direction::Direction;
 use crate::node::Node;
 use crate::slice::LAYER;
 

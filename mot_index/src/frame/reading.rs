@@ -1,7 +1,8 @@
 //! Reading the entries of a leaf into a batch.
 
 use crate::bag::Bag;
-use crate::batch::{Direction, Entries, Suffix};
+use crate::direction::Direction;
+use crate::entries::{Entries, Suffix};
 use crate::node::{EntriesOfLeaf, Form, Node, Place, by_form};
 use crate::permutation::Permutation;
 use crate::slice::{LAYER, SLICE_BYTES, SUFFIX};

@@ -5,7 +5,8 @@
 //! without the cost of one.
 
 use super::{Frame, Reading};
-use crate::batch::{Direction, Entries};
+use crate::direction::Direction;
+use crate::entries::Entries;
 use crate::node::Node;
 use crate::sync::is_broken;
 use crate::version::{is_deleted, is_inner};

@@ -20,7 +20,7 @@ pub struct TableEntry {
     pub key: RelationKey,
     /// Whether its rows are logged; of one whose rows are not, only a final checkpoint has rows.
     pub persistence: Persistence,
-    /// Who created it, or 0 when that is settled.
+    /// Who created it, or 0 when that is resolved.
     pub creator: Xid,
     /// Who dropped it, or 0.
     pub dropper: Xid,
@@ -39,7 +39,7 @@ pub struct TableEntry {
 pub struct IndexEntry {
     /// Its id.
     pub id: IndexId,
-    /// Who created it, or 0 when that is settled.
+    /// Who created it, or 0 when that is resolved.
     pub creator: Xid,
     /// Who dropped it, or 0.
     pub dropper: Xid,

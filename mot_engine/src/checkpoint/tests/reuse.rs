@@ -172,7 +172,14 @@ fn to_bytes_v1(manifest: &Manifest, whole: &[(u32, u32, u64, u32)]) -> Vec<u8> {
     let (redo, flushed) = (m.redo.0, m.flushed.0);
     words(
         &mut out,
-        &[0, m.system_id, redo, flushed, m.generation, m.settled.0],
+        &[
+            0,
+            m.system_id,
+            redo,
+            flushed,
+            m.generation,
+            m.finished_below.0,
+        ],
     );
     words(&mut out, &[m.next_table.0, m.next_index.0]);
     halves(

@@ -153,7 +153,7 @@ fn golden_bytes_of_a_noted_delete() {
     let Ok(Record::Rows(reader)) = Record::parse(&record) else {
         panic!("rows")
     };
-    assert_eq!(reader.ahead().count(), 2);
+    assert_eq!(reader.row_ids().count(), 2);
     record[2] = 2;
     assert!(exhaust(&record));
     record[2] = 1;

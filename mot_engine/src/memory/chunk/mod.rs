@@ -88,7 +88,7 @@ pub(super) struct ChunkPool {
 
 impl ChunkPool {
     /// Nobody is in the middle of something.
-    pub(super) fn is_at_rest(&self) -> bool {
+    pub(super) fn is_quiescent(&self) -> bool {
         self.latch.is_free() && self.in_transit.get() == 0
     }
 }

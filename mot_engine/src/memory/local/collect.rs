@@ -103,7 +103,7 @@ impl LocalMemory {
                 .collect_orphans(now, |retired| self.free_retired(retired));
         }
         if freed > 0 {
-            self.settle();
+            self.flush_counters();
         }
         freed
     }
@@ -123,7 +123,7 @@ impl LocalMemory {
         }
     }
 
-    /// How much garbage there is: for [`LocalMemory::settle_garbage`].
+    /// How much garbage there is: for [`LocalMemory::hand_over_garbage`].
     #[inline]
     pub fn garbage(&self) -> GarbageAt {
         GarbageAt {
@@ -140,7 +140,7 @@ impl LocalMemory {
     /// patience. For what earlier ends have left it does not wait again. It then leaves much that
     /// is left to everybody.
     #[inline]
-    pub fn settle_garbage(&self, before: GarbageAt, patience: Duration) {
+    pub fn hand_over_garbage(&self, before: GarbageAt, patience: Duration) {
         if self.is_pinned() {
             return;
         }
@@ -181,7 +181,7 @@ impl LocalMemory {
             };
             self.memory.push_orphan_page(page, next);
         }
-        self.settle();
+        self.flush_counters();
     }
 
     /// Frees all garbage of this process, if nobody is pinned.
@@ -241,7 +241,7 @@ impl LocalMemory {
             self.orphan(retired, stamp);
         }
         self.with_cache(|cache, kernel| cache.flush(kernel));
-        self.settle();
+        self.flush_counters();
     }
 
     /// Blocks retired by this process and not freed yet.

@@ -11,7 +11,7 @@ use crate::disk::simulated::SimulatedDisk;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Xid};
 use crate::recovery::tests::{Entry, Outcomes, Random, Replayed, SYSTEM, TestClock, Wal};
-use crate::recovery::{Settled, settle};
+use crate::recovery::{AppliedHorizon, resolve_definitions};
 
 /// Writes checkpoints and sweeps while replay goes on.
 pub(super) struct Standby<'a> {
@@ -20,7 +20,7 @@ pub(super) struct Standby<'a> {
     pub(super) random: Random,
     /// In a hundred records.
     pub(super) odds: u64,
-    pub(super) settled: Settled,
+    pub(super) applied: AppliedHorizon,
 }
 
 impl Standby<'_> {
@@ -29,10 +29,10 @@ impl Standby<'_> {
             return Ok(());
         }
         let outcomes = outcomes_at(at.wal, at.lsn);
-        let settled = outcomes.running.borrow().first().copied();
-        let settled = Xid(settled.unwrap_or(u64::MAX));
+        let finished_below = outcomes.running.borrow().first().copied();
+        let finished_below = Xid(finished_below.unwrap_or(u64::MAX));
         let engine = at.session.engine();
-        engine.raise_horizon(settled);
+        engine.raise_horizon(finished_below);
         let clock = TestClock {
             outcomes: &outcomes,
             me: 0,
@@ -40,11 +40,11 @@ impl Standby<'_> {
         for walk in at.session.tables() {
             at.session.sweep(&clock, walk.table(), true, || {});
         }
-        self.settled.raise(engine, settled);
-        settle(at.session, &clock, self.settled);
-        let below = self.settled.below();
+        self.applied.raise(engine, finished_below);
+        resolve_definitions(at.session, &clock, self.applied);
+        let below = self.applied.below();
         at.session.drop_ended_locks(|xid| xid < below)?;
-        crate::transaction::free_doomed(at.session, || ());
+        crate::transaction::free_pending(at.session, || ());
         let newest = generations(self.disk)?.first().copied();
         // What was loaded may be ahead of what was replayed; a server waits until it is not.
         if let Some(newest) = newest
@@ -58,7 +58,7 @@ impl Standby<'_> {
             timeline: 1,
             redo: Lsn(at.lsn),
             generation: next_generation(self.disk)?,
-            settled,
+            finished_below,
             is_final: false,
             threads: 1,
             pace: Pace::unlimited(),

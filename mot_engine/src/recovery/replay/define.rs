@@ -3,7 +3,7 @@
 //! **Places.** A dropped index keeps its place in the table longer than on the server that wrote
 //! the log, which reused it when the drop ended. So does an index whose creator was rolled back. If
 //! a new index finds no place, the answer is `TooManyIndexes`, before anything is built. The
-//! caller, who knows outcomes, removes the indexes that are gone (`settle_gone_indexes`), and
+//! caller, who knows outcomes, removes the indexes that are gone (`resolve_gone_indexes`), and
 //! applies the record again.
 //!
 //! **Checkpoints.** The definitions of a checkpoint may be far newer than its redo position. What
@@ -81,7 +81,7 @@ impl Replayer {
             // of it, so nobody looks for it again.
             DefinitionChange::FreeTable { table: id } if !self.has_readers => {
                 if let Some(table) = self.table(session, id, lsn)? {
-                    session.catalog().doom(table);
+                    session.catalog().defer_free(table);
                 }
                 self.tables.remove(&id);
             }
@@ -92,7 +92,7 @@ impl Replayer {
                 };
                 let _pin = session.local.pin();
                 if let Some(index) = table.all_indexes().find(|index| index.id() == id) {
-                    session.catalog().doom_index(index);
+                    session.catalog().defer_free_of_index(index);
                 }
             }
             DefinitionChange::FreeTable { .. } | DefinitionChange::FreeIndex { .. } => {}
@@ -153,7 +153,7 @@ impl Replayer {
         index.storage().created_lsn.store(lsn.0, Ordering::Relaxed);
         let _quiet = Quiet::begin(table);
         let built =
-            crate::index::build_unjudged(session, table, index, self.threads).and_then(|built| {
+            crate::index::build_by_hints(session, table, index, self.threads).and_then(|built| {
                 if matches!(built, Build::DoneBesideOlder(_)) {
                     index.keep_from_older(xid);
                 }

@@ -10,14 +10,14 @@ use super::super::load::write_version;
 use super::Replayer;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot};
-use crate::index::enter_row;
+use crate::index::{NOT_TESTED, enter_row};
 use crate::key::{Tail, row_checksum, without_tail};
 use crate::log::{KeysReader, RowKey};
 use crate::memory::Purpose;
 use crate::row::{Anchor, Head, VersionRef, flags, states_from};
 use crate::session::Session;
 use crate::table::TableRef;
-use crate::transaction::{NoClock, Reforming, put_image};
+use crate::transaction::{Reforming, put_image};
 
 impl Replayer {
     /// Puts the keys of a record behind their rows.
@@ -123,8 +123,8 @@ fn enter(
     }
     drop(latched);
     table.set_dirty(slot);
-    match enter_row::<NoClock>(session, table, slot, image, None, None)? {
+    match enter_row(session, table, slot, image, None, NOT_TESTED)? {
         None => Ok(()),
-        Some(_) => unreachable!("only asked with a clock"),
+        Some(_) => unreachable!("only asked where uniqueness is tested"),
     }
 }

@@ -52,10 +52,11 @@ impl World {
         let defined = engine.last_lsn();
         let round = begin_round(engine)?;
         let (base, _) = read_base(self.engine, disk);
-        let settled = self.outcomes.running.borrow().first().copied();
-        let settled = Xid(settled.unwrap_or(self.next_xid.get()));
+        let finished_below = self.outcomes.running.borrow().first().copied();
+        let finished_below = Xid(finished_below.unwrap_or(self.next_xid.get()));
         let session = self.engine.join().expect("joins");
-        let mut inner = EngineSource::collect(&session, redo, defined, settled).expect("collects");
+        let mut inner =
+            EngineSource::collect(&session, redo, defined, finished_below).expect("collects");
         let is_final = self.shuts_down;
         if !is_final {
             inner.leave_unlogged_rows();
@@ -72,7 +73,7 @@ impl World {
             timeline: 1,
             redo,
             generation,
-            settled,
+            finished_below,
             is_final,
             threads: 1,
             pace: Pace::unlimited(),

@@ -50,10 +50,10 @@ impl World {
         manifest.is_final = false;
         seal(disk, &manifest)?;
         drop(self.session);
-        assert!(self.engine.unrest().is_none());
+        assert!(self.engine.not_quiescent_because().is_none());
         // SAFETY: this process laid the region out, and nobody is left who uses it.
         let taken = unsafe { Engine::take_over(&self.region, &ArenaOptions::default()) };
-        let (engine, _) = taken.expect("is at rest");
+        let (engine, _) = taken.expect("is quiescent");
         engine.set_state(State::Ready);
         let mut wal = self.wal.take();
         wal.forget_temporary();

@@ -68,7 +68,7 @@ fn dropped_indexes_give_their_places_back() {
     let session = engine.join().expect("joins");
     engine.set_state(State::Replaying);
     let mut replayer = Replayer::new(1);
-    let mut settled = 0;
+    let mut resolved = 0;
     for (lsn, entry) in &wal.entries {
         let (xid, bytes) = match entry {
             Entry::Record { xid, bytes } => (Xid(*xid), bytes),
@@ -80,12 +80,12 @@ fn dropped_indexes_give_their_places_back() {
         };
         let mut applied = replayer.apply(&session, bytes, Lsn(*lsn), xid);
         if let Err(EngineError::TooManyIndexes { .. }) = applied {
-            settled += settle_gone_indexes(&session, &clock);
+            resolved += resolve_gone_indexes(&session, &clock);
             applied = replayer.apply(&session, bytes, Lsn(*lsn), xid);
         }
         applied.expect("there was a place");
     }
-    assert!(settled > 0, "there were places for all");
+    assert!(resolved > 0, "there were places for all");
     finish(&session, &clock, 1).expect("finishes");
     engine.set_state(State::Ready);
     let table = session.find_table(key, &clock).expect("exists");
@@ -156,7 +156,7 @@ fn indexes_rolled_back_give_their_places_back() {
     let mut replayer = Replayer::new(1);
     // With one place taken and two for each of these, the second index of some transaction finds
     // none.
-    let mut settled = 0;
+    let mut resolved = 0;
     for (lsn, entry) in &wal.entries {
         for (_, xid) in rolled_back.iter().filter(|(end, _)| end < lsn) {
             outcomes.running.borrow_mut().remove(xid);
@@ -173,12 +173,12 @@ fn indexes_rolled_back_give_their_places_back() {
         outcomes.running.borrow_mut().insert(xid.0);
         let mut applied = replayer.apply(&session, bytes, Lsn(*lsn), xid);
         if let Err(EngineError::TooManyIndexes { .. }) = applied {
-            settled += settle_gone_indexes(&session, &clock);
+            resolved += resolve_gone_indexes(&session, &clock);
             applied = replayer.apply(&session, bytes, Lsn(*lsn), xid);
         }
         applied.expect("there was a place");
     }
-    assert!(settled > 0, "there were places for all");
+    assert!(resolved > 0, "there were places for all");
     finish(&session, &clock, 1).expect("finishes");
     engine.set_state(State::Ready);
     let table = session.find_table(key, &clock).expect("exists");

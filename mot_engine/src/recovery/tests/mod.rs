@@ -25,7 +25,7 @@ use std::rc::Rc;
 
 use super::{
     HandOver, ParallelReplayer, Replayer, finish, finish_beside_prepared, load,
-    load_after_shutdown, settle_gone_indexes,
+    load_after_shutdown, resolve_gone_indexes,
 };
 use crate::checkpoint::{
     self, BlockBuilder, CheckpointContext, CheckpointProgress, Definitions, EngineSource, Pace,
@@ -60,7 +60,7 @@ impl Random {
     }
 }
 
-/// The verdicts about transactions, as PostgreSQL would have them.
+/// The outcomes of transactions, as PostgreSQL would have them.
 #[derive(Default)]
 pub(super) struct Outcomes {
     pub(super) running: RefCell<BTreeSet<u64>>,

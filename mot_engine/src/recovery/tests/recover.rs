@@ -37,9 +37,9 @@ impl World {
             from = loaded.redo.0 * random.below(3) / 2;
         }
         engine.set_state(State::Replaying);
-        // Alone, or with lanes, which are then behind at any moment.
-        let lanes = [0, 2, 3][random.below(3) as usize];
-        let mut replayer = ParallelReplayer::new(engine, lanes, 2);
+        // Alone, or with workers, which are then behind at any moment.
+        let workers = [0, 2, 3][random.below(3) as usize];
+        let mut replayer = ParallelReplayer::new(engine, workers, 2);
         let mut next_xid = 10;
         for (position, (lsn, entry)) in wal.entries.iter().enumerate() {
             let xid = entry.xid();
@@ -75,8 +75,8 @@ impl World {
                     me: 0,
                 };
                 replayer
-                    .judge_below(&session, &clock, Xid(below), 2)
-                    .expect("judges");
+                    .resolve_below(&session, &clock, Xid(below), 2)
+                    .expect("resolves");
                 let committed = &mut outcomes.committed.borrow_mut();
                 committed.retain(|xid| *xid >= below);
             }
@@ -199,8 +199,8 @@ impl Clock for NobodyKnows {
 }
 
 impl World {
-    /// Unless something is prepared, every row's newest state is judged by the end of recovery. The
-    /// server may forget outcomes from then on: those of what lies below it nobody needs.
+    /// Unless something is prepared, every row's newest state is resolved by the end of recovery.
+    /// The server may forget outcomes from then on: those of what lies below it nobody needs.
     fn sweep_unasked(&self) {
         if !self.prepared.is_empty() {
             return;

@@ -218,14 +218,14 @@ impl World {
         for walk in self.session.tables() {
             self.session.sweep(&clock, walk.table(), true, || {});
         }
-        self.session.settle_given_up(&clock);
+        self.session.resolve_given_up(&clock);
         let is_over = |xid: Xid| !clock.is_in_progress(xid);
         self.session.drop_ended_locks(is_over).expect("memory");
         let mut log = Appender {
             wal: &self.wal,
             xid: 0,
         };
-        crate::transaction::log_and_free_doomed(&self.session, &mut log, || ()).expect("memory");
+        crate::transaction::log_and_free_pending(&self.session, &mut log, || ()).expect("memory");
     }
 
     fn relation(&mut self) -> RelationKey {

@@ -1,6 +1,6 @@
 //! A scan that also sees what is not finished yet ([`Session::unfinished_or_current`]).
 
-use super::super::pending::Coming;
+use super::super::pending::PendingRow;
 use super::IndexScan;
 use crate::clock::{Clock, check_cancelled};
 use crate::errors::EngineError;
@@ -32,10 +32,10 @@ impl IndexScan {
             check_cancelled(clock)?;
             // A whole batch of entries at most under one pin.
             let _pin = session.local.pin();
-            while let Some(coming) = self.pending.pop() {
-                self.pending.ask_ahead();
-                if let Some((version, xid)) = self.look_at(session, index, clock, &coming)? {
-                    return Ok(Some(use_it(coming.slot, version, xid)));
+            while let Some(pending) = self.pending.pop() {
+                self.pending.prefetch_window();
+                if let Some((version, xid)) = self.look_at(session, index, clock, &pending)? {
+                    return Ok(Some(use_it(pending.slot, version, xid)));
                 }
             }
             if self.is_done {
@@ -43,7 +43,7 @@ impl IndexScan {
             }
             self.read(session, table, index)?;
             reach(Point::ScanAfterEntries);
-            self.pending.ask_for_first();
+            self.pending.prefetch_first();
         }
     }
 
@@ -65,12 +65,12 @@ impl IndexScan {
         loop {
             check_cancelled(clock)?;
             let _pin = session.local.pin();
-            while let Some(coming) = self.pending.pop() {
-                let key = self.entries.key(coming.key);
+            while let Some(pending) = self.pending.pop() {
+                let key = self.entries.key(pending.key);
                 let has_key =
-                    |version| has_key(session, index, (version, &coming), key, &mut self.scratch);
-                if let Some(version) = find_lasting(coming.anchor, clock, has_key)? {
-                    return Ok(Some(use_it(version, self.entries.key(coming.key))));
+                    |version| has_key(session, index, (version, &pending), key, &mut self.scratch);
+                if let Some(version) = find_lasting(pending.anchor, clock, has_key)? {
+                    return Ok(Some(use_it(version, self.entries.key(pending.key))));
                 }
             }
             if self.is_done {
@@ -86,12 +86,12 @@ impl IndexScan {
         session: &Session,
         index: IndexRef,
         clock: &impl Clock,
-        coming: &Coming,
+        pending: &PendingRow,
     ) -> Result<Option<Unfinished>, EngineError> {
-        let key = self.entries.key(coming.key);
+        let key = self.entries.key(pending.key);
         let scratch = &mut self.scratch;
-        find_unfinished(coming.anchor, clock, |version| {
-            has_key(session, index, (version, coming), key, scratch)
+        find_unfinished(pending.anchor, clock, |version| {
+            has_key(session, index, (version, pending), key, scratch)
         })
     }
 }
@@ -100,7 +100,7 @@ impl IndexScan {
 fn has_key(
     session: &Session,
     index: IndexRef,
-    (version, coming): (VersionRef, &Coming),
+    (version, pending): (VersionRef, &PendingRow),
     key: &[u8],
     scratch: &mut KeyBuffer,
 ) -> Result<bool, EngineError> {
@@ -110,7 +110,7 @@ fn has_key(
         return Ok(false);
     }
     if index.form(has_null) == EntryForm::Suffixed {
-        append_slot(scratch, coming.slot)?;
+        append_slot(scratch, pending.slot)?;
     }
     Ok(scratch.as_slice() == key)
 }

@@ -6,15 +6,15 @@
 //! - **At the end** (`on_end`, an on_proc_exit callback: once, after the last child, the shutdown
 //!   checkpoint and every on_shmem_exit callback, before the lock file of the data directory goes).
 //!   The memory is marked if all of this holds: exit code 0; the checkpoint worker wrote its last
-//!   checkpoint, and nobody wrote after it; the engine is at rest (`Engine::unrest`); pg_control
-//!   says "shut down". The mark is a proof ([`proof`]): what library, which pg_control (contents,
-//!   inode and change time), which manifest. Otherwise the file is removed, and the log says why. A
-//!   start that took the memory over and failed before it had a child that could use it (a port in
-//!   use) marks it again as it found it.
+//!   checkpoint, and nobody wrote after it; the engine is quiescent
+//!   (`Engine::not_quiescent_because`); pg_control says "shut down". The mark is a proof
+//!   ([`proof`]): what library, which pg_control (contents, inode and change time), which manifest.
+//!   Otherwise the file is removed, and the log says why. A start that took the memory over and
+//!   failed before it had a child that could use it (a port in use) marks it again as it found it.
 //! - **At the start** (`open`, from the first shmem_startup, before there are children). Opening
 //!   takes the mark off. The memory is taken over only if the proof made now equals the one in the
-//!   mark, no recovery is asked for, and the engine is at rest. Otherwise it is emptied, the tables
-//!   are loaded as ever, and the log says why.
+//!   mark, no recovery is asked for, and the engine is quiescent. Otherwise it is emptied, the
+//!   tables are loaded as ever, and the log says why.
 //! - **In between** nothing differs, but that memory is asked for in advance: a full file system is
 //!   a full arena. A crash of a backend empties the memory as it does without this. An immediate
 //!   shutdown, kill -9 or a crash of the machine leave no mark.
@@ -186,8 +186,8 @@ fn judge() -> Result<Mark, String> {
     if control.participants.load(Ordering::SeqCst) != 0 {
         return Err("sessions did not leave it".into());
     }
-    if let Some(unrest) = engine.unrest() {
-        return Err(unrest.to_string());
+    if let Some(reason) = engine.not_quiescent_because() {
+        return Err(reason.to_string());
     }
     let library = LOCAL.library.get().ok_or("its library is not known")?;
     proof::no_recovery_is_asked_for()?;

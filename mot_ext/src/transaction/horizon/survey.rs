@@ -23,7 +23,10 @@ pub fn survey() -> Option<OldSnapshots> {
         recent = recent.min(widen(slots_xmin));
     }
     while_still(|| look(&mut told, &mut recent));
-    Some(OldSnapshots { recent, told })
+    Some(OldSnapshots {
+        recent,
+        snapshots: told,
+    })
 }
 
 /// Looks at every process. Allocates nothing.
