@@ -6,8 +6,9 @@
 //! finding a spot and using it others may change the tree, and so may we (judging a candidate
 //! prunes rows): the tree notices (`mot_index`).
 //!
-//! Which index stands in the way of a row is told as if it went in order. The first one does, and a
-//! key that cannot be encoded is told of after all indexes before its own.
+//! Which index stands in the way of a row is told as if it went in the order of their oids
+//! (`table/by_oid.rs`). The first one does, and a key that cannot be encoded is told of after all
+//! indexes before its own.
 
 use super::append_slot;
 use super::enter::{EntryOutcome, enter_at};
@@ -55,7 +56,7 @@ pub(crate) fn enter_row<C: Clock>(
     debug_assert!(session.local.is_pinned());
     session.with_keys(|keys| {
         let [scratch, old_key, keys @ ..] = keys;
-        let mut indexes = table.all_indexes();
+        let mut indexes = table.indexes_by_oid();
         loop {
             let mut coming = [None; KEYS_TOGETHER];
             let mut count = 0;
@@ -308,6 +309,45 @@ mod tests {
             }
         }
         None
+    }
+
+    #[test]
+    fn a_row_is_refused_by_the_index_of_the_lowest_oid() {
+        let region = Region::create(64 << 20, HugePages::Off).expect("memory");
+        // SAFETY: the region is fresh and outlives the engine.
+        let memory = unsafe { Memory::format(&region, &ArenaOptions::default()) }.expect("formats");
+        let session = &Engine::format(memory)
+            .and_then(Engine::join)
+            .expect("formats");
+        let mut work = Transaction::new();
+        let key = RelationKey::of_foreign_table(1, 1);
+        let table = work.create_table(session, key, Xid(3)).expect("memory");
+        let make = |work: &mut Transaction, relation: u32| {
+            let definition = definition(relation, true, &[1]);
+            let built = work.create_index(session, &AllCommitted, table, &definition, Xid(3));
+            assert!(matches!(built, Ok(Build::Done(_))));
+        };
+        let by_oid = || -> Vec<u32> {
+            let _pin = session.local.pin();
+            let oids = table.indexes_by_oid().map(IndexRef::relation_oid);
+            oids.collect()
+        };
+        // More than are entered together.
+        let mut made = vec![];
+        for relation in [50, 7, 30, 90, 20, 60, 80, 10, 70, 40, 1] {
+            make(&mut work, relation);
+            made.push(relation);
+            made.sort_unstable();
+            assert_eq!(by_oid(), made);
+        }
+        let mut put = || {
+            let body = body([1, 2, 3]);
+            let made = work.insert(session, table, &body, Xid(3), CommandId(0));
+            let (slot, version) = made.expect("memory");
+            enter_all(session, table, slot, version)
+        };
+        assert_eq!(put(), None);
+        assert_eq!(put(), Some(1));
     }
 
     fn enter_all(session: &Session, table: TableRef, slot: Slot, new: VersionRef) -> Option<u32> {

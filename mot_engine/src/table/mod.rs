@@ -1,6 +1,7 @@
 //! Tables and indexes as they lie in the arena, the directory from slots to anchors, and the
 //! catalog from relations to storages.
 
+mod by_oid;
 mod catalog;
 mod directory;
 mod index;
