@@ -52,16 +52,14 @@ impl TableRef {
         let storage = self.storage();
         loop {
             let published = storage.indexes_published.load(Ordering::Acquire);
-            let mut places = std::array::from_fn(|place| place as u8);
-            let places: &mut [u8; INDEXES_PER_TABLE_MAX] = &mut places;
-            // Empty ones last.
-            let oid = |place: &u8| {
-                self.index_at(usize::from(*place))
-                    .map(IndexRef::relation_oid)
-            };
-            places.sort_by_key(|place| oid(place).map_or((true, 0), |oid| (false, oid)));
-            for (word, place) in storage.places_by_oid.iter().zip(places) {
-                word.store(*place, Ordering::Relaxed);
+            // Read once: an index may be freed meanwhile. Empty places come last.
+            let mut places: [_; INDEXES_PER_TABLE_MAX] = std::array::from_fn(|place| {
+                let oid = self.index_at(place).map(IndexRef::relation_oid);
+                (oid.map_or(u64::MAX, u64::from), place as u8)
+            });
+            places.sort_unstable();
+            for (word, (_, place)) in storage.places_by_oid.iter().zip(places) {
+                word.store(place, Ordering::Relaxed);
             }
             fence(Ordering::SeqCst);
             if storage.indexes_published.load(Ordering::Relaxed) == published {
