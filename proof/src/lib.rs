@@ -3,6 +3,7 @@
 //! how, and after whom.
 
 pub mod check;
+pub mod classes;
 pub mod cli;
 pub mod differential;
 pub mod failure;

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 /// "motARENA" in memory order.
 const MAGIC: u64 = u64::from_le_bytes(*b"motARENA");
 /// Raised with every change of what lies in the arena.
-const LAYOUT_VERSION: u32 = 13;
+const LAYOUT_VERSION: u32 = 14;
 
 /// Smallest arena: the header, the reserve and something to use.
 pub const ARENA_BYTES_MIN: usize = 16 << 20;

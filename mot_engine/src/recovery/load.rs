@@ -234,7 +234,7 @@ fn make_tables(session: &Session, manifest: &Manifest) -> Result<Vec<Loading>, E
                 .store(index_entry.dropper.0, Ordering::Relaxed);
             storage.created_lsn.store(DEFINITION_LSN, Ordering::Relaxed);
             storage.dropped_lsn.store(DEFINITION_LSN, Ordering::Relaxed);
-            publish_index(table, index)?;
+            publish_index(session, table, index)?;
             indexes.push((index, Harvest::default()));
         }
         session.catalog().link(table);

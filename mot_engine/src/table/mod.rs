@@ -10,6 +10,7 @@
 //!
 //! Below it are `memory`, `row` and `key`.
 
+mod by_oid;
 mod catalog;
 mod directory;
 mod index;

@@ -11,6 +11,7 @@
 //! - `walkers` keeps the storage alive for those who hold no relation lock (checkpoint, reclaimer):
 //!   raised and lowered under the catalog's latch; a table that is pending free is freed only at 0.
 
+use super::by_oid::PlacesByOid;
 use super::directory::Directory;
 use super::index::{IndexRef, IndexStorage};
 use super::makers::Makers;
@@ -107,6 +108,7 @@ pub(crate) struct TableStorage {
     /// How many indexes it ever got: raised behind the word of the new one.
     pub(crate) indexes_published: AtomicU32,
     pub(crate) indexes: [AtomicU64; INDEXES_PER_TABLE_MAX],
+    pub(super) places_by_oid: PlacesByOid,
     /// See [`TableRef::keys_cleared`]. Written seldom, as what lies beside it.
     pub(crate) keys_cleared: sync::AtomicU64,
     /// Who is putting images in the place of others right now (`transaction/reform.rs`).
@@ -290,10 +292,14 @@ impl TableRef {
     /// Every index that physically exists, dropped ones included until they are freed: what writers
     /// maintain.
     pub(crate) fn all_indexes(self) -> impl Iterator<Item = IndexRef> {
-        let storage = self.storage();
-        let count = storage.index_count.load(Ordering::Acquire) as usize;
-        storage.indexes[..count].iter().filter_map(|word| {
-            NonNull::new(word.load(Ordering::Acquire) as *mut IndexStorage).map(IndexRef)
-        })
+        let count = self.storage().index_count.load(Ordering::Acquire) as usize;
+        (0..count).filter_map(move |place| self.index_at(place))
+    }
+
+    /// The index at a place.
+    #[inline]
+    pub(super) fn index_at(self, place: usize) -> Option<IndexRef> {
+        let word = self.storage().indexes[place].load(Ordering::Acquire);
+        NonNull::new(word as *mut IndexStorage).map(IndexRef)
     }
 }

@@ -136,7 +136,7 @@ impl Transaction {
         };
         let built = build(session, clock, table, index.index)?;
         if let Build::Done(_) | Build::DoneBesideOlder(_) = built {
-            publish_index(table, index.index)?;
+            publish_index(session, table, index.index)?;
             let index = index.keep();
             self.push(Kind::CreateIndex, table, Slot(0), index.address());
         }
@@ -161,7 +161,7 @@ impl Transaction {
             session,
             index: IndexRef::allocate(&session.local, id, table.0, definition, xid.0, urgency)?,
         };
-        publish_index(table, index.index)?;
+        publish_index(session, table, index.index)?;
         let index = index.keep();
         self.push(Kind::CreateIndex, table, Slot(0), index.address());
         Ok(index)
@@ -278,7 +278,12 @@ pub(crate) fn allocate_table(
 }
 
 /// Puts an index where writers and readers find it.
-pub(crate) fn publish_index(table: TableRef, index: IndexRef) -> Result<(), EngineError> {
+pub(crate) fn publish_index(
+    session: &Session,
+    table: TableRef,
+    index: IndexRef,
+) -> Result<(), EngineError> {
+    let _pin = session.local.pin();
     let storage = table.storage();
     for (position, word) in storage.indexes.iter().enumerate() {
         if word
@@ -289,6 +294,7 @@ pub(crate) fn publish_index(table: TableRef, index: IndexRef) -> Result<(), Engi
                 .index_count
                 .fetch_max(position as u32 + 1, Ordering::AcqRel);
             storage.indexes_published.fetch_add(1, Ordering::AcqRel);
+            table.order_places();
             return Ok(());
         }
     }

@@ -100,7 +100,7 @@ impl Transaction {
         body: &[u8],
     ) -> Result<Entered, EngineError> {
         let _pin = session.local.pin();
-        for index in table.all_indexes() {
+        for index in table.indexes_by_oid() {
             if !index.is_asked(clock) || only.is_some_and(|only| only != index) {
                 continue;
             }

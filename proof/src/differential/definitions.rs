@@ -1,6 +1,7 @@
 //! Random changes of definitions, or of all rows: alone, in transactions, and beside the
 //! transactions of others.
 
+use super::schema::Column;
 use super::statement::{Source, Statement};
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -10,12 +11,8 @@ impl Source<'_> {
     pub fn define(&self, rng: &mut SmallRng, number: u64) -> Statement {
         let table = self.table(rng);
         let name = &table.name;
-        let ordered: Vec<&str> = table
-            .columns
-            .iter()
-            .filter(|column| column.kind.is_ordered())
-            .map(|column| column.name.as_str())
-            .collect();
+        let may_be_key = |column: &&Column| column.kind.may_be_indexed();
+        let ordered: Vec<&Column> = table.columns.iter().filter(may_be_key).collect();
         if ordered.is_empty() {
             return Statement {
                 defines: true,
@@ -23,13 +20,17 @@ impl Source<'_> {
             };
         }
         let column = ordered[rng.random_range(0..ordered.len())];
+        let class = column.class(rng);
+        let (column, first) = (&column.name, &table.columns[0].name);
         // One that an earlier statement may have made.
         let earlier = rng.random_range(number.saturating_sub(9)..=number);
         let extra = format!("{name}_extra_{number}");
-        let text = match rng.random_range(0..32) {
-            22 => format!("CREATE INDEX {extra} ON {name} ((coalesce({column})), {column})"),
-            23 => format!("CREATE INDEX {extra} ON {name} ({column}) WHERE {column} IS NOT NULL"),
-            24 => format!("CREATE UNIQUE INDEX {extra} ON {name} ((coalesce({column})))"),
+        let text = match rng.random_range(0..37) {
+            22 => format!("CREATE INDEX {extra} ON {name} ((coalesce({column})){class}, {column})"),
+            23 => format!(
+                "CREATE INDEX {extra} ON {name} ({column}{class}) WHERE {column} IS NOT NULL"
+            ),
+            24 => format!("CREATE UNIQUE INDEX {extra} ON {name} ((coalesce({column})){class})"),
             25 => format!("CREATE INDEX {extra} ON {name} (({column} IS NULL)) INCLUDE ({column})"),
             26 => format!("ALTER TABLE {name} ADD CONSTRAINT {extra} UNIQUE ({column}) DEFERRABLE"),
             27 => format!("ALTER TABLE {name} SET UNLOGGED"),
@@ -37,11 +38,20 @@ impl Source<'_> {
             29 => format!("REINDEX TABLE {name}"),
             30 => format!("CLUSTER {name} USING {name}_key"),
             31 => format!(
-                "CREATE INDEX {extra} ON {name} ({column} DESC, ({column} IS NULL)) WHERE {column} IS NULL"
+                "CREATE INDEX {extra} ON {name} ({column}{class} DESC, ({column} IS NULL)) WHERE {column} IS NULL"
             ),
+            32 => format!(
+                "CREATE INDEX {extra} ON {name} ({first} DESC, {column}{class} NULLS FIRST)"
+            ),
+            33 => format!(
+                "CREATE UNIQUE INDEX {extra} ON {name} ({column}{class} DESC) INCLUDE ({first}) WHERE {column} IS NOT NULL"
+            ),
+            34 => format!("CREATE UNIQUE INDEX {extra} ON {name} ({column}{class} DESC, {first})"),
+            // Its file is new, and its turn among the others the same.
+            35..=36 => format!("REINDEX INDEX {name}_key"),
             0..=1 => format!("TRUNCATE {name}"),
-            2..=3 => format!("CREATE INDEX {extra} ON {name} ({column})"),
-            4 => format!("CREATE UNIQUE INDEX {extra} ON {name} ({column})"),
+            2..=3 => format!("CREATE INDEX {extra} ON {name} ({column}{class})"),
+            4 => format!("CREATE UNIQUE INDEX {extra} ON {name} ({column}{class})"),
             5..=6 => format!("ALTER TABLE {name} ADD CONSTRAINT {extra} UNIQUE ({column})"),
             7 => format!("ALTER TABLE {name} ADD COLUMN extra_{number} int"),
             8 => format!("ALTER TABLE {name} ADD COLUMN extra_{number} text DEFAULT 'new'"),

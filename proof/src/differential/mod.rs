@@ -2,7 +2,7 @@
 //! several sessions, statement by statement; results, row counts, errors and waits must be the
 //! same.
 //!
-//! [`schema`] draws tables, [`ordinary`] their partitions and foreign keys, [`triggers`] their
+//! [`schema`] draws tables of [`types`], [`ordinary`] their partitions and foreign keys, [`triggers`] their
 //! triggers, [`around`] views over them and their parents, [`statement`] statements and
 //! [`definitions`] DDL; [`lockstep`] runs a statement on both sides and compares; [`round`]
 //! conducts the sessions; [`by_design`] lists the differences that are none. Everything drawn
@@ -17,6 +17,7 @@ mod round;
 mod schema;
 mod statement;
 mod triggers;
+mod types;
 
 use crate::cli::{ServerOptions, new_seed};
 use crate::failure::Result;

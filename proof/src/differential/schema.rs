@@ -4,211 +4,11 @@
 use super::around::Around;
 use super::ordinary::Ordinary;
 use super::triggers;
+use super::types::{KEY_TYPES, TYPES, Type};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use std::fmt::Write;
 use tpcc::engine::Engine;
-
-/// Types of columns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
-    Int,
-    Bigint,
-    Smallint,
-    Text,
-    Varchar,
-    Bool,
-    Numeric,
-    Float,
-    Date,
-    Timestamp,
-    Uuid,
-    Bytea,
-    Jsonb,
-    IntArray,
-    /// The row type `d_types.pair`.
-    Row,
-    Search,
-    /// The enum `d_types.mood`.
-    Mood,
-    Span,
-    /// A text in the order of a language.
-    Word,
-}
-
-/// Makes the types of columns that both sides have in common: a row type of a number and a text,
-/// and an enum with a value that was put between others.
-pub const SHARED_TYPES: &str = "DROP SCHEMA IF EXISTS d_types CASCADE; CREATE SCHEMA d_types; \
-    CREATE TYPE d_types.pair AS (n int, t text COLLATE \"C\"); \
-    CREATE TYPE d_types.mood AS ENUM ('low', 'high', 'higher'); \
-    ALTER TYPE d_types.mood ADD VALUE 'fair' BEFORE 'high'";
-
-const KEY_TYPES: [Type; 15] = [
-    Type::Int,
-    Type::Bigint,
-    Type::Text,
-    Type::Numeric,
-    Type::Date,
-    Type::Timestamp,
-    Type::Varchar,
-    Type::Smallint,
-    Type::Bytea,
-    Type::Jsonb,
-    Type::IntArray,
-    Type::Row,
-    Type::Mood,
-    Type::Span,
-    Type::Word,
-];
-const TYPES: [Type; 19] = [
-    Type::Int,
-    Type::Bigint,
-    Type::Smallint,
-    Type::Text,
-    Type::Varchar,
-    Type::Bool,
-    Type::Numeric,
-    Type::Float,
-    Type::Date,
-    Type::Timestamp,
-    Type::Uuid,
-    Type::Bytea,
-    Type::Jsonb,
-    Type::IntArray,
-    Type::Row,
-    Type::Search,
-    Type::Mood,
-    Type::Span,
-    Type::Word,
-];
-
-impl Type {
-    /// In SQL.
-    pub fn sql(self) -> &'static str {
-        match self {
-            Type::Int => "int",
-            Type::Bigint => "bigint",
-            Type::Smallint => "smallint",
-            Type::Text => "text COLLATE \"C\"",
-            Type::Varchar => "varchar(12) COLLATE \"C\"",
-            Type::Bool => "boolean",
-            Type::Numeric => "numeric(12,2)",
-            Type::Float => "float8",
-            Type::Date => "date",
-            Type::Timestamp => "timestamp",
-            Type::Uuid => "uuid",
-            Type::Bytea => "bytea",
-            Type::Jsonb => "jsonb",
-            Type::IntArray => "int[]",
-            Type::Row => "d_types.pair",
-            Type::Search => "tsvector",
-            Type::Mood => "d_types.mood",
-            Type::Span => "int4range",
-            Type::Word => "text COLLATE \"en-x-icu\"",
-        }
-    }
-
-    /// Without a collation, for parameters.
-    pub fn plain(self) -> &'static str {
-        self.sql().split(" COLLATE").next().unwrap_or_default()
-    }
-
-    /// Can be added to.
-    pub fn is_number(self) -> bool {
-        matches!(
-            self,
-            Type::Int | Type::Bigint | Type::Smallint | Type::Numeric | Type::Float
-        )
-    }
-
-    /// Sums do not depend on the order.
-    pub fn has_exact_sum(self) -> bool {
-        self.is_number() && self != Type::Float
-    }
-
-    /// A number of a fixed point, or of a time.
-    pub fn is_plain(self) -> bool {
-        self.has_exact_sum() || matches!(self, Type::Date | Type::Timestamp)
-    }
-
-    /// Has comparisons, min and max.
-    pub fn is_ordered(self) -> bool {
-        !matches!(
-            self,
-            Type::Jsonb
-                | Type::IntArray
-                | Type::Row
-                | Type::Search
-                | Type::Span
-                | Type::Bool
-                | Type::Uuid
-                | Type::Bytea
-        )
-    }
-
-    /// The least and the greatest value, if there are such.
-    fn extremes(self) -> Option<[&'static str; 2]> {
-        match self {
-            Type::Int => Some(["(-2147483648)", "2147483647"]),
-            Type::Bigint => Some(["(-9223372036854775808)", "9223372036854775807"]),
-            Type::Smallint => Some(["(-32768)::smallint", "32767::smallint"]),
-            Type::Float => Some(["'-infinity'", "'nan'"]),
-            Type::Date | Type::Timestamp => Some(["'-infinity'", "'infinity'"]),
-            _ => None,
-        }
-    }
-
-    fn literal(self, rng: &mut SmallRng, span: i32) -> String {
-        let n: i32 = rng.random_range(-4..span - 4);
-        match self {
-            Type::Int | Type::Bigint | Type::Smallint => n.to_string(),
-            Type::Text => match n {
-                -4 => "''".to_owned(),
-                -3 => "repeat('long ', 300)".to_owned(),
-                _ => format!("'t{}'", "x".repeat(n.unsigned_abs() as usize % 9)),
-            },
-            Type::Varchar => format!("'v{n}'"),
-            Type::Bool => (n % 2 == 0).to_string(),
-            Type::Numeric => format!("{n}.{}", n.unsigned_abs() % 3 * 25),
-            Type::Float => match n {
-                -4 => "'-infinity'".to_owned(),
-                -3 => "'nan'".to_owned(),
-                -2 => "'-0'".to_owned(),
-                _ => format!("{n}.5"),
-            },
-            Type::Date => format!("date '2000-01-01' + {}", n * 40),
-            Type::Timestamp => format!("timestamp '1999-12-31 12:00' + interval '{n} days'"),
-            Type::Uuid => format!("'00000000-0000-0000-0000-0000000000{:02x}'", n + 4),
-            Type::Bytea => format!(
-                "'\\x{:02x}{}'",
-                n + 4,
-                "00".repeat(n.unsigned_abs() as usize % 3)
-            ),
-            Type::Jsonb => format!("'{{\"a\": {n}}}'"),
-            Type::IntArray => format!("'{{{n},{}}}'", n + 1),
-            // Some with NULL in them.
-            Type::Row => match n % 3 {
-                0 => format!("'({n},)'::d_types.pair"),
-                _ => format!("'({},t{n})'::d_types.pair", n % 2),
-            },
-            Type::Search => format!("'t{}:{}'", n % 4, n.unsigned_abs() + 1),
-            Type::Mood => format!(
-                "'{}'::d_types.mood",
-                ["low", "fair", "high", "higher"][n.unsigned_abs() as usize % 4]
-            ),
-            Type::Span => match n % 3 {
-                0 => format!("'[{n},)'::int4range"),
-                _ => format!("'[{n},{})'::int4range", n + 3),
-            },
-            Type::Word => {
-                format!(
-                    "'{}{n}'",
-                    ["a", "A", "\u{e4}", "b-"][n.unsigned_abs() as usize % 4]
-                )
-            }
-        }
-    }
-}
 
 /// A column.
 #[derive(Clone, Debug)]
@@ -232,6 +32,15 @@ impl Column {
             self.span.min(HOT)
         };
         self.kind.literal(rng, span)
+    }
+
+    /// An operator class for an index on it, behind its name; often none.
+    pub fn class(&self, rng: &mut SmallRng) -> String {
+        let classes = self.kind.classes();
+        if classes.is_empty() || rng.random() {
+            return String::new();
+        }
+        format!(" {}", classes[rng.random_range(0..classes.len())].0)
     }
 
     /// Takes the values of a key that it refers to, and NULL.
@@ -316,8 +125,8 @@ impl Table {
         let reference = ordinary.refer(rng, name, &mut columns[refers], earlier);
         constraints.extend(reference);
         let mut indexes = Vec::new();
-        for number in key_columns..count {
-            let column = &mut columns[number];
+        let first = columns[0].name.clone();
+        for (number, column) in columns.iter_mut().enumerate().skip(key_columns) {
             let is_key_type = KEY_TYPES.contains(&column.kind)
                 || matches!(
                     column.kind,
@@ -343,21 +152,27 @@ impl Table {
                 let order =
                     ["", " DESC", " NULLS FIRST", " DESC NULLS LAST"][rng.random_range(0..4)];
                 let more = if rng.random() {
-                    format!(", {}", columns[0].name)
+                    format!(", {first}")
                 } else {
                     String::new()
                 };
+                let class = column.class(rng);
                 let key = match rng.random_ratio(1, 4) {
-                    true => format!("(coalesce({column_name}))"),
-                    false => column_name.clone(),
+                    true => format!("(coalesce({column_name})){class}"),
+                    false => format!("{column_name}{class}"),
                 };
+                let unique = match may_be_unique && rng.random_ratio(1, 5) {
+                    true => " UNIQUE",
+                    false => "",
+                };
+                column.is_unique |= !unique.is_empty();
                 let rest = match rng.random_range(0..6) {
                     0 => format!(" WHERE {column_name} IS NOT NULL"),
-                    1 => format!(" INCLUDE ({})", columns[0].name),
+                    1 => format!(" INCLUDE ({first})"),
                     _ => String::new(),
                 };
                 indexes.push(format!(
-                    "CREATE INDEX {name}_{column_name}_index ON {name} ({key}{order}{more}){rest}"
+                    "CREATE{unique} INDEX {name}_{column_name}_index ON {name} ({key}{order}{more}){rest}"
                 ));
             }
         }

@@ -40,7 +40,7 @@ pub fn queries(
         for create in types::EXTENSIONS {
             side.session.must(create)?;
         }
-        side.session.must(types::DEFINITIONS)?;
+        side.session.must(&types::definitions(side.schema))?;
         for (name, volatility) in [("stable_count", "STABLE"), ("volatile_count", "VOLATILE")] {
             side.session.must(&format!(
                 "CREATE FUNCTION {name}(int8) RETURNS int8 {volatility} LANGUAGE sql AS 'SELECT $1 % 7'"

@@ -267,6 +267,12 @@ impl Drawing<'_> {
         let kind = column.kind;
         let name = format!("{prefix}{}", column.name);
         let order = self.of(&COMPARISONS);
+        if let Some((_, operator)) = kind.other_class()
+            && self.chance(6)
+        {
+            let operator = operator.replace('?', order);
+            return format!("{name} {operator} {}", kind.literal(self.rng));
+        }
         match self.rng.random_range(0..40) {
             0..=1 => format!("{name} IS NULL"),
             2..=3 => format!("{name} IS NOT NULL"),

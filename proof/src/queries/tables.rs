@@ -158,10 +158,15 @@ impl Table {
                     true => way,
                     false => one(rng, &["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]),
                 };
-                let name = &self.columns[*at].name;
+                let column = &self.columns[*at];
+                let name = &column.name;
+                let class = match column.kind.other_class() {
+                    Some((class, _)) if rng.random_ratio(1, 3) => format!(" {class}"),
+                    _ => String::new(),
+                };
                 match rng.random_ratio(1, 8) {
-                    true => format!("(coalesce({name})){way}"),
-                    false => format!("{name}{way}"),
+                    true => format!("(coalesce({name})){class}{way}"),
+                    false => format!("{name}{class}{way}"),
                 }
             })
             .collect();

@@ -1,4 +1,5 @@
 //! Types of columns.
+use crate::classes;
 use rand::Rng;
 use rand::rngs::SmallRng;
 
@@ -10,9 +11,12 @@ pub const EXTENSIONS: [&str; 3] = [
 ];
 
 /// What makes types and collations of a side's own, in its schema.
-pub const DEFINITIONS: &str = "CREATE DOMAIN small AS int4 CHECK (VALUE > -1000); \
-    CREATE TYPE pair AS (n int4, t text COLLATE \"C\"); \
-    CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)";
+pub fn definitions(schema: &str) -> String {
+    let own = classes::definitions(schema).join("; ");
+    format!(
+        "CREATE DOMAIN small AS int4 CHECK (VALUE > -1000); CREATE TYPE pair AS (n int4, t text COLLATE \"C\"); {own}"
+    )
+}
 
 /// Types of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +65,12 @@ pub enum Type {
     Folded,
     Labels,
     Segment,
+    /// Row types in an order of their own, as are the next two.
+    Spelled,
+    Quantity,
+    /// A range of these.
+    Stretch,
+    SpelledArray,
 }
 
 /// Types whose values can be compared with each other.
@@ -72,7 +82,7 @@ pub enum Class {
     Own(Type),
 }
 
-pub const TYPES: [Type; 37] = [
+pub const TYPES: [Type; 41] = [
     Type::Int2,
     Type::Int4,
     Type::Int8,
@@ -110,6 +120,10 @@ pub const TYPES: [Type; 37] = [
     Type::Folded,
     Type::Labels,
     Type::Segment,
+    Type::Spelled,
+    Type::Quantity,
+    Type::Stretch,
+    Type::SpelledArray,
 ];
 
 /// One of several.
@@ -166,6 +180,10 @@ impl Type {
             Type::Folded => "citext",
             Type::Labels => "ltree",
             Type::Segment => "seg",
+            Type::Spelled => "spelled",
+            Type::Quantity => "amount",
+            Type::Stretch => "stretch",
+            Type::SpelledArray => "spelled[]",
         }
     }
 
@@ -232,7 +250,25 @@ impl Type {
                 | Type::Row
                 | Type::Labels
                 | Type::Segment
+        ) && !self.has_own_order()
+    }
+
+    /// Its order is that of a class in `crate::classes`.
+    fn has_own_order(self) -> bool {
+        matches!(
+            self,
+            Type::Spelled | Type::Quantity | Type::Stretch | Type::SpelledArray
         )
+    }
+
+    /// An operator class that an index may have beside the type's own, with how its tests are
+    /// written, in the place of `?`.
+    pub fn other_class(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Type::Int4 => Some(("far_ops", "?#")),
+            Type::Row | Type::Spelled | Type::Quantity => Some(("record_image_ops", "*?")),
+            _ => None,
+        }
     }
 
     /// An index may have it.
@@ -269,6 +305,7 @@ impl Type {
             Type::Float4 | Type::Float8 => format!("({expression} + 0)"),
             Type::LooseText | Type::Folded => format!("lower({expression}::text)"),
             Type::Interval => format!("justify_interval({expression})"),
+            kind if kind.has_own_order() => format!("lower({expression}::text)"),
             _ => expression.to_owned(),
         }
     }

@@ -157,7 +157,7 @@ impl Replayer {
                 if matches!(built, Build::DoneBesideOlder(_)) {
                     index.keep_from_older(xid);
                 }
-                publish_index(table, index)
+                publish_index(session, table, index)
             });
         if built.is_err() {
             // SAFETY: never published.

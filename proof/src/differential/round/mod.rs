@@ -14,9 +14,10 @@ mod tally;
 pub use tally::Tally;
 
 use super::lockstep::{Came, Pair, summary};
-use super::schema::{SHARED_TYPES, Table};
+use super::schema::Table;
 use super::statement::{Source, Statement};
 use super::triggers;
+use super::types::{SHARED, shared_types};
 use crate::failure::Result;
 use crate::wire::{Answer, Place, Session, Standing};
 use rand::rngs::SmallRng;
@@ -138,9 +139,9 @@ impl Round<'_> {
         self.roll_back_prepared()?;
         self.monitor
             .must("DROP ACCESS METHOD IF EXISTS heap_two CASCADE; CREATE ACCESS METHOD heap_two TYPE TABLE HANDLER heap_tableam_handler")?;
-        self.monitor.must(SHARED_TYPES)?;
+        self.monitor.must(&shared_types())?;
         for (schema, engine) in [("d_heap", Engine::Heap), ("d_mot", Engine::Mot)] {
-            self.monitor.must(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; SET search_path = {schema}"))?;
+            self.monitor.must(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; SET search_path = {schema}, {SHARED}"))?;
             for statement in triggers::prepare(engine) {
                 self.monitor.must(&statement)?;
             }
@@ -161,7 +162,7 @@ impl Round<'_> {
         for _ in 0..self.plan.sessions {
             let open = |schema: &str| -> Result<Session> {
                 let mut session = Session::open(database)?;
-                session.must(&format!("SET search_path = {schema}"))?;
+                session.must(&format!("SET search_path = {schema}, {SHARED}"))?;
                 session.must("SET deadlock_timeout = '1h'")?;
                 // Nothing is killed here.
                 session.must("SET synchronous_commit = off")?;

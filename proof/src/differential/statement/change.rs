@@ -1,5 +1,6 @@
 //! INSERT, UPDATE and DELETE.
-use super::super::schema::{Column, Table, Type};
+use super::super::schema::{Column, Table};
+use super::super::types::Type;
 use super::part::{Part, Place};
 use super::{Source, Statement, by_key, condition, qualified_key, value};
 use rand::Rng;

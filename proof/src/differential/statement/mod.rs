@@ -6,7 +6,8 @@ mod part;
 mod prepared;
 mod select;
 
-use super::schema::{Column, Table, Type};
+use super::schema::{Column, Table};
+use super::types::Type;
 use rand::Rng;
 use rand::rngs::SmallRng;
 
@@ -77,6 +78,12 @@ fn condition_on(rng: &mut SmallRng, column: &Column, prefix: &str) -> String {
         };
     }
     let (literal, other) = (column.bound(rng), column.bound(rng));
+    if let Some((_, operator)) = column.kind.classes().first()
+        && rng.random_ratio(1, 4)
+    {
+        let test = ["<", "<=", "=", ">=", ">"][rng.random_range(0..5)];
+        return format!("{name} {} {literal}", operator.replace('?', test));
+    }
     match rng.random_range(0..8) {
         0 | 1 => format!("{name} = {literal}"),
         2 => format!("{name} IN ({literal}, {other}, {})", column.literal(rng)),

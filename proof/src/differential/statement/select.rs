@@ -49,14 +49,16 @@ impl Source<'_> {
                 (format!("SELECT {list} FROM {target} WHERE {filter}"), true)
             }
             6 => {
-                let column = &table.any(rng).name;
+                let column = table.any(rng);
+                let (column, value) = (&column.name, column.kind.normal(&column.name));
                 (
                     format!(
-                        "SELECT {column}, count(*) FROM {name} WHERE {filter} GROUP BY {column}"
+                        "SELECT {value}, count(*) FROM {name} WHERE {filter} GROUP BY {column}"
                     ),
                     false,
                 )
             }
+            7 if rng.random() => (in_order_of_class(rng, table, &filter), true),
             7..=8 => {
                 let (other, on) = self.join(rng, table);
                 let kind = if rng.random() { "JOIN" } else { "LEFT JOIN" };
@@ -86,6 +88,22 @@ impl Source<'_> {
             ..Statement::plain(text)
         }
     }
+}
+
+/// Rows in the order of an operator class that an index may have.
+fn in_order_of_class(rng: &mut SmallRng, table: &Table, filter: &str) -> String {
+    let column = table.any(rng);
+    let test = ["<", ">"][rng.random_range(0..2)];
+    let order = match column.kind.classes().first() {
+        Some((_, operator)) => format!(" USING {}", operator.replace('?', test)),
+        None => [" NULLS FIRST", " DESC"][rng.random_range(0..2)].to_owned(),
+    };
+    format!(
+        "SELECT * FROM {} WHERE {filter} ORDER BY {}{order}, {}",
+        table.name,
+        column.name,
+        table.key_list()
+    )
 }
 
 fn select_locking(rng: &mut SmallRng, table: &Table) -> Statement {

@@ -161,7 +161,7 @@ impl Round<'_> {
             self.beside[at].must(&format!(
                 "SET synchronous_commit = off; SET search_path = {schema}, public"
             ))?;
-            self.sides[at].must(types::DEFINITIONS)?;
+            self.sides[at].must(&types::definitions(schema))?;
             for table in &self.tables {
                 for create in table.create(engine) {
                     self.sides[at].must(&create)?;
