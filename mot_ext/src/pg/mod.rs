@@ -7,6 +7,7 @@
 //! reading their source in 15 to 18) never to raise one.
 pub mod btree;
 pub mod checkpointer;
+pub mod copy;
 pub mod depth;
 pub mod executor;
 pub mod guard;
