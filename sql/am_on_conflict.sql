@@ -84,6 +84,28 @@ SELECT tableoid::regclass, * FROM p ORDER BY a, b;
 EXPLAIN (COSTS OFF) SELECT n FROM p1 WHERE a = 1 AND b = 1;
 SELECT n FROM p1 WHERE a = 1 AND b = 1;
 SELECT relname, amname FROM pg_class c JOIN pg_am m ON m.oid = relam WHERE relnamespace = 'am_on_conflict'::regnamespace AND relkind = 'i' ORDER BY 1;
-
+-- an index's function catches an error, or writes such rows itself, while a row waits for its answer; core then warns of a lock of its own
 SET client_min_messages = error;
+CREATE TABLE seen (a int PRIMARY KEY, n int DEFAULT 1) USING mot;
+CREATE FUNCTION see(x int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO seen VALUES (x) ON CONFLICT (a) DO UPDATE SET n = seen.n + 1;
+  RETURN x;
+END $$;
+CREATE FUNCTION inverse(x int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN 1000 / see(x);
+EXCEPTION WHEN division_by_zero THEN
+  RETURN -1;
+END $$;
+CREATE TABLE c (a int PRIMARY KEY, b int) USING mot;
+CREATE INDEX ON c (inverse(b));
+INSERT INTO c VALUES (1, 0) ON CONFLICT DO NOTHING;
+INSERT INTO c VALUES (1, 5), (2, 0), (1, 6) ON CONFLICT DO NOTHING RETURNING *;
+WITH x AS MATERIALIZED (SELECT g, 0 AS b FROM generate_series(1, 3) g)
+  INSERT INTO c SELECT g, b FROM x ON CONFLICT (a) DO UPDATE SET b = 7 RETURNING *;
+SELECT a, b FROM c WHERE inverse(b) = -1 ORDER BY a;
+SELECT a FROM seen ORDER BY a;
+SELECT rows, entries FROM mot.check('c');
+
 DROP SCHEMA am_on_conflict CASCADE;

@@ -5,8 +5,8 @@ mod common;
 use common::{Fate, Me, Positions, Row, World, body, check, row, sweep};
 use mot_engine::memory::*;
 use mot_engine::{
-    Build, CommandId, Engine, Entered, NotTakenOver, RowScan, Session, State, TableRef,
-    Transaction, Xid,
+    Build, CommandId, Engine, Entered, NotQuiescent, NotTakenOver, RowScan, Session, State,
+    TableRef, Transaction, Xid,
 };
 use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};

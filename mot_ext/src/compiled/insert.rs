@@ -6,7 +6,7 @@ use super::upsert::{Outcome, Upsert};
 use crate::executor::expressions::project;
 use crate::pg::version;
 use crate::rows::tuple;
-use crate::rows::write::{Inserted, Target};
+use crate::rows::write::Target;
 use crate::table_am::{RowChange, check_row_id};
 use mot_engine::{Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
@@ -95,12 +95,8 @@ impl Insert {
                     // As heapam counts: a row whose keys then fail has been inserted.
                     frame.count_change(RowChange::Insert);
                     let body = within(frame.per_row(), || frame.form(row));
-                    match self.target.insert(body, frame.command(), None) {
-                        Inserted::Done(row, version) => Outcome::Inserted(row, version),
-                        Inserted::Duplicate => {
-                            unreachable!("it is an error where nothing arbitrates")
-                        }
-                    }
+                    let (row, version) = self.target.insert(body, frame.command());
+                    Outcome::Inserted(row, version)
                 }
             };
             let (row, version) = match outcome {

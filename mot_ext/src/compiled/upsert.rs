@@ -12,8 +12,9 @@ use crate::access::scan::Scan;
 use crate::access::search::Search;
 use crate::errors::or_raise;
 use crate::pg::interrupts;
+use crate::rows::insert::Inserted;
 use crate::rows::tuple;
-use crate::rows::write::{Inserted, Target, refuse_under_old_snapshot};
+use crate::rows::write::{Target, refuse_under_old_snapshot};
 use crate::table_am::RowChange;
 use crate::transaction::clock::{PgClock, PgSnapshot};
 use crate::transaction::relation::Relation;
@@ -129,7 +130,7 @@ impl Upsert {
                     // SAFETY: as above.
                     let body = unsafe { within(frame.per_row(), || frame.add_keys(row, inserted)) };
                     let is_arbiter = |index: u32| self.arbiters.contains(index);
-                    match target.insert(body, command, Some(&is_arbiter)) {
+                    match target.insert_unless(body, command, &is_arbiter) {
                         Inserted::Done(row, version) => {
                             return Outcome::Inserted(row, version);
                         }

@@ -169,7 +169,7 @@ unsafe fn insert(
     };
     // SAFETY: core passes open relations, the table locked for writing.
     unsafe {
-        let is_entered = speculative::enter(heap, |table| storage::index(table, index), duplicates);
+        let is_entered = speculative::enter(heap, *tid, index, duplicates);
         let is_asked =
             unique != pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO && storage::has_keys_of_core(heap);
         is_entered && (!is_asked || uniqueness::is_unique(heap, index, tid, unique))

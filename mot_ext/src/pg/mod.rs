@@ -17,6 +17,7 @@
 //! their sources in 15 to 18 show. Most are called for each row.
 pub mod btree;
 pub mod checkpointer;
+pub mod copy;
 pub mod depth;
 pub mod executor;
 pub mod guard;

@@ -44,13 +44,6 @@ pub enum Fate {
     Skip,
 }
 
-/// What became of a new row.
-pub enum Inserted {
-    Done(Slot, VersionRef),
-    /// Another row has the key; the new one was taken back.
-    Duplicate,
-}
-
 impl Target {
     /// For a relation that is locked for writing, and not open; not for SERIALIZABLE.
     pub fn closed(relation: pg_sys::Oid, table: TableRef) -> Target {
@@ -65,90 +58,6 @@ impl Target {
     /// The relation's oid.
     pub fn oid(&self) -> pg_sys::Oid {
         self.relation.oid()
-    }
-
-    /// Inserts a row. With `passes_over`, a duplicate in an index with one of those oids takes the
-    /// row back and is reported; any other duplicate is an error.
-    pub fn insert(
-        &self,
-        body: &[u8],
-        command: CommandId,
-        passes_over: Option<&dyn Fn(u32) -> bool>,
-    ) -> Inserted {
-        let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Insert);
-        loop {
-            let xid = xact::write_xid();
-            let made = xact::current().insert(self.session, self.table, body, xid, command);
-            let (slot, version) = or_raise(made);
-            let Some(is_arbiter) = passes_over else {
-                self.enter(slot, version, &mut queue);
-                return self.inserted(slot, version);
-            };
-            match self.enter_once(slot, version) {
-                Entered::Done => return self.inserted(slot, version),
-                Entered::Busy(xid, index) => {
-                    // Not waiting with the row in place: two such statements would wait for each
-                    // other.
-                    xact::current().retract(self.session);
-                    if is_arbiter(index) {
-                        queue.wait_for_transaction(slot, xid);
-                    } else {
-                        queue.wait_to_enter(slot, xid, index);
-                    }
-                }
-                Entered::Duplicate(index) if is_arbiter(index.relation_oid()) => {
-                    xact::current().retract(self.session);
-                    return Inserted::Duplicate;
-                }
-                Entered::Duplicate(index) => self.duplicate(index, slot, None, version),
-            }
-        }
-    }
-
-    /// Inserts a row under label locks; a duplicate is an error. `None`: it had to wait, so it took
-    /// the row back and released the locks, and the row needs new labels.
-    pub fn insert_without_wait(
-        &self,
-        body: &[u8],
-        command: CommandId,
-    ) -> Option<(Slot, VersionRef)> {
-        let xid = xact::write_xid();
-        let made = xact::current().insert(self.session, self.table, body, xid, command);
-        let (slot, version) = or_raise(made);
-        match self.enter_once(slot, version) {
-            Entered::Done => {
-                self.inserted(slot, version);
-                Some((slot, version))
-            }
-            Entered::Busy(by, index) => {
-                xact::current().retract(self.session);
-                let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Insert);
-                queue.wait_to_enter(slot, by, index);
-                None
-            }
-            Entered::Duplicate(index) => self.duplicate(index, slot, None, version),
-        }
-    }
-
-    fn inserted(&self, slot: Slot, version: VersionRef) -> Inserted {
-        if self.is_serializable {
-            serializable::inserted(self.oid(), self.table, version);
-        }
-        Inserted::Done(slot, version)
-    }
-
-    /// Makes the index entries of a new row; a duplicate is an error. It may wait with the row in
-    /// place: nothing leads to it but the entries that it has made so far, as in a heap table.
-    fn enter(&self, slot: Slot, version: VersionRef, queue: &mut RowLockQueue) {
-        loop {
-            match self.enter_once(slot, version) {
-                Entered::Done => return,
-                Entered::Busy(xid, index) => {
-                    queue.wait_to_enter(slot, xid, index);
-                }
-                Entered::Duplicate(index) => self.duplicate(index, slot, None, version),
-            }
-        }
     }
 
     /// One attempt to make all index entries of a version.

@@ -1,11 +1,12 @@
 //! New rows. All keys are entered before the callback returns, and it raises 23505 itself for a
-//! duplicate.
+//! duplicate, but in COPY.
 use super::slot::{self, Shown};
 use super::statistics::RowChange;
 use super::{statistics, target, transient};
 use crate::errors::or_raise;
-use crate::pg::interrupts;
-use crate::rows::write::Inserted;
+use crate::pg::{copy, interrupts};
+use crate::rows::insert::Placed;
+use crate::transaction::unconfirmed::{self, Entries, Unconfirmed};
 use crate::transaction::{label_locks, xact};
 use pgrx::pg_sys;
 use std::ffi::c_int;
@@ -33,7 +34,9 @@ pub unsafe fn one(
     }
 }
 
-/// `multi_insert`.
+/// `multi_insert`. Core's COPY then calls `aminsert` for one row after the other, and knows the
+/// line of each. So a duplicate is an error there: the row stays in place for it, and no later row
+/// is inserted. The tuple ids of those name it, too.
 pub unsafe fn many(
     relation: pg_sys::Relation,
     slots: *mut *mut pg_sys::TupleTableSlot,
@@ -44,12 +47,44 @@ pub unsafe fn many(
 ) {
     // SAFETY: as core calls it, with so many slots.
     unsafe {
+        refuse_unconfirmed(relation);
         pg_sys::pgstat_count_heap_insert(relation, i64::from(count));
-        for at in 0..count as usize {
-            insert(relation, *slots.add(at), command);
+        let slots = std::slice::from_raw_parts(slots, count as usize);
+        let is_copy = copy::is_caller();
+        for (at, &slot) in slots.iter().enumerate() {
+            let placed = place(relation, slot, command);
+            if let Some(index) = placed.refused_by {
+                let target = target::of(relation);
+                if !is_copy {
+                    target.duplicate(index, placed.row, None, placed.version);
+                }
+                unconfirmed::begin(Unconfirmed {
+                    table: target.table,
+                    row: placed.row,
+                    version: placed.version,
+                    entered: Entries::Refused(index),
+                });
+                for &later in &slots[at + 1..] {
+                    (*later).tts_tid = (*slot).tts_tid;
+                }
+                return;
+            }
             if interrupts::is_pending() {
                 interrupts::check_for_interrupts();
             }
+        }
+    }
+}
+
+/// Raises the duplicate for which no `aminsert` came: core did not know the index when COPY began.
+unsafe fn refuse_unconfirmed(relation: pg_sys::Relation) {
+    if let Some(pending) = unconfirmed::get()
+        && let Entries::Refused(index) = pending.entered
+    {
+        // SAFETY: the caller's relation.
+        let target = unsafe { target::of(relation) };
+        if pending.table == target.table {
+            target.duplicate(index, pending.row, None, pending.version);
         }
     }
 }
@@ -67,37 +102,49 @@ unsafe fn insert_frozen(relation: pg_sys::Relation, slot: *mut pg_sys::TupleTabl
     }
 }
 
-/// Inserts the row of a slot, and shows the stored row in the slot.
+/// Inserts the row of a slot, and shows it there as inserted. A duplicate is an error.
 unsafe fn insert(
     relation: pg_sys::Relation,
     slot: *mut pg_sys::TupleTableSlot,
     command: pg_sys::CommandId,
 ) {
+    // SAFETY: the callers'.
+    unsafe {
+        let placed = place(relation, slot, command);
+        if let Some(index) = placed.refused_by {
+            target::of(relation).duplicate(index, placed.row, None, placed.version);
+        }
+    }
+}
+
+/// Puts the row of a slot in place, and shows it there.
+unsafe fn place(
+    relation: pg_sys::Relation,
+    slot: *mut pg_sys::TupleTableSlot,
+    command: pg_sys::CommandId,
+) -> Placed {
     // SAFETY: the callers'. An own version stays until the transaction ends.
     unsafe {
         let target = target::of(relation);
         let command = target::command(command);
-        let (row, version) = target::with_body(relation, slot, |body| {
-            if label_locks::are_held() {
-                return target.insert_without_wait(body, command);
-            }
-            match target.insert(body, command, None) {
-                Inserted::Done(row, version) => Some((row, version)),
-                Inserted::Duplicate => {
-                    unreachable!("a duplicate is an error where no index is an arbiter")
-                }
-            }
+        let placed = target::with_body(relation, slot, |body| match label_locks::are_held() {
+            true => target.place_without_wait(body, command),
+            false => Some(target.place(body, command)),
         });
-        target::check_row_id(row);
+        target::check_row_id(placed.row);
         let shown = Shown {
             relation: target.oid(),
             table: target.table,
-            row,
-            version,
+            row: placed.row,
+            version: placed.version,
         };
         slot::show_written(slot, shown);
+        placed
     }
 }
 
-/// `finish_bulk_insert`: nothing is left to do.
-pub unsafe fn finish_many(_relation: pg_sys::Relation, _options: c_int) {}
+/// `finish_bulk_insert`.
+pub unsafe fn finish_many(relation: pg_sys::Relation, _options: c_int) {
+    // SAFETY: as core calls it, with the table of the rows before.
+    unsafe { refuse_unconfirmed(relation) };
+}

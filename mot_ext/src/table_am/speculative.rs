@@ -1,9 +1,8 @@
 //! INSERT ... ON CONFLICT: a row that is inserted before it is known whether it may stay.
 //!
-//! Core looks for a row with the key, then inserts speculatively. `aminsert` enters one index after
-//! the other, and then core confirms the row or takes it back. Between the two only waits for
-//! indexes that are no arbiters run in this process. So the row is the transaction's last
-//! operation, and there is one such row at most (`transaction/unconfirmed.rs`).
+//! Core looks for a row in the way, then inserts speculatively. `aminsert` enters one index after
+//! the other, and then core confirms the row or takes it back. Between the two core computes keys
+//! of expressions, whose functions may write rows and catch errors (`transaction/unconfirmed.rs`).
 //!
 //! A rival's speculative row looks like any unfinished one. Whoever meets it takes its own row back
 //! and waits for the rival's transaction. Nobody waits with a speculative row in an arbiter, so two
@@ -15,12 +14,13 @@ use super::slot::{self, Shown};
 use super::statistics::RowChange;
 use super::{statistics, target};
 use crate::errors::or_raise;
+use crate::rows::tid;
 use crate::rows::write::Target;
-use crate::serializable;
 use crate::transaction::clock::PgClock;
 use crate::transaction::unconfirmed::{self, Entries, Unconfirmed};
 use crate::transaction::wait::{Purpose, RowLockQueue};
 use crate::transaction::{label_locks, xact};
+use crate::{serializable, storage};
 use mot_engine::{CommandId, Entered, IndexRef, Slot, VersionRef};
 use pgrx::pg_sys;
 use std::ffi::c_int;
@@ -43,7 +43,7 @@ pub unsafe fn insert(
         let (row, version, entered) =
             target::with_body(relation, slot, |body| make(&target, body, command));
         target::check_row_id(row);
-        unconfirmed::set(Unconfirmed {
+        unconfirmed::begin(Unconfirmed {
             table: target.table,
             row,
             version,
@@ -148,10 +148,11 @@ pub enum Duplicates {
 /// key, or may come to have it. Of any other row nothing is to be done, and the answer is true.
 ///
 /// # Safety
-/// The relation is open and locked for writing.
+/// The relation is open and locked for writing, and has the index.
 pub unsafe fn enter(
     relation: pg_sys::Relation,
-    index: impl FnOnce(mot_engine::TableRef) -> IndexRef,
+    tid: pg_sys::ItemPointerData,
+    index: pg_sys::Relation,
     duplicates: Duplicates,
 ) -> bool {
     let Some(pending) = unconfirmed::get() else {
@@ -159,10 +160,11 @@ pub unsafe fn enter(
     };
     // SAFETY: the caller's relation.
     let target = unsafe { target::of(relation) };
-    if pending.table != target.table {
+    let is_it = |named: tid::Name| named.row == pending.row;
+    if pending.table != target.table || !tid::name(target.table, tid).is_some_and(is_it) {
         return true;
     }
-    let index = index(target.table);
+    let index = storage::index(target.table, index);
     let entered = match (pending.entered, duplicates) {
         (Entries::Some(entered), _) => entered,
         (Entries::Refused(refuses), Duplicates::Reported) if refuses == index => return false,
@@ -175,8 +177,7 @@ pub unsafe fn enter(
     loop {
         match (enter_once(&target, pending, index), duplicates) {
             (Entered::Done, _) => {
-                let entered = Entries::Some(entered + 1);
-                unconfirmed::set(Unconfirmed { entered, ..pending });
+                unconfirmed::set_entered(Entries::Some(entered + 1));
                 return true;
             }
             (_, Duplicates::Reported) => return false,

@@ -11,7 +11,7 @@
 //! | `wal_log` | records of the transaction in PostgreSQL's WAL |
 //! | `relation` | the process's cache of storages, which an abort empties |
 //! | `dropped_database` | storages that go with a database, at its transaction's PRE_COMMIT |
-//! | `unconfirmed` | the row of INSERT ... ON CONFLICT that is neither confirmed nor taken back |
+//! | `unconfirmed` | rows that are in place, and neither confirmed nor taken back |
 //! | `wake` | ends the reclaimer's long sleep |
 //! | `pauses` | where tests stop processes |
 //!

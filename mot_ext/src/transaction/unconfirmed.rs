@@ -1,9 +1,15 @@
-//! The row of INSERT ... ON CONFLICT that is neither confirmed nor taken back
-//! (`table_am/speculative.rs`).
+//! Rows that are in place, and neither confirmed nor taken back: of INSERT ... ON CONFLICT
+//! (`table_am/speculative.rs`), and of a COPY that is to fail for them (`table_am/insert.rs`).
+//!
+//! While a row is one, core computes keys of expressions. Their functions may write such rows, too,
+//! and may catch errors. So this is a stack, and an error takes those rows off it that its
+//! (sub)transaction has put there.
+use crate::pg;
+use crate::pg::local::ProcessLocal;
 use mot_engine::{IndexRef, Slot, TableRef, VersionRef};
-use std::cell::Cell;
+use std::cell::RefCell;
 
-/// Such a row: the transaction's last operation, so there is one.
+/// Such a row.
 #[derive(Clone, Copy)]
 pub struct Unconfirmed {
     pub table: TableRef,
@@ -19,33 +25,47 @@ pub enum Entries {
     Some(usize),
     /// In all.
     All,
-    /// In none: another row has its key in this one.
+    /// Another row has its key in this one.
     Refused(IndexRef),
 }
 
-struct Row(Cell<Option<Unconfirmed>>);
+/// A row, and the nesting level of the (sub)transaction that made it.
+struct Made {
+    row: Unconfirmed,
+    level: i32,
+}
 
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Row {}
+static ROWS: ProcessLocal<RefCell<Vec<Made>>> = ProcessLocal(RefCell::new(Vec::new()));
 
-static ROW: Row = Row(Cell::new(None));
-
-/// The row, if there is one.
+/// The newest row, if there is one.
 pub fn get() -> Option<Unconfirmed> {
-    ROW.0.get()
+    ROWS.0.borrow().last().map(|made| made.row)
 }
 
-/// The row, which is confirmed or taken back now.
+/// The newest row, which is confirmed or taken back now.
 pub fn take() -> Option<Unconfirmed> {
-    ROW.0.take()
+    ROWS.0.borrow_mut().pop().map(|made| made.row)
 }
 
-/// Another row, or what has become of this one.
-pub fn set(row: Unconfirmed) {
-    ROW.0.set(Some(row));
+/// A new row.
+pub fn begin(row: Unconfirmed) {
+    let level = pg::nest_level();
+    ROWS.0.borrow_mut().push(Made { row, level });
 }
 
-/// The (sub)transaction ended by an error: what was unconfirmed went with it.
-pub fn forget() {
-    ROW.0.set(None);
+/// The newest row is in these indexes now.
+pub fn set_entered(entered: Entries) {
+    if let Some(made) = ROWS.0.borrow_mut().last_mut() {
+        made.row.entered = entered;
+    }
+}
+
+/// The subtransaction of this level ended by an error: what it made is gone.
+pub fn forget(level: i32) {
+    ROWS.0.borrow_mut().retain(|made| made.level < level);
+}
+
+/// The transaction ended by an error.
+pub fn forget_all() {
+    ROWS.0.borrow_mut().clear();
 }

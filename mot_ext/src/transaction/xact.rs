@@ -233,7 +233,7 @@ fn note(event: pg_sys::XactEvent::Type) {
             relation::next_generation();
             IS_ENDING.0.set(false);
             dropped_database::forget();
-            unconfirmed::forget();
+            unconfirmed::forget_all();
             label_locks::forget_all();
         }
         pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
@@ -306,7 +306,7 @@ unsafe extern "C-unwind" fn on_subtransaction(
 ) {
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
         relation::next_generation();
-        unconfirmed::forget();
+        unconfirmed::forget(pg::nest_level());
         label_locks::forget(pg::nest_level());
     }
     let Some(transaction) = existing() else {
