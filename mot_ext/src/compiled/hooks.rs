@@ -233,7 +233,7 @@ fn preloaded_after_us() -> Vec<String> {
 unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
     // SAFETY: as core calls it.
     unsafe {
-        crate::transaction::horizon::tell();
+        crate::transaction::horizon::publish();
         if let Some(plan) = candidate(query, flags)
             && guard::run(|| cache::start(query, plan, flags))
         {

@@ -10,7 +10,7 @@ pub struct Judged {
     /// The places of the processes that show it among PostgreSQL's, plus one; 0: it does not run.
     pub shown_by: [AtomicU32; 2],
     /// Sweeps that were asked for, and how many of them are answered
-    /// (`transaction/horizon/asked.rs`).
+    /// (`transaction/horizon/sweep_requests.rs`).
     pub asked: AtomicU64,
     pub answered: AtomicU64,
 }

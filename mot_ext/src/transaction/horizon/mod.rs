@@ -1,14 +1,14 @@
 //! Who still needs old row versions. README.md has the protocol and the proof.
-pub mod asked;
 mod holders;
-pub mod judged;
+pub mod outcome_bound;
+mod publish;
 mod survey;
-mod tell;
+pub mod sweep_requests;
 
-pub use survey::survey;
 #[cfg(debug_assertions)]
-pub use tell::plant_stale;
-pub use tell::tell;
+pub use publish::plant_stale;
+pub use publish::publish;
+pub use survey::survey;
 
 use crate::pg::version::local_transaction_of as local_xid;
 use crate::shared_memory::{self, Told};

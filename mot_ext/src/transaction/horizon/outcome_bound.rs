@@ -13,7 +13,7 @@ use mot_engine::Xid;
 use pgrx::pg_sys;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Who shows it.
+/// The workers that show the bound.
 #[derive(Clone, Copy)]
 pub enum Worker {
     Checkpointer,
@@ -34,9 +34,9 @@ fn show(judged: &Judged) {
     }
 }
 
-/// No outcome below will be asked for from now on. May take ProcArrayLock; raises nothing.
-pub fn tell(below: Xid) {
-    if below <= told() {
+/// From now on no outcome below this is asked for. May take ProcArrayLock; raises nothing.
+pub fn publish(below: Xid) {
+    if below <= published() {
         return;
     }
     let judged = &shared_memory::control().judged;
@@ -46,23 +46,23 @@ pub fn tell(below: Xid) {
     });
 }
 
-/// What is told; `Xid::NONE`: nothing.
-pub fn told() -> Xid {
+/// The published bound; `Xid::NONE`: there is none.
+pub fn published() -> Xid {
     Xid(shared_memory::control()
         .judged
         .below
         .load(Ordering::Relaxed))
 }
 
-/// Whether anything is told.
-pub fn is_told() -> bool {
-    told() != Xid::NONE
+/// Whether a bound is published.
+pub fn is_published() -> bool {
+    published() != Xid::NONE
 }
 
-/// The tables could not be loaded, and nobody will judge anything before a restart, which reads the
+/// The tables could not be loaded, and nothing resolves rows before a restart, which reads the
 /// outcomes from the WAL: VACUUM is not to wait for that.
 pub fn withdraw() {
-    if !is_told() {
+    if !is_published() {
         return;
     }
     let judged = &shared_memory::control().judged;
@@ -72,8 +72,8 @@ pub fn withdraw() {
     });
 }
 
-/// From now on this process shows what is told. It is in the ProcArray, never takes a snapshot, and
-/// calls [`end_to_show`] at its exit.
+/// From now on this process shows the published bound. It is in the ProcArray, never takes a
+/// snapshot, and calls [`end_to_show`] at its exit.
 pub fn begin_to_show(worker: Worker) {
     let judged = &shared_memory::control().judged;
     // SAFETY: this process's own PGPROC; it is one of the array.
