@@ -97,7 +97,7 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
         crate::transaction::pauses::flush_if_asked(session);
         if may_be_woken {
             let has_news = || pg::catch(|| reclaimer.has_news(session)).unwrap_or(false);
-            idle_sleep::nap(nap_ms, pause_ms, has_news);
+            idle_sleep::sleep(nap_ms, pause_ms, has_news);
         } else {
             sleep_unless_asked(pause_ms);
         }

@@ -11,7 +11,7 @@ pub use publish::publish;
 pub use survey::survey;
 
 use crate::pg::version::local_transaction_of as local_xid;
-use crate::shared_memory::{self, Told};
+use crate::shared_memory::{self, PublishedSnapshot};
 use pgrx::pg_sys;
 
 /// PostgreSQL's array of processes that may have snapshots; prepared transactions lie behind it.
@@ -42,6 +42,6 @@ fn while_still<R>(work: impl FnOnce() -> R) -> R {
 }
 
 /// A process's line, by its place among [`processes`]; processes beyond the last line tell nothing.
-fn line(place: usize) -> Option<&'static Told> {
-    shared_memory::control().told_snapshots.get(place)
+fn line(place: usize) -> Option<&'static PublishedSnapshot> {
+    shared_memory::control().published_snapshots.get(place)
 }

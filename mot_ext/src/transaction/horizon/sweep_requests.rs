@@ -15,10 +15,10 @@ const POLL_MS: i64 = 2;
 /// Waits for a sweep that begins from now on. Raises if the session is interrupted. Returns at once
 /// while no reclaimer runs.
 pub fn wait_for_sweep() {
-    let judged = &shared_memory::control().judged;
-    let number = judged.asked.fetch_add(1, Ordering::SeqCst) + 1;
-    while judged.answered.load(Ordering::SeqCst) < number && outcome_bound::is_reclaimer_running() {
-        shared_memory::control().napping.wake();
+    let bound = &shared_memory::control().outcome_bound;
+    let number = bound.asked.fetch_add(1, Ordering::SeqCst) + 1;
+    while bound.answered.load(Ordering::SeqCst) < number && outcome_bound::is_reclaimer_running() {
+        shared_memory::control().reclaimer_sleeps.wake();
         interrupts::sleep_ms(POLL_MS);
         interrupts::check_for_interrupts();
     }
@@ -26,13 +26,13 @@ pub fn wait_for_sweep() {
 
 /// The newest request; `None` if all are answered.
 pub fn newest() -> Option<u64> {
-    let judged = &shared_memory::control().judged;
-    let asked = judged.asked.load(Ordering::SeqCst);
-    (asked > judged.answered.load(Ordering::SeqCst)).then_some(asked)
+    let bound = &shared_memory::control().outcome_bound;
+    let asked = bound.asked.load(Ordering::SeqCst);
+    (asked > bound.answered.load(Ordering::SeqCst)).then_some(asked)
 }
 
 /// Answers all requests up to this one: their sweep is over, or there will be none.
 pub fn answer(number: u64) {
-    let judged = &shared_memory::control().judged;
-    judged.answered.fetch_max(number, Ordering::SeqCst);
+    let bound = &shared_memory::control().outcome_bound;
+    bound.answered.fetch_max(number, Ordering::SeqCst);
 }
