@@ -306,8 +306,8 @@ fn format() {
         shared.engine = None;
         std::ptr::write_bytes(shared.control, 0, 1);
         let follows_shutdown = (shared.before.follows_shutdown)();
-        let told = &(*shared.control).follows_shutdown;
-        told.store(follows_shutdown, Ordering::SeqCst);
+        let flag = &(*shared.control).follows_shutdown;
+        flag.store(follows_shutdown, Ordering::SeqCst);
         let is_first = shared.region.is_none();
         if is_first {
             let start = Instant::now();
