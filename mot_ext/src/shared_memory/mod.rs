@@ -196,16 +196,16 @@ struct Shared {
     engine: Option<Engine>,
 }
 
-struct Local(UnsafeCell<Option<Shared>>);
+struct SharedCell(UnsafeCell<Option<Shared>>);
 
 // SAFETY: written only in the postmaster (or the single process), on one thread, before any child
 // that reads it is forked.
-unsafe impl Sync for Local {}
+unsafe impl Sync for SharedCell {}
 
-static SHARED: Local = Local(UnsafeCell::new(None));
+static SHARED: SharedCell = SharedCell(UnsafeCell::new(None));
 
 fn shared() -> Option<&'static Shared> {
-    // SAFETY: see `Local`.
+    // SAFETY: see `SharedCell`.
     unsafe { (*SHARED.0.get()).as_ref() }
 }
 
@@ -298,7 +298,7 @@ fn open_region(open: Open) -> (Region, Option<(Engine, TakenOver)>) {
 /// Empties the control block and the arena, unless the arena is taken over. No other process of
 /// this server is alive.
 fn format() {
-    // SAFETY: see `Local`; no child is alive, so nobody uses what is reset.
+    // SAFETY: see `SharedCell`; no child is alive, so nobody uses what is reset.
     unsafe {
         let Some(shared) = (*SHARED.0.get()).as_mut() else {
             return;

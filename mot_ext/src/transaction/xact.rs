@@ -50,12 +50,12 @@ use pgrx::prelude::*;
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 
-struct Local(UnsafeCell<Option<Transaction>>);
+struct CurrentTransaction(UnsafeCell<Option<Transaction>>);
 
 // SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Local {}
+unsafe impl Sync for CurrentTransaction {}
 
-static CURRENT: Local = Local(UnsafeCell::new(None));
+static CURRENT: CurrentTransaction = CurrentTransaction(UnsafeCell::new(None));
 
 /// The current transaction's work, stamped with the current nesting level from here on.
 ///
@@ -143,7 +143,7 @@ pub fn write_xid() -> Xid {
 
 struct Flag(Cell<bool>);
 
-// SAFETY: as `Local`.
+// SAFETY: as `CurrentTransaction`.
 unsafe impl Sync for Flag {}
 
 /// The tables have been seen ready for writers; they stay so as long as this process lives.

@@ -8,16 +8,16 @@ use mot_engine::{OldSnapshot, Snapshot};
 use pgrx::prelude::*;
 use std::cell::Cell;
 
-struct Local {
+struct PublishState {
     /// The local transaction whose snapshot was published last.
     published: Cell<u32>,
     will_clear: Cell<bool>,
 }
 
 // SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Local {}
+unsafe impl Sync for PublishState {}
 
-static LOCAL: Local = Local {
+static STATE: PublishState = PublishState {
     published: Cell::new(0),
     will_clear: Cell::new(false),
 };
@@ -49,13 +49,13 @@ unsafe extern "C-unwind" fn publish_once() {
     };
     // SAFETY: a plain variable of this process.
     let is_worker = unsafe { pg_sys::ParallelWorkerNumber } >= 0;
-    if lxid == LOCAL.published.get() || is_worker || shared_memory::engine().is_none() {
+    if lxid == STATE.published.get() || is_worker || shared_memory::engine().is_none() {
         return;
     }
     let Some(line) = line(place) else {
         return;
     };
-    if !LOCAL.will_clear.replace(true) {
+    if !STATE.will_clear.replace(true) {
         // SAFETY: registered once per process; the argument is the line's place.
         unsafe { pg_sys::on_shmem_exit(Some(clear), pg_sys::Datum::from(place)) };
     }
@@ -66,7 +66,7 @@ unsafe extern "C-unwind" fn publish_once() {
     if unsafe { (*taken).takenDuringRecovery } {
         // A standby surveys nothing, and reading this one would wait for replay, which a statement
         // without our tables need not.
-        LOCAL.published.set(lxid);
+        STATE.published.set(lxid);
         return;
     }
     let snapshot = PgSnapshot::new(taken);
@@ -77,7 +77,7 @@ unsafe extern "C-unwind" fn publish_once() {
             xmax: snapshot.xmax(),
         },
     );
-    LOCAL.published.set(lxid);
+    STATE.published.set(lxid);
 }
 
 /// The next process that has this PGPROC may come to the same local transaction id.
