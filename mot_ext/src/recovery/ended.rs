@@ -71,14 +71,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Who has ended, as the log's records of ends say.
-struct Known {
+struct EndedTransactions {
     committed: XidSet,
     rolled_back: XidSet,
 }
 
-impl Known {
-    const fn new() -> Known {
-        Known {
+impl EndedTransactions {
+    const fn new() -> EndedTransactions {
+        EndedTransactions {
             committed: XidSet::new(),
             rolled_back: XidSet::new(),
         }
@@ -90,7 +90,7 @@ impl Known {
     }
 }
 
-static KNOWN: Mutex<Known> = Mutex::new(Known::new());
+static ENDED: Mutex<EndedTransactions> = Mutex::new(EndedTransactions::new());
 /// All below have ended.
 static ENDED_BELOW: AtomicU64 = AtomicU64::new(0);
 
@@ -109,10 +109,10 @@ pub fn init() {
 
 /// A transaction or subtransaction has ended, says the log at the place that replay has come to.
 pub fn add(xid: Xid, end: End) {
-    let mut known = known();
+    let mut ended = ended();
     match end {
-        End::Committed => known.committed.add(xid),
-        End::RolledBack => known.rolled_back.add(xid),
+        End::Committed => ended.committed.add(xid),
+        End::RolledBack => ended.rolled_back.add(xid),
     }
 }
 
@@ -120,7 +120,7 @@ pub fn add(xid: Xid, end: End) {
 /// committed. Not for what committed before replay began. May raise.
 pub fn did_commit(xid: Xid) -> bool {
     if xid.0 >= ENDED_BELOW.load(Ordering::Relaxed) {
-        return known().committed.has(xid);
+        return ended().committed.has(xid);
     }
     // A checkpoint may have rows of ids that the log does not name; the commit log need have no
     // place for these.
@@ -130,16 +130,16 @@ pub fn did_commit(xid: Xid) -> bool {
 /// Whether the log, as far as it is replayed, says that a transaction or subtransaction has ended,
 /// for one that is not known to have committed: then it did not.
 pub fn was_rolled_back(xid: Xid) -> bool {
-    xid.0 < ENDED_BELOW.load(Ordering::Relaxed) || known().rolled_back.has(xid)
+    xid.0 < ENDED_BELOW.load(Ordering::Relaxed) || ended().rolled_back.has(xid)
 }
 
 /// What transactions below `below` left is judged.
 pub fn forget_below(below: Xid) {
-    known().forget_below(below);
+    ended().forget_below(below);
 }
 
-fn known() -> MutexGuard<'static, Known> {
-    KNOWN.lock().unwrap_or_else(|lock| lock.into_inner())
+fn ended() -> MutexGuard<'static, EndedTransactions> {
+    ENDED.lock().unwrap_or_else(|lock| lock.into_inner())
 }
 
 /// A plain frame: errors of PostgreSQL's own function travel as without this library.
@@ -160,7 +160,7 @@ unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
 #[pg_guard]
 unsafe extern "C-unwind" fn note(record: *mut pg_sys::XLogReaderState) {
     if replay::has_readers() {
-        *known() = Known::new();
+        *ended() = EndedTransactions::new();
         return;
     }
     // SAFETY: the record is one of PostgreSQL's transactions.
