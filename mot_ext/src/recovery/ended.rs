@@ -58,7 +58,7 @@
 //! - When a recovery ends, PostgreSQL itself takes the commit log for the truth: a prepared
 //!   transaction that is committed there is dropped as stale. So `finish_after_replay` does the
 //!   same.
-use super::commit_log::Previous;
+use super::commit_log::ReplacedRedo;
 use super::reader::{self, End};
 use super::replay;
 use super::xid_set::XidSet;
@@ -94,16 +94,16 @@ static ENDED: Mutex<EndedTransactions> = Mutex::new(EndedTransactions::new());
 /// All below have ended.
 static ENDED_BELOW: AtomicU64 = AtomicU64::new(0);
 
-static PREVIOUS: Previous = Previous::new();
-static PREVIOUS_OF_RUNNING: Previous = Previous::new();
+static CORE_REDO: ReplacedRedo = ReplacedRedo::new();
+static CORE_REDO_OF_RUNNING: ReplacedRedo = ReplacedRedo::new();
 
 /// Stands before PostgreSQL's own functions for the ends of transactions and for those that run;
 /// called once, while the server preloads libraries.
 pub fn init() {
     // SAFETY: the postmaster (or the only process) alone, before anything is replayed.
     unsafe {
-        PREVIOUS.stand_before(pg_sys::RmgrIds::RM_XACT_ID, redo);
-        PREVIOUS_OF_RUNNING.stand_before(pg_sys::RmgrIds::RM_STANDBY_ID, redo_running);
+        CORE_REDO.stand_before(pg_sys::RmgrIds::RM_XACT_ID, redo);
+        CORE_REDO_OF_RUNNING.stand_before(pg_sys::RmgrIds::RM_STANDBY_ID, redo_running);
     }
 }
 
@@ -151,7 +151,7 @@ unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
         if reader::end_of(record).is_some() {
             note(record);
         }
-        if let Some(previous) = PREVIOUS.get() {
+        if let Some(previous) = CORE_REDO.get() {
             previous(record);
         }
     }
@@ -178,7 +178,7 @@ unsafe extern "C-unwind" fn redo_running(record: *mut pg_sys::XLogReaderState) {
         {
             note_running(record);
         }
-        if let Some(previous) = PREVIOUS_OF_RUNNING.get() {
+        if let Some(previous) = CORE_REDO_OF_RUNNING.get() {
             previous(record);
         }
     }
