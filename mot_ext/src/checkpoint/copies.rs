@@ -42,7 +42,7 @@ enum Copying {
     Files,
 }
 
-struct Local {
+struct BackupState {
     previous: Cell<pg_sys::object_access_hook_type>,
     copying: Cell<Copying>,
     /// Among the beginners.
@@ -51,9 +51,9 @@ struct Local {
 }
 
 // SAFETY: each process runs PostgreSQL's code, and ours, on one thread.
-unsafe impl Sync for Local {}
+unsafe impl Sync for BackupState {}
 
-static LOCAL: Local = Local {
+static STATE: BackupState = BackupState {
     previous: Cell::new(None),
     copying: Cell::new(Copying::No),
     begins: Cell::new(false),
@@ -64,7 +64,7 @@ static LOCAL: Local = Local {
 pub fn init() {
     // SAFETY: single-threaded at load time.
     unsafe {
-        LOCAL.previous.set(pg_sys::object_access_hook);
+        STATE.previous.set(pg_sys::object_access_hook);
         pg_sys::object_access_hook = Some(object_access);
     }
 }
@@ -80,7 +80,7 @@ unsafe extern "C-unwind" fn object_access(
 ) {
     // SAFETY: the arguments are PostgreSQL's own; nothing to drop is in this frame.
     unsafe {
-        if let Some(previous) = LOCAL.previous.get() {
+        if let Some(previous) = STATE.previous.get() {
             previous(access, class, object, sub_object, argument);
         }
         if access == pg_sys::ObjectAccessType::OAT_FUNCTION_EXECUTE {
@@ -110,7 +110,7 @@ unsafe extern "C-unwind" fn begin(until_exit: bool) {
     if !until_exit {
         first_copy::wait_as_session();
     }
-    if !LOCAL.registered.replace(true) {
+    if !STATE.registered.replace(true) {
         // SAFETY: registered once per process; the callbacks live as long as the library, which is
         // never unloaded.
         unsafe {
@@ -118,17 +118,17 @@ unsafe extern "C-unwind" fn begin(until_exit: bool) {
             pg_sys::RegisterXactCallback(Some(on_transaction), std::ptr::null_mut());
         }
     }
-    if LOCAL.copying.get() == Copying::No {
+    if STATE.copying.get() == Copying::No {
         shared_memory::control()
             .copiers
             .fetch_add(1, Ordering::SeqCst);
     }
     if until_exit {
-        LOCAL.copying.set(Copying::Files);
-    } else if LOCAL.copying.get() == Copying::No {
-        LOCAL.copying.set(Copying::Backup);
+        STATE.copying.set(Copying::Files);
+    } else if STATE.copying.get() == Copying::No {
+        STATE.copying.set(Copying::Backup);
     }
-    if !until_exit && !LOCAL.begins.replace(true) {
+    if !until_exit && !STATE.begins.replace(true) {
         shared_memory::control()
             .beginners
             .fetch_add(1, Ordering::SeqCst);
@@ -136,7 +136,7 @@ unsafe extern "C-unwind" fn begin(until_exit: bool) {
 }
 
 fn end() {
-    if LOCAL.copying.replace(Copying::No) != Copying::No {
+    if STATE.copying.replace(Copying::No) != Copying::No {
         shared_memory::control()
             .copiers
             .fetch_sub(1, Ordering::SeqCst);
@@ -145,7 +145,7 @@ fn end() {
 
 /// The transaction with `pg_backup_start` is over, so its checkpoint is, too.
 fn end_beginning() {
-    if LOCAL.begins.replace(false) {
+    if STATE.begins.replace(false) {
         shared_memory::control()
             .beginners
             .fetch_sub(1, Ordering::SeqCst);
@@ -164,7 +164,7 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
     let status = || unsafe { pg_sys::get_backup_status() };
     match event {
         pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT | pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE
-            if LOCAL.begins.get()
+            if STATE.begins.get()
                 && status() == pg_sys::SessionBackupState::SESSION_BACKUP_RUNNING =>
         {
             first_copy::check_beginning();
@@ -173,7 +173,7 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
         | pg_sys::XactEvent::XACT_EVENT_ABORT
         | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
             end_beginning();
-            if LOCAL.copying.get() == Copying::Backup
+            if STATE.copying.get() == Copying::Backup
                 && status() == pg_sys::SessionBackupState::SESSION_BACKUP_NONE
             {
                 end();

@@ -39,6 +39,7 @@
 //! Nobody waits on a server on which the worker never began (no room among `max_worker_processes`).
 //! Where the tables could not be loaded it is not worth waiting: the failure is raised, to a
 //! primary's sessions, and on a standby to all.
+use crate::pg::local::ProcessLocal;
 use crate::pg::{self, interrupts};
 use crate::{errors, shared_memory};
 use mot_engine::State;
@@ -62,11 +63,7 @@ unsafe extern "C-unwind" {
     static mut ClientAuthentication_hook: AuthenticationHook;
 }
 
-struct Previous(Cell<AuthenticationHook>);
-// SAFETY: written once in the postmaster while it loads libraries; each process runs PostgreSQL's
-// code on one thread.
-unsafe impl Sync for Previous {}
-static PREVIOUS: Previous = Previous(Cell::new(None));
+static PREVIOUS: ProcessLocal<Cell<AuthenticationHook>> = ProcessLocal(Cell::new(None));
 
 /// Installs the hook; called once, while the server preloads libraries.
 pub fn init() {

@@ -44,15 +44,15 @@ struct Cache {
     clock: u64,
 }
 
-struct Local {
+struct CacheState {
     cache: UnsafeCell<Option<Cache>>,
     functions_generation: Cell<u64>,
 }
 
 // SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Local {}
+unsafe impl Sync for CacheState {}
 
-static LOCAL: Local = Local {
+static STATE: CacheState = CacheState {
     cache: UnsafeCell::new(None),
     functions_generation: Cell::new(0),
 };
@@ -78,7 +78,7 @@ fn make() -> &'static mut Cache {
         );
         pg_sys::RegisterXactCallback(Some(on_transaction), std::ptr::null_mut());
         pg_sys::RegisterSubXactCallback(Some(on_subtransaction), std::ptr::null_mut());
-        (*LOCAL.cache.get()).insert(Cache {
+        (*STATE.cache.get()).insert(Cache {
             entries: HashMap::default(),
             seen: [0; SEEN],
             running: Vec::new(),
@@ -90,7 +90,7 @@ fn make() -> &'static mut Cache {
 #[inline]
 fn existing() -> Option<&'static mut Cache> {
     // SAFETY: one thread; see `cache`.
-    unsafe { (*LOCAL.cache.get()).as_mut() }
+    unsafe { (*STATE.cache.get()).as_mut() }
 }
 
 /// Begins a query in its compiled form, or with the states kept of its plan, making either if it
@@ -99,7 +99,7 @@ pub unsafe fn start(query: *mut pg_sys::QueryDesc, plan: Candidate, flags: c_int
     let serial = plan.serial;
     // SAFETY: core's query descriptor; a form in the map stays where it is.
     unsafe {
-        let functions = LOCAL.functions_generation.get();
+        let functions = STATE.functions_generation.get();
         let known = cache().entries.get_mut(&serial);
         let is_known = known.is_some();
         let form = match known {
@@ -147,7 +147,7 @@ pub unsafe fn start(query: *mut pg_sys::QueryDesc, plan: Candidate, flags: c_int
 unsafe fn compile(query: *mut pg_sys::QueryDesc, plan: Candidate, flags: c_int) -> Option<Form> {
     let serial = plan.serial;
     let drops = cache().entries.get(&serial).map_or(0, Entry::drops);
-    let functions = LOCAL.functions_generation.get();
+    let functions = STATE.functions_generation.get();
     // SAFETY: core's query descriptor.
     let made = unsafe {
         let compiled = match plan.needs_states {
@@ -362,9 +362,9 @@ pub unsafe fn end(query: *mut pg_sys::QueryDesc) {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn on_function_change(_arg: pg_sys::Datum, _cache: c_int, _hash: u32) {
-    LOCAL
+    STATE
         .functions_generation
-        .set(LOCAL.functions_generation.get() + 1);
+        .set(STATE.functions_generation.get() + 1);
 }
 
 #[pg_guard]

@@ -16,7 +16,7 @@ use mot_engine::{Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
 
 /// What an execution finds at its start, and the plan's word on counting.
-pub struct Found {
+pub struct ChangeInputs {
     pub table: TableRef,
     pub snapshot: PgSnapshot<'static>,
     pub counts_rows: bool,
@@ -38,7 +38,7 @@ impl Change {
         access: &Access,
         assigned: &[(i16, *mut pg_sys::Expr)],
         is_delete: bool,
-        found: Found,
+        inputs: ChangeInputs,
     ) -> Change {
         // SAFETY: a scan of a finished plan that changes rows; the current context is the
         // statement's.
@@ -52,11 +52,11 @@ impl Change {
                 true => row_change::patch(frame.row_type, &columns),
                 false => None,
             };
-            let Found {
+            let ChangeInputs {
                 table,
                 snapshot,
                 counts_rows,
-            } = found;
+            } = inputs;
             let quals = compile_conditions(&access.conditions);
             let mut made = Change {
                 scan: Scan::of_table(frame.relation, table, &access.search, &arguments, snapshot),

@@ -73,7 +73,7 @@ pub struct Frame {
 }
 
 /// What a statement keeps of its table.
-struct Known {
+struct TableParts {
     foreign_keys: ForeignKeys,
     keys: Option<ComputedKeys>,
     checks: Option<Checks>,
@@ -81,9 +81,9 @@ struct Known {
     is_temporary: bool,
 }
 
-impl Known {
+impl TableParts {
     /// `None`: the general path has to run the statement.
-    unsafe fn of(entry: *mut pg_sys::RangeTblEntry, shape: &Shape) -> Option<Known> {
+    unsafe fn of(entry: *mut pg_sys::RangeTblEntry, shape: &Shape) -> Option<TableParts> {
         // SAFETY: the table is locked (caller); what is opened here is closed here.
         unsafe {
             if (*entry).rtekind != pg_sys::RTEKind::RTE_RELATION {
@@ -111,7 +111,7 @@ impl Known {
             if !is_simple || (writes && checks.is_none()) || shows_system_columns {
                 return None;
             }
-            Some(Known {
+            Some(TableParts {
                 foreign_keys: target.unwrap_or_default(),
                 keys: keys.unwrap_or(None),
                 checks,
@@ -152,13 +152,13 @@ impl Frame {
     ) -> Option<Frame> {
         // SAFETY: the table is locked; memory of the statement's.
         unsafe {
-            let Known {
+            let TableParts {
                 foreign_keys,
                 keys,
                 checks,
                 row_type,
                 is_temporary,
-            } = Known::of(entry, shape)?;
+            } = TableParts::of(entry, shape)?;
             let operation = shape.operation();
             let writes = operation != pg_sys::CmdType::CMD_SELECT;
             let updates_conflicts = shape.updates_conflicts();

@@ -21,7 +21,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
 
 #[derive(Clone, Copy)]
-struct Previous {
+struct PreviousHooks {
     start: pg_sys::ExecutorStart_hook_type,
     run: pg_sys::ExecutorRun_hook_type,
     finish: pg_sys::ExecutorFinish_hook_type,
@@ -29,7 +29,7 @@ struct Previous {
 }
 
 struct Hooks {
-    previous: Cell<Previous>,
+    previous: Cell<PreviousHooks>,
     /// The outermost hooks that were looked at (Start, Run, Finish, End), and whether they bear
     /// with compiled statements.
     outermost: Cell<([usize; 4], bool)>,
@@ -39,7 +39,7 @@ struct Hooks {
 unsafe impl Sync for Hooks {}
 
 static HOOKS: Hooks = Hooks {
-    previous: Cell::new(Previous {
+    previous: Cell::new(PreviousHooks {
         start: None,
         run: None,
         finish: None,
@@ -61,7 +61,7 @@ unsafe extern "C-unwind" {
 pub fn init() {
     // SAFETY: single-threaded at load time.
     unsafe {
-        HOOKS.previous.set(Previous {
+        HOOKS.previous.set(PreviousHooks {
             start: pg_sys::ExecutorStart_hook,
             run: pg_sys::ExecutorRun_hook,
             finish: pg_sys::ExecutorFinish_hook,
@@ -233,7 +233,7 @@ fn preloaded_after_us() -> Vec<String> {
 unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
     // SAFETY: as core calls it.
     unsafe {
-        crate::transaction::horizon::tell();
+        crate::transaction::horizon::publish();
         if let Some(plan) = candidate(query, flags)
             && guard::run(|| cache::start(query, plan, flags))
         {

@@ -29,8 +29,8 @@ use std::hash::BuildHasherDefault;
 /// Constraints that a process keeps; each takes some 10 kB.
 const CONSTRAINTS_MAX: usize = 256;
 
-/// What is known of a constraint.
-struct Known {
+/// What was found of a constraint.
+struct CachedConstraint {
     /// `relation::generation` before it was looked up. A change of either table, of the constraint
     /// or of an index moves that on.
     generation: u64,
@@ -41,7 +41,7 @@ struct Known {
 /// The constraints that this process has met, by oid. `None` before the first.
 static CONSTRAINTS: ProcessLocal<RefCell<Option<Constraints>>> = ProcessLocal(RefCell::new(None));
 
-type Constraints = HashMap<u64, Known, BuildHasherDefault<SerialHasher>>;
+type Constraints = HashMap<u64, CachedConstraint, BuildHasherDefault<SerialHasher>>;
 
 /// Has the checks of new rows of a result relation made here. Raises nothing.
 ///
@@ -195,13 +195,13 @@ unsafe fn with_parent(
         Constraints::default()
     });
     let number = u64::from(trigger.tgconstraint.to_u32());
-    let known = all.get_mut(&number).filter(|known| {
+    let cached = all.get_mut(&number).filter(|cached| {
         // What others have done to the tables is known after they are locked.
-        known.parent.as_ref().inspect(|parent| parent.lock());
-        known.generation == relation::generation()
+        cached.parent.as_ref().inspect(|parent| parent.lock());
+        cached.generation == relation::generation()
     });
-    let parent = match known {
-        Some(known) => known.parent.as_mut(),
+    let parent = match cached {
+        Some(cached) => cached.parent.as_mut(),
         None => {
             all.remove(&number);
             if all.len() >= CONSTRAINTS_MAX
@@ -212,8 +212,8 @@ unsafe fn with_parent(
             let generation = relation::generation();
             // SAFETY: the caller's open table and its trigger.
             let parent = unsafe { Parent::of(child, trigger) };
-            let known = Known { generation, parent };
-            all.entry(number).or_insert(known).parent.as_mut()
+            let cached = CachedConstraint { generation, parent };
+            all.entry(number).or_insert(cached).parent.as_mut()
         }
     };
     parent.is_some_and(look)

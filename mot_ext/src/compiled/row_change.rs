@@ -7,7 +7,7 @@ use crate::errors;
 use crate::executor::expressions::{Value, passes};
 use crate::pg::{self, version};
 use crate::rows::tuple;
-use crate::rows::write::{Fate, Target};
+use crate::rows::write::{ChangeResult, Target};
 use mot_engine::key::tail_bytes;
 #[cfg(debug_assertions)]
 use mot_engine::row::STAMP_BYTES;
@@ -97,7 +97,7 @@ impl Change {
                 if !passes(self.quals, context) {
                     return None;
                 }
-                let fate = if self.is_delete {
+                let result = if self.is_delete {
                     self.target.delete(row, seen, command)
                 } else {
                     self.evaluate(context);
@@ -128,11 +128,11 @@ impl Change {
                     self.target
                         .update(row, seen, body, command, self.beside_keys)
                 };
-                match fate {
-                    Fate::Done(_) if self.is_delete => return Some(seen),
-                    Fate::Done(new) => return Some(new),
-                    Fate::Skip => return None,
-                    Fate::Newer(newer) => seen = newer,
+                match result {
+                    ChangeResult::Done(_) if self.is_delete => return Some(seen),
+                    ChangeResult::Done(new) => return Some(new),
+                    ChangeResult::Skip => return None,
+                    ChangeResult::Newer(newer) => seen = newer,
                 }
             }
         }

@@ -11,7 +11,7 @@
 //! - One execution at a time: a statement that runs itself again (a function in a cursor's loop)
 //!   takes the general path.
 use super::arbiters::Arbiters;
-use super::change::{Change, Found};
+use super::change::{Change, ChangeInputs};
 use super::client::{Client, Wire};
 use super::frame::{Frame, empty, within};
 use super::insert::Insert;
@@ -377,13 +377,13 @@ unsafe fn work(
                 is_delete,
                 counts_rows,
             } => {
-                let found = Found {
+                let inputs = ChangeInputs {
                     table,
                     snapshot,
                     counts_rows: *counts_rows,
                 };
                 Some(Work::Change(Change::new(
-                    frame, access, assigned, *is_delete, found,
+                    frame, access, assigned, *is_delete, inputs,
                 )))
             }
         }

@@ -55,13 +55,13 @@ impl Value for String {
     }
 }
 
-/// One row of what a query found.
-pub struct Found {
+/// A row of the result of a query.
+pub struct QueryRow {
     row: pg_sys::HeapTuple,
     shape: pg_sys::TupleDesc,
 }
 
-impl Found {
+impl QueryRow {
     /// A column, counted from 1, copied; `None`: it is NULL.
     pub fn get<T: Value>(&self, column: i32) -> Option<T> {
         let mut is_null = false;
@@ -75,17 +75,17 @@ impl Found {
 }
 
 /// The rows that a query gives, each as `read` makes it.
-pub fn select<T>(query: &str, arguments: &[Argument], read: impl Fn(&Found) -> T) -> Vec<T> {
+pub fn select<T>(query: &str, arguments: &[Argument], read: impl Fn(&QueryRow) -> T) -> Vec<T> {
     // SAFETY: connect and finish are paired; an error in between ends the transaction, which cleans
     // up.
     within_catalog(|| unsafe {
-        let rows = guard::without_context(|| run(query, arguments));
+        let count = guard::without_context(|| run(query, arguments));
         let table = pg_sys::SPI_tuptable;
-        let found = (0..rows as usize).map(|position| Found {
+        let rows = (0..count as usize).map(|position| QueryRow {
             row: *(*table).vals.add(position),
             shape: (*table).tupdesc,
         });
-        let result = found.map(|found| read(&found)).collect();
+        let result = rows.map(|row| read(&row)).collect();
         pg_sys::SPI_finish();
         result
     })

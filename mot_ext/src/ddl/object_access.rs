@@ -6,16 +6,14 @@
 //! constraint), and for DROP DATABASE. The engine undoes it with the transaction and frees memory
 //! at commit only.
 use super::{database, earlier_build, tables};
+use crate::pg::local::ProcessLocal;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
-struct Previous(Cell<pg_sys::object_access_hook_type>);
-// SAFETY: written once in the postmaster while it loads libraries; each process runs PostgreSQL's
-// code on one thread.
-unsafe impl Sync for Previous {}
-static PREVIOUS: Previous = Previous(Cell::new(None));
+static PREVIOUS: ProcessLocal<Cell<pg_sys::object_access_hook_type>> =
+    ProcessLocal(Cell::new(None));
 
 /// Installs the hook; called once, while the server loads its libraries.
 pub fn init() {

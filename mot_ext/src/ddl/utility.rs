@@ -11,6 +11,7 @@
 //!   always work on a copy.
 use super::{database, foreign_spelling, publications, tables};
 use crate::compiled;
+use crate::pg::local::ProcessLocal;
 use crate::pg::{guard, nodes};
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::{is_a, pg_sys};
@@ -47,11 +48,8 @@ impl From<bool> for Next {
     }
 }
 
-struct Previous(Cell<pg_sys::ProcessUtility_hook_type>);
-// SAFETY: written once in the postmaster while it loads libraries; each process runs PostgreSQL's
-// code on one thread.
-unsafe impl Sync for Previous {}
-static PREVIOUS: Previous = Previous(Cell::new(None));
+static PREVIOUS: ProcessLocal<Cell<pg_sys::ProcessUtility_hook_type>> =
+    ProcessLocal(Cell::new(None));
 
 #[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" {

@@ -91,7 +91,7 @@ unsafe fn note_dependency(index: pg_sys::Oid, method: Method) {
 const NOT_IN_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
 
 /// A routine that a rollback to a savepoint puts back into an entry of the relation cache.
-struct Replaced {
+struct ReplacedRoutine {
     entry: pg_sys::Relation,
     routine: Box<pg_sys::IndexAmRoutine>,
     handler: pg_sys::Oid,
@@ -99,12 +99,12 @@ struct Replaced {
     level: i32,
 }
 
-struct Local(RefCell<Vec<Replaced>>, Cell<bool>);
+struct ReplacedRoutines(RefCell<Vec<ReplacedRoutine>>, Cell<bool>);
 // SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Local {}
+unsafe impl Sync for ReplacedRoutines {}
 /// The replaced routines of this transaction, in their order, and whether the callbacks are
 /// installed.
-static REPLACED: Local = Local(RefCell::new(Vec::new()), Cell::new(false));
+static REPLACED: ReplacedRoutines = ReplacedRoutines(RefCell::new(Vec::new()), Cell::new(false));
 
 /// As `refresh_routine`, of an index that was there before: what a rollback to a savepoint must put
 /// back is kept.
@@ -122,7 +122,7 @@ pub unsafe fn replace_routine(index: pg_sys::Relation) {
             || version::first_file_subtransaction(index) != NOT_IN_SUBTRANSACTION;
         if stays {
             install_callbacks();
-            REPLACED.0.borrow_mut().push(Replaced {
+            REPLACED.0.borrow_mut().push(ReplacedRoutine {
                 entry: index,
                 routine: Box::new(std::ptr::read((*index).rd_indam.cast())),
                 handler: (*index).rd_amhandler,

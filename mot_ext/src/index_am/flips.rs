@@ -49,10 +49,10 @@ struct State {
     has_callbacks: bool,
 }
 
-struct Local(UnsafeCell<State>);
+struct StateCell(UnsafeCell<State>);
 // SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Local {}
-static LOCAL: Local = Local(UnsafeCell::new(State {
+unsafe impl Sync for StateCell {}
+static STATE: StateCell = StateCell(UnsafeCell::new(State {
     flips: Vec::new(),
     awaited: Vec::new(),
     last_group: 0,
@@ -60,9 +60,9 @@ static LOCAL: Local = Local(UnsafeCell::new(State {
 }));
 
 /// The process's state. The reference must not be kept over a call into PostgreSQL.
-fn local() -> &'static mut State {
+fn state() -> &'static mut State {
     // SAFETY: one thread; see above.
-    unsafe { &mut *LOCAL.0.get() }
+    unsafe { &mut *STATE.0.get() }
 }
 
 /// Indexes that are shown as btrees until this ends, or is dropped by an error that ends the
@@ -78,9 +78,9 @@ pub struct Flips {
 /// The tables of the indexes are locked, in a mode that lets nobody drop them.
 pub unsafe fn show(indexes: &[pg_sys::Oid], lock: pg_sys::LOCKMODE) -> Flips {
     install_callbacks();
-    local().last_group += 1;
+    state().last_group += 1;
     let flips = Flips {
-        group: local().last_group,
+        group: state().last_group,
     };
     // SAFETY: the caller's.
     unsafe { add(flips.group, indexes, lock) };
@@ -97,7 +97,7 @@ unsafe fn add(group: u64, indexes: &[pg_sys::Oid], lock: pg_sys::LOCKMODE) {
                 pg_sys::index_close(entry, pg_sys::NoLock as pg_sys::LOCKMODE);
                 continue;
             }
-            local().flips.push(Flip {
+            state().flips.push(Flip {
                 group,
                 index: *index,
                 entry,
@@ -115,7 +115,7 @@ unsafe fn add(group: u64, indexes: &[pg_sys::Oid], lock: pg_sys::LOCKMODE) {
 /// # Safety
 /// Core has just made the index.
 pub unsafe fn created(table: pg_sys::Oid, index: pg_sys::Oid) {
-    if local().awaited.is_empty() {
+    if state().awaited.is_empty() {
         return;
     }
     // SAFETY: core has the index open and locked; the name is palloc'd.
@@ -126,7 +126,7 @@ pub unsafe fn created(table: pg_sys::Oid, index: pg_sys::Oid) {
         }
         let is_meant =
             |awaited: &&Awaited| awaited.table == table && *awaited.name == *CStr::from_ptr(name);
-        let group = local()
+        let group = state()
             .awaited
             .iter()
             .find(is_meant)
@@ -142,7 +142,7 @@ impl Flips {
     /// Shows an index of this name, too, if the statement makes one: core drops an index that ALTER
     /// TYPE changes, and makes another.
     pub fn also(&self, table: pg_sys::Oid, name: &CStr) {
-        local().awaited.push(Awaited {
+        state().awaited.push(Awaited {
             group: self.group,
             table,
             name: name.to_owned(),
@@ -151,7 +151,7 @@ impl Flips {
 
     /// Whether it shows any index: an aborted transaction has ended it.
     pub fn is_in_force(&self) -> bool {
-        local().flips.iter().any(|flip| flip.group == self.group)
+        state().flips.iter().any(|flip| flip.group == self.group)
     }
 
     /// Shows the indexes as what they are, and closes them.
@@ -183,7 +183,7 @@ impl Drop for Flips {
         // After `end` there is none. In an unwinding the transaction has not ended yet, so entries
         // are still open.
         take(|flip| flip.group == self.group);
-        local()
+        state()
             .awaited
             .retain(|awaited| awaited.group != self.group);
     }
@@ -235,22 +235,22 @@ pub unsafe fn end_for_rewrite(relation: pg_sys::Oid) {
 
 /// Whether an index is shown as a btree now.
 pub fn is_shown(index: pg_sys::Oid) -> bool {
-    local().flips.iter().any(|flip| flip.index == index)
+    state().flips.iter().any(|flip| flip.index == index)
 }
 
 /// Whether any index is shown as a btree now.
 #[inline]
 pub fn is_any_shown() -> bool {
-    !local().flips.is_empty()
+    !state().flips.is_empty()
 }
 
 /// Takes some out of the list and shows them as what they are. Calls nothing that looks at a
 /// catalog.
 fn take(is_meant: impl Fn(&Flip) -> bool) -> Vec<Flip> {
-    let (taken, kept) = std::mem::take(&mut local().flips)
+    let (taken, kept) = std::mem::take(&mut state().flips)
         .into_iter()
         .partition::<Vec<_>, _>(|flip| is_meant(flip));
-    local().flips = kept;
+    state().flips = kept;
     for flip in &taken {
         if !is_shown(flip.index) {
             // SAFETY: the entry is still open, see `Flips::end` and the callbacks.
@@ -285,7 +285,7 @@ unsafe fn as_ours(flip: &Flip) {
 }
 
 fn install_callbacks() {
-    if std::mem::replace(&mut local().has_callbacks, true) {
+    if std::mem::replace(&mut state().has_callbacks, true) {
         return;
     }
     let none = std::ptr::null_mut();
@@ -303,7 +303,7 @@ unsafe extern "C-unwind" fn invalidated(_argument: pg_sys::Datum, index: pg_sys:
         return;
     }
     let is_meant = |flip: &&Flip| index == pg_sys::InvalidOid || flip.index == index;
-    for flip in local().flips.iter().filter(is_meant) {
+    for flip in state().flips.iter().filter(is_meant) {
         // SAFETY: the entry is open.
         unsafe { as_btree(flip.entry) };
     }
@@ -335,7 +335,7 @@ unsafe extern "C-unwind" fn on_subtransaction(
             take(|flip| flip.level >= level);
         }
         pg_sys::SubXactEvent::SUBXACT_EVENT_COMMIT_SUB => {
-            for flip in &mut local().flips {
+            for flip in &mut state().flips {
                 flip.level = flip.level.min(level - 1);
             }
         }

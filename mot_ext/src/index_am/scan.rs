@@ -81,7 +81,7 @@ enum Position {
 }
 
 /// A row that was found.
-enum Found {
+enum ScannedRow {
     Kept(Slot, VersionRef),
     Copied(HandedCopy),
 }
@@ -295,13 +295,13 @@ pub unsafe fn next(scan: pg_sys::IndexScanDesc, direction: pg_sys::ScanDirection
         (*scan).xs_recheck = state.sought.is_inexact;
         let fetch = (*scan).xs_heapfetch.cast::<IndexFetch>();
         match found {
-            Found::Kept(row, version) => {
+            ScannedRow::Kept(row, version) => {
                 (*scan).xs_heaptid = tid::of(state.table, row, version);
                 if !fetch.is_null() {
                     (*fetch).handed = Some(Handed { row, version });
                 }
             }
-            Found::Copied(copy) => {
+            ScannedRow::Copied(copy) => {
                 (*scan).xs_heaptid = (*copy.tuple).t_self;
                 if !fetch.is_null() {
                     (*fetch).handed_copy = Some(copy);

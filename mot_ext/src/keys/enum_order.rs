@@ -8,22 +8,23 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// What was found of values.
-struct Known {
-    /// Their places, by oid: those of one enum can be compared.
+/// The places of values within their enums, as far as they were looked up.
+struct EnumPlaces {
+    /// By oid: those of one enum can be compared.
     places: RefCell<HashMap<u32, f32>>,
     /// How often the catalog has changed.
     changes: Cell<u64>,
-    is_told: Cell<bool>,
+    has_callback: Cell<bool>,
 }
 
-static KNOWN: std::sync::LazyLock<ProcessLocal<Known>> = std::sync::LazyLock::new(|| {
-    ProcessLocal(Known {
-        places: RefCell::default(),
-        changes: Cell::new(0),
-        is_told: Cell::new(false),
-    })
-});
+static ENUM_PLACES: std::sync::LazyLock<ProcessLocal<EnumPlaces>> =
+    std::sync::LazyLock::new(|| {
+        ProcessLocal(EnumPlaces {
+            places: RefCell::default(),
+            changes: Cell::new(0),
+            has_callback: Cell::new(false),
+        })
+    });
 
 /// Has the engine ask for the order here; called once, while the server loads its libraries.
 pub fn init() {
@@ -32,38 +33,38 @@ pub fn init() {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn on_change(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
-    let known = &KNOWN.0;
-    known.changes.set(known.changes.get() + 1);
-    known.places.borrow_mut().clear();
+    let cache = &ENUM_PLACES.0;
+    cache.changes.set(cache.changes.get() + 1);
+    cache.places.borrow_mut().clear();
 }
 
 /// Compares two values of one enum. Raises 22P03 where the catalog lacks one, as core does.
 fn compare(left: u32, right: u32) -> Ordering {
-    let known = &KNOWN.0;
+    let cache = &ENUM_PLACES.0;
     loop {
-        let changes = known.changes.get();
+        let changes = cache.changes.get();
         let (left, right) = (place(left), place(right));
         // A change may number all of them anew.
-        if known.changes.get() == changes {
+        if cache.changes.get() == changes {
             return left.total_cmp(&right);
         }
     }
 }
 
 fn place(value: u32) -> f32 {
-    let known = &KNOWN.0;
-    let found = known.places.borrow().get(&value).copied();
+    let cache = &ENUM_PLACES.0;
+    let found = cache.places.borrow().get(&value).copied();
     if let Some(place) = found {
         return place;
     }
     let values = pg_sys::SysCacheIdentifier::ENUMOID as i32;
-    if !known.is_told.replace(true) {
+    if !cache.has_callback.replace(true) {
         // SAFETY: once in a process; the callback only forgets and counts.
         unsafe {
             pg_sys::CacheRegisterSyscacheCallback(values, Some(on_change), pg_sys::Datum::null())
         };
     }
-    let changes = known.changes.get();
+    let changes = cache.changes.get();
     // SAFETY: a catalog look-up by oid; the row is released when it was read.
     let found = unsafe {
         let row = pg_sys::SearchSysCache1(values, pg_sys::Datum::from(value));
@@ -81,8 +82,8 @@ fn place(value: u32) -> f32 {
             format!("invalid internal value for enum: {value}")
         );
     };
-    if known.changes.get() == changes {
-        known.places.borrow_mut().insert(value, place);
+    if cache.changes.get() == changes {
+        cache.places.borrow_mut().insert(value, place);
     }
     place
 }

@@ -88,14 +88,15 @@ const OF_CORE: [(&CStr, KeyKind); 23] = [
 
 /// What was found in the catalog.
 #[derive(Default)]
-struct Known {
+struct ForeignTypeCache {
     /// Of types, by oid.
     types: HashMap<u32, Option<ForeignType>>,
     /// Of what families compare: family, left type and right type.
     comparisons: HashMap<[u32; 3], Option<ForeignType>>,
 }
 
-static KNOWN: ProcessLocal<RefCell<Option<Known>>> = ProcessLocal(RefCell::new(None));
+static FOREIGN_TYPES: ProcessLocal<RefCell<Option<ForeignTypeCache>>> =
+    ProcessLocal(RefCell::new(None));
 
 /// How often the catalog has changed.
 static CHANGES: ProcessLocal<Cell<u64>> = ProcessLocal(Cell::new(0));
@@ -103,10 +104,10 @@ static CHANGES: ProcessLocal<Cell<u64>> = ProcessLocal(Cell::new(0));
 /// What was found before, or is found now. What has changed in the catalog is looked for again.
 fn remembered<K: std::hash::Hash + Eq + Copy>(
     key: K,
-    of: fn(&mut Known) -> &mut HashMap<K, Option<ForeignType>>,
+    of: fn(&mut ForeignTypeCache) -> &mut HashMap<K, Option<ForeignType>>,
     look_up: impl FnOnce() -> Option<ForeignType>,
 ) -> Option<ForeignType> {
-    if KNOWN.0.borrow().is_none() {
+    if FOREIGN_TYPES.0.borrow().is_none() {
         use pg_sys::SysCacheIdentifier::{AMPROCNUM, CLAOID, PROCOID, TYPEOID};
         let nothing = pg_sys::Datum::null();
         for cache in [TYPEOID, PROCOID, CLAOID, AMPROCNUM] {
@@ -116,14 +117,14 @@ fn remembered<K: std::hash::Hash + Eq + Copy>(
             }
         }
     }
-    if let Some(known) = of(KNOWN.0.borrow_mut().get_or_insert_default()).get(&key) {
-        return *known;
+    if let Some(found) = of(FOREIGN_TYPES.0.borrow_mut().get_or_insert_default()).get(&key) {
+        return *found;
     }
     let changes = CHANGES.0.get();
     let found = look_up();
     // What was changed meanwhile is looked for again.
     if CHANGES.0.get() == changes {
-        of(KNOWN.0.borrow_mut().get_or_insert_default()).insert(key, found);
+        of(FOREIGN_TYPES.0.borrow_mut().get_or_insert_default()).insert(key, found);
     }
     found
 }
@@ -139,17 +140,17 @@ pub fn foreign_type(input: pg_sys::Oid) -> Option<ForeignType> {
     if is_core(input) {
         return None;
     }
-    remembered(input.to_u32(), |known| &mut known.types, || look_up(input))
+    remembered(input.to_u32(), |cache| &mut cache.types, || look_up(input))
 }
 
 /// A type, a function or an operator class has changed.
 #[pg_guard]
 unsafe extern "C-unwind" fn on_change(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
     CHANGES.0.set(CHANGES.0.get() + 1);
-    if let Ok(mut known) = KNOWN.0.try_borrow_mut()
-        && let Some(known) = known.as_mut()
+    if let Ok(mut cache) = FOREIGN_TYPES.0.try_borrow_mut()
+        && let Some(cache) = cache.as_mut()
     {
-        *known = Known::default();
+        *cache = ForeignTypeCache::default();
     }
 }
 
@@ -218,7 +219,7 @@ fn comparison(family: pg_sys::Oid, left: pg_sys::Oid, right: pg_sys::Oid) -> Opt
     let key = [family, left, right].map(pg_sys::Oid::to_u32);
     remembered(
         key,
-        |known| &mut known.comparisons,
+        |cache| &mut cache.comparisons,
         || {
             // SAFETY: a catalog look-up.
             compared_by(unsafe { pg_sys::get_opfamily_proc(family, left, right, COMPARISON) })

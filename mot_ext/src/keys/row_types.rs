@@ -35,9 +35,9 @@ impl RowType {
 }
 
 /// What was found of row types, by oid; `None`: keys of it have no encoding.
-type Known = HashMap<u32, Option<RowType>>;
+type RowTypeCache = HashMap<u32, Option<RowType>>;
 
-static KNOWN: ProcessLocal<RefCell<Option<Known>>> = ProcessLocal(RefCell::new(None));
+static ROW_TYPES: ProcessLocal<RefCell<Option<RowTypeCache>>> = ProcessLocal(RefCell::new(None));
 
 /// How often something of it was forgotten.
 static FORGOTTEN: ProcessLocal<Cell<u64>> = ProcessLocal(Cell::new(0));
@@ -47,11 +47,16 @@ pub fn row_type(own_type: pg_sys::Oid) -> Option<RowType> {
     // SAFETY: a catalog look-up.
     let base = unsafe { pg_sys::getBaseType(own_type) };
     let oid = base.to_u32();
-    if let Some(known) = KNOWN.0.borrow().as_ref().and_then(|known| known.get(&oid)) {
-        return *known;
+    if let Some(found) = ROW_TYPES
+        .0
+        .borrow()
+        .as_ref()
+        .and_then(|cache| cache.get(&oid))
+    {
+        return *found;
     }
-    if KNOWN.0.borrow().is_none() {
-        *KNOWN.0.borrow_mut() = Some(HashMap::new());
+    if ROW_TYPES.0.borrow().is_none() {
+        *ROW_TYPES.0.borrow_mut() = Some(HashMap::new());
         use pg_sys::SysCacheIdentifier::{AMPROCNUM, CLAOID, COLLOID, PROCOID, TYPEOID};
         let nothing = pg_sys::Datum::null();
         // SAFETY: once in a process; the callbacks forget.
@@ -64,10 +69,10 @@ pub fn row_type(own_type: pg_sys::Oid) -> Option<RowType> {
     }
     let forgotten = FORGOTTEN.0.get();
     let found = look_up(base);
-    if let Some(known) = KNOWN.0.borrow_mut().as_mut()
+    if let Some(cache) = ROW_TYPES.0.borrow_mut().as_mut()
         && FORGOTTEN.0.get() == forgotten
     {
-        known.insert(oid, found);
+        cache.insert(oid, found);
     }
     found
 }
@@ -86,10 +91,10 @@ unsafe extern "C-unwind" fn on_relation(_argument: pg_sys::Datum, _relation: pg_
 
 fn forget() {
     FORGOTTEN.0.set(FORGOTTEN.0.get() + 1);
-    if let Ok(mut known) = KNOWN.0.try_borrow_mut()
-        && let Some(known) = known.as_mut()
+    if let Ok(mut cache) = ROW_TYPES.0.try_borrow_mut()
+        && let Some(cache) = cache.as_mut()
     {
-        known.clear();
+        cache.clear();
     }
 }
 
@@ -122,7 +127,7 @@ fn look_up(row_type: pg_sys::Oid) -> Option<RowType> {
     })
 }
 
-struct Found {
+struct FieldInfo {
     field: Field,
     is_ordered: bool,
     lacks_collation: bool,
@@ -135,14 +140,14 @@ struct Found {
 unsafe fn field(
     description: pg_sys::TupleDesc,
     attribute: &pg_sys::FormData_pg_attribute,
-) -> Option<Found> {
+) -> Option<FieldInfo> {
     let layout = AttributeLayout {
         len: attribute.attlen,
         align: super::column::alignment(attribute.attalign as u8)?,
         by_value: false,
     };
     if attribute.attisdropped {
-        return Some(Found {
+        return Some(FieldInfo {
             field: Field {
                 kind: None,
                 layout,
@@ -175,7 +180,7 @@ unsafe fn field(
     });
     // SAFETY: the caller's description has the column, and owns the value.
     let missing = unsafe { missing_value(description, attribute.attnum, kind)? };
-    Some(Found {
+    Some(FieldInfo {
         field: Field {
             kind: Some(kind),
             layout,

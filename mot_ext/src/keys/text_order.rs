@@ -23,14 +23,15 @@ pub enum TextOrder {
 
 /// What was found of a collation.
 #[derive(Clone, Copy)]
-struct Found {
+struct CachedCollation {
     order: TextOrder,
     /// Core has opened its locale.
     is_open: bool,
 }
 
 /// What was found of collations, by oid.
-static KNOWN: ProcessLocal<RefCell<Option<HashMap<u32, Found>>>> = ProcessLocal(RefCell::new(None));
+static COLLATIONS: ProcessLocal<RefCell<Option<HashMap<u32, CachedCollation>>>> =
+    ProcessLocal(RefCell::new(None));
 
 /// Has core open the locale of a collation by which a scan compares: it warns of another version
 /// than the catalog's, and raises if the machine does not have it.
@@ -38,19 +39,19 @@ pub fn use_locale(collation: pg_sys::Oid) {
     let (TextOrder::Collated(_) | TextOrder::Other) = text_order(collation) else {
         return;
     };
-    let is_open = |known: &HashMap<u32, Found>| {
-        let found = known.get(&collation.to_u32());
+    let is_open = |cache: &HashMap<u32, CachedCollation>| {
+        let found = cache.get(&collation.to_u32());
         found.is_some_and(|found| found.is_open)
     };
-    if KNOWN.0.borrow().as_ref().is_some_and(is_open) {
+    if COLLATIONS.0.borrow().as_ref().is_some_and(is_open) {
         return;
     }
     version::open_locale(collation);
-    if let Some(found) = KNOWN
+    if let Some(found) = COLLATIONS
         .0
         .borrow_mut()
         .as_mut()
-        .and_then(|known| known.get_mut(&collation.to_u32()))
+        .and_then(|cache| cache.get_mut(&collation.to_u32()))
     {
         found.is_open = true;
     }
@@ -63,12 +64,17 @@ pub fn text_order(collation: pg_sys::Oid) -> TextOrder {
         return TextOrder::Bytes;
     }
     let oid = collation.to_u32();
-    if let Some(order) = KNOWN.0.borrow().as_ref().and_then(|known| known.get(&oid)) {
+    if let Some(order) = COLLATIONS
+        .0
+        .borrow()
+        .as_ref()
+        .and_then(|cache| cache.get(&oid))
+    {
         return order.order;
     }
     let order = look_up(collation);
-    let mut known = KNOWN.0.borrow_mut();
-    let known = known.get_or_insert_with(|| {
+    let mut cache = COLLATIONS.0.borrow_mut();
+    let cache = cache.get_or_insert_with(|| {
         let collations = pg_sys::SysCacheIdentifier::COLLOID as i32;
         let nothing = pg_sys::Datum::null();
         // SAFETY: once in a process; the callback forgets.
@@ -76,7 +82,7 @@ pub fn text_order(collation: pg_sys::Oid) -> TextOrder {
         HashMap::new()
     });
     let is_open = order == TextOrder::Bytes;
-    known.insert(oid, Found { order, is_open });
+    cache.insert(oid, CachedCollation { order, is_open });
     order
 }
 
@@ -122,9 +128,9 @@ pub(super) fn is_utf8() -> bool {
 /// A row of `pg_collation` has changed.
 #[pg_guard]
 unsafe extern "C-unwind" fn on_change(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
-    if let Ok(mut known) = KNOWN.0.try_borrow_mut()
-        && let Some(known) = known.as_mut()
+    if let Ok(mut cache) = COLLATIONS.0.try_borrow_mut()
+        && let Some(cache) = cache.as_mut()
     {
-        known.clear();
+        cache.clear();
     }
 }

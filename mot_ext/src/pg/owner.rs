@@ -29,7 +29,7 @@ impl Owner {
         let runs_it = |process| Some(Owner { process, xid }).filter(|owner| !owner.has_ended());
         // A known place may be of a process that had this pid before: 15 and 16 leave the pid of
         // one that has ended.
-        known(pid)
+        cached(pid)
             .and_then(runs_it)
             .or_else(|| look_up(pid).and_then(runs_it))
     }
@@ -48,23 +48,24 @@ impl Owner {
 }
 
 /// Processes met lately, by pid: to find one by its pid PostgreSQL looks at every connection.
-const PROCESSES_KNOWN: usize = 64;
+const PROCESSES_MAX: usize = 64;
 
-struct Known([Cell<(c_int, *const pg_sys::PGPROC)>; PROCESSES_KNOWN]);
+struct ProcessesByPid([Cell<(c_int, *const pg_sys::PGPROC)>; PROCESSES_MAX]);
 
 // SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Known {}
+unsafe impl Sync for ProcessesByPid {}
 
-static KNOWN: Known = Known([const { Cell::new((0, std::ptr::null())) }; PROCESSES_KNOWN]);
+static PROCESSES: ProcessesByPid =
+    ProcessesByPid([const { Cell::new((0, std::ptr::null())) }; PROCESSES_MAX]);
 
 fn place(pid: c_int) -> &'static Cell<(c_int, *const pg_sys::PGPROC)> {
-    &KNOWN.0[pid as usize % PROCESSES_KNOWN]
+    &PROCESSES.0[pid as usize % PROCESSES_MAX]
 }
 
-fn known(pid: c_int) -> Option<*const pg_sys::PGPROC> {
-    let (known, process) = place(pid).get();
+fn cached(pid: c_int) -> Option<*const pg_sys::PGPROC> {
+    let (cached, process) = place(pid).get();
     // SAFETY: a PGPROC is never unmapped; an aligned field of 32 bits.
-    (known == pid && unsafe { (&raw const (*process).pid).read_volatile() } == pid)
+    (cached == pid && unsafe { (&raw const (*process).pid).read_volatile() } == pid)
         .then_some(process)
 }
 

@@ -17,15 +17,15 @@ unsafe extern "C" {
 /// The code of SQL_ASCII (`mb/pg_wchar.h`): to such a client everything goes as it is.
 const SQL_ASCII: c_int = 0;
 
-struct Local {
+struct ReceiverCache {
     /// Address of `printtup`; 0: not known yet.
     printtup: Cell<usize>,
 }
 
 // SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Local {}
+unsafe impl Sync for ReceiverCache {}
 
-static LOCAL: Local = Local {
+static RECEIVER_CACHE: ReceiverCache = ReceiverCache {
     printtup: Cell::new(0),
 };
 
@@ -58,7 +58,7 @@ pub unsafe fn formats_of_execute(receiver: *mut pg_sys::DestReceiver) -> Option<
 }
 
 fn printtup() -> usize {
-    let known = LOCAL.printtup.get();
+    let known = RECEIVER_CACHE.printtup.get();
     if known != 0 {
         return known;
     }
@@ -70,7 +70,7 @@ fn printtup() -> usize {
         pg_sys::pfree(receiver.cast());
         found
     };
-    LOCAL.printtup.set(found);
+    RECEIVER_CACHE.printtup.set(found);
     found
 }
 

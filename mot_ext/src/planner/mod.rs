@@ -34,13 +34,13 @@ use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::c_void;
 
-struct Previous {
+struct PreviousHooks {
     tables: Cell<pg_sys::get_relation_info_hook_type>,
     scans: Cell<pg_sys::set_rel_pathlist_hook_type>,
     upper: Cell<pg_sys::create_upper_paths_hook_type>,
 }
 
-static PREVIOUS: ProcessLocal<Previous> = ProcessLocal(Previous {
+static PREVIOUS: ProcessLocal<PreviousHooks> = ProcessLocal(PreviousHooks {
     tables: Cell::new(None),
     scans: Cell::new(None),
     upper: Cell::new(None),

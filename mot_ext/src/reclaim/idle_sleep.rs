@@ -11,23 +11,23 @@ use crate::pg::worker::shutdown_asked;
 use crate::shared_memory;
 use mot_engine::pause::{Point, reach};
 
-/// Naps as long as `long_ms` while nothing happens. When a session wakes this process, or did so
+/// Sleeps as long as `long_ms` while nothing happens. When a session wakes this process, or did so
 /// just before, it sleeps `short_ms` from then on: what was committed a moment ago is dead to
 /// everybody a moment later. `has_news` says whether something has happened since it was last
-/// looked: who committed then saw nobody nap, and wakes nobody. It must not raise.
-pub fn nap(short_ms: i64, long_ms: i64, has_news: impl FnOnce() -> bool) {
-    let napping = &shared_memory::control().napping;
+/// looked: a session that committed then saw nobody sleep, and wakes nobody. It must not raise.
+pub fn sleep(short_ms: i64, long_ms: i64, has_news: impl FnOnce() -> bool) {
+    let sleeper = &shared_memory::control().reclaimer_sleeps;
     reach(Point::ReclaimBeforeNap);
-    napping.begin();
+    sleeper.begin();
     if has_news() {
-        napping.end();
+        sleeper.end();
         interrupts::sleep_ms(short_ms);
         return;
     }
     interrupts::sleep_ms(long_ms);
     // Taken: by a session, which has set the latch, or is about to. A signal sets it, too, and
     // takes nothing.
-    let is_taken = napping.end();
+    let is_taken = sleeper.end();
     if is_taken && !shutdown_asked() {
         interrupts::sleep_ms(short_ms);
     }

@@ -15,7 +15,7 @@ use crate::pg::worker::{reload_if_asked, shutdown_asked};
 use crate::pg::{self, interrupts, report};
 use crate::shared_memory::settings;
 use crate::transaction::clock::{PgClock, fresh_horizon, oldest_active};
-use crate::transaction::horizon::{asked, judged, survey};
+use crate::transaction::horizon::{outcome_bound, survey, sweep_requests};
 use crate::transaction::session;
 use crate::transaction::wal_log::WalLog;
 use mot_engine::pause::{Point, reach};
@@ -60,7 +60,7 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
     // SAFETY: registered once; runs before the process leaves the ProcArray (callbacks run last in,
     // first out).
     unsafe { pg_sys::before_shmem_exit(Some(on_exit), pg_sys::Datum::from(0)) };
-    judged::begin_to_show(judged::Worker::Reclaimer);
+    outcome_bound::begin_to_show(outcome_bound::Worker::Reclaimer);
     let mut reclaimer = Reclaimer {
         has_settled: false,
         sweeps_left: 0,
@@ -83,8 +83,8 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
             Err(_) if shutdown_asked() => break,
             Err(error) => {
                 session.reset();
-                if let Some(number) = asked::newest() {
-                    asked::answer(number);
+                if let Some(number) = sweep_requests::newest() {
+                    sweep_requests::answer(number);
                 }
                 // SAFETY: clears what a record under construction left in this process.
                 unsafe { pg_sys::XLogResetInsertion() };
@@ -97,7 +97,7 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
         crate::transaction::pauses::flush_if_asked(session);
         if may_be_woken {
             let has_news = || pg::catch(|| reclaimer.has_news(session)).unwrap_or(false);
-            idle_sleep::nap(nap_ms, pause_ms, has_news);
+            idle_sleep::sleep(nap_ms, pause_ms, has_news);
         } else {
             sleep_unless_asked(pause_ms);
         }
@@ -110,7 +110,7 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
 /// Sleeps so long, or until somebody waits for a sweep.
 fn sleep_unless_asked(pause_ms: i64) {
     let mut left_ms = pause_ms;
-    while left_ms > 0 && asked::newest().is_none() && !shutdown_asked() {
+    while left_ms > 0 && sweep_requests::newest().is_none() && !shutdown_asked() {
         let now_ms = left_ms.min(LOOK_MS);
         interrupts::sleep_ms(now_ms);
         left_ms -= now_ms;
@@ -170,9 +170,9 @@ impl Reclaimer {
         let state = engine.state();
         self.can_be_woken = false;
         // Before anything is looked at that a sweep judges by.
-        let asked = asked::newest();
+        let asked = sweep_requests::newest();
         if !matches!(state, State::Ready | State::Replaying) {
-            asked.into_iter().for_each(asked::answer);
+            asked.into_iter().for_each(sweep_requests::answer);
             return false;
         }
         // Versions superseded by a committed transaction below this are dead to everybody.
@@ -181,7 +181,7 @@ impl Reclaimer {
         let has_moved = horizon > self.swept_below;
         engine.raise_horizon(horizon);
         let swept_below = engine.horizon();
-        self.can_be_woken = horizon >= judged::told();
+        self.can_be_woken = horizon >= outcome_bound::published();
         let minds_old = self.mind_old_snapshots(session, horizon);
         let judged_below = judged_after_a_sweep(session);
         // What had ended by then is resolved before anybody is told of the bound.
@@ -189,8 +189,10 @@ impl Reclaimer {
         self.seen = (horizon, judged_below);
         // What PostgreSQL was told is what holds the horizon back. If it is somebody else, a new
         // word would change little.
-        let holds_back = horizon >= judged::told() || Instant::now() >= self.judges_again_at;
-        let judges = holds_back && judged_below.is_some_and(|below| below > judged::told());
+        let holds_back =
+            horizon >= outcome_bound::published() || Instant::now() >= self.judges_again_at;
+        let judges =
+            holds_back && judged_below.is_some_and(|below| below > outcome_bound::published());
         if has_moved {
             self.sweeps_left = QUIET_SWEEPS;
         } else if self.sweeps_left > 0 {
@@ -215,12 +217,12 @@ impl Reclaimer {
         let kept_out = self.sweep(session);
         self.swept_below = swept_below;
         if let Some(below) = judged_below.filter(|_| kept_out == 0) {
-            judged::tell(below);
+            outcome_bound::publish(below);
             // It was held back to where the sweep before began. Writers prune below it.
             engine.raise_horizon(fresh_horizon());
         }
         if let Some(number) = asked {
-            asked::answer(number);
+            sweep_requests::answer(number);
         }
         session.memory().collect_all(end_if_asked);
         let took = processor_time().saturating_sub(time_before);
@@ -244,7 +246,7 @@ impl Reclaimer {
     fn mind_old_snapshots(&mut self, session: &Session, horizon: Xid) -> bool {
         // What PostgreSQL was told is judged comes a sweep behind, and holds the horizon back where
         // nobody else does.
-        if horizon >= judged::told() || Instant::now() < self.minds_again_at {
+        if horizon >= outcome_bound::published() || Instant::now() < self.minds_again_at {
             return false;
         }
         let Some(old) = survey() else {
@@ -297,7 +299,7 @@ impl Clock for SweepClock {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum) {
-    judged::end_to_show(judged::Worker::Reclaimer);
+    outcome_bound::end_to_show(outcome_bound::Worker::Reclaimer);
 }
 
 /// Resolves what prepared transactions that have ended left to this process: definitions, and

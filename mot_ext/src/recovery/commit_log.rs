@@ -28,15 +28,15 @@ use std::path::Path;
 type RedoFunction = unsafe extern "C-unwind" fn(*mut pg_sys::XLogReaderState);
 
 /// What a resource manager of PostgreSQL replays with, where a function of ours stands before it.
-pub(super) struct Previous(Cell<Option<RedoFunction>>);
+pub(super) struct ReplacedRedo(Cell<Option<RedoFunction>>);
 
 // SAFETY: written once, in the postmaster, before it starts any process.
-unsafe impl Sync for Previous {}
+unsafe impl Sync for ReplacedRedo {}
 
-impl Previous {
+impl ReplacedRedo {
     /// None yet.
-    pub(super) const fn new() -> Previous {
-        Previous(Cell::new(None))
+    pub(super) const fn new() -> ReplacedRedo {
+        ReplacedRedo(Cell::new(None))
     }
 
     /// Puts `redo` in the place of the function of the resource manager with number `id`, which it
@@ -60,12 +60,12 @@ impl Previous {
     }
 }
 
-static PREVIOUS: Previous = Previous::new();
+static CORE_REDO: ReplacedRedo = ReplacedRedo::new();
 
 /// Stands before the commit log's own function; called once, while the server preloads libraries.
 pub fn init() {
     // SAFETY: the postmaster (or the only process) alone, before anything is replayed.
-    unsafe { PREVIOUS.stand_before(pg_sys::RmgrIds::RM_CLOG_ID, redo) };
+    unsafe { CORE_REDO.stand_before(pg_sys::RmgrIds::RM_CLOG_ID, redo) };
 }
 
 /// A plain frame: errors of PostgreSQL's own function travel as without this library.
@@ -77,7 +77,7 @@ unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
         if is_cut(record) {
             resolve_first(record);
         }
-        if let Some(previous) = PREVIOUS.get() {
+        if let Some(previous) = CORE_REDO.get() {
             previous(record);
         }
     }

@@ -58,7 +58,7 @@
 //! - When a recovery ends, PostgreSQL itself takes the commit log for the truth: a prepared
 //!   transaction that is committed there is dropped as stale. So `finish_after_replay` does the
 //!   same.
-use super::commit_log::Previous;
+use super::commit_log::ReplacedRedo;
 use super::reader::{self, End};
 use super::replay;
 use super::xid_set::XidSet;
@@ -71,14 +71,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Who has ended, as the log's records of ends say.
-struct Known {
+struct EndedTransactions {
     committed: XidSet,
     rolled_back: XidSet,
 }
 
-impl Known {
-    const fn new() -> Known {
-        Known {
+impl EndedTransactions {
+    const fn new() -> EndedTransactions {
+        EndedTransactions {
             committed: XidSet::new(),
             rolled_back: XidSet::new(),
         }
@@ -90,29 +90,29 @@ impl Known {
     }
 }
 
-static KNOWN: Mutex<Known> = Mutex::new(Known::new());
+static ENDED: Mutex<EndedTransactions> = Mutex::new(EndedTransactions::new());
 /// All below have ended.
 static ENDED_BELOW: AtomicU64 = AtomicU64::new(0);
 
-static PREVIOUS: Previous = Previous::new();
-static PREVIOUS_OF_RUNNING: Previous = Previous::new();
+static CORE_REDO: ReplacedRedo = ReplacedRedo::new();
+static CORE_REDO_OF_RUNNING: ReplacedRedo = ReplacedRedo::new();
 
 /// Stands before PostgreSQL's own functions for the ends of transactions and for those that run;
 /// called once, while the server preloads libraries.
 pub fn init() {
     // SAFETY: the postmaster (or the only process) alone, before anything is replayed.
     unsafe {
-        PREVIOUS.stand_before(pg_sys::RmgrIds::RM_XACT_ID, redo);
-        PREVIOUS_OF_RUNNING.stand_before(pg_sys::RmgrIds::RM_STANDBY_ID, redo_running);
+        CORE_REDO.stand_before(pg_sys::RmgrIds::RM_XACT_ID, redo);
+        CORE_REDO_OF_RUNNING.stand_before(pg_sys::RmgrIds::RM_STANDBY_ID, redo_running);
     }
 }
 
 /// A transaction or subtransaction has ended, says the log at the place that replay has come to.
 pub fn add(xid: Xid, end: End) {
-    let mut known = known();
+    let mut ended = ended();
     match end {
-        End::Committed => known.committed.add(xid),
-        End::RolledBack => known.rolled_back.add(xid),
+        End::Committed => ended.committed.add(xid),
+        End::RolledBack => ended.rolled_back.add(xid),
     }
 }
 
@@ -120,7 +120,7 @@ pub fn add(xid: Xid, end: End) {
 /// committed. Not for what committed before replay began. May raise.
 pub fn did_commit(xid: Xid) -> bool {
     if xid.0 >= ENDED_BELOW.load(Ordering::Relaxed) {
-        return known().committed.has(xid);
+        return ended().committed.has(xid);
     }
     // A checkpoint may have rows of ids that the log does not name; the commit log need have no
     // place for these.
@@ -130,16 +130,16 @@ pub fn did_commit(xid: Xid) -> bool {
 /// Whether the log, as far as it is replayed, says that a transaction or subtransaction has ended,
 /// for one that is not known to have committed: then it did not.
 pub fn was_rolled_back(xid: Xid) -> bool {
-    xid.0 < ENDED_BELOW.load(Ordering::Relaxed) || known().rolled_back.has(xid)
+    xid.0 < ENDED_BELOW.load(Ordering::Relaxed) || ended().rolled_back.has(xid)
 }
 
 /// What transactions below `below` left is judged.
 pub fn forget_below(below: Xid) {
-    known().forget_below(below);
+    ended().forget_below(below);
 }
 
-fn known() -> MutexGuard<'static, Known> {
-    KNOWN.lock().unwrap_or_else(|lock| lock.into_inner())
+fn ended() -> MutexGuard<'static, EndedTransactions> {
+    ENDED.lock().unwrap_or_else(|lock| lock.into_inner())
 }
 
 /// A plain frame: errors of PostgreSQL's own function travel as without this library.
@@ -151,7 +151,7 @@ unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
         if reader::end_of(record).is_some() {
             note(record);
         }
-        if let Some(previous) = PREVIOUS.get() {
+        if let Some(previous) = CORE_REDO.get() {
             previous(record);
         }
     }
@@ -160,7 +160,7 @@ unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
 #[pg_guard]
 unsafe extern "C-unwind" fn note(record: *mut pg_sys::XLogReaderState) {
     if replay::has_readers() {
-        *known() = Known::new();
+        *ended() = EndedTransactions::new();
         return;
     }
     // SAFETY: the record is one of PostgreSQL's transactions.
@@ -178,7 +178,7 @@ unsafe extern "C-unwind" fn redo_running(record: *mut pg_sys::XLogReaderState) {
         {
             note_running(record);
         }
-        if let Some(previous) = PREVIOUS_OF_RUNNING.get() {
+        if let Some(previous) = CORE_REDO_OF_RUNNING.get() {
             previous(record);
         }
     }

@@ -21,7 +21,7 @@ use crate::pg::text::show_lsn;
 use crate::pg::{self, interrupts, slot};
 use crate::shared_memory::{self, settings};
 use crate::transaction::clock::{self, EndedClock, PgClock};
-use crate::transaction::horizon::judged;
+use crate::transaction::horizon::outcome_bound;
 use crate::transaction::session;
 use mot_engine::checkpoint::Manifest;
 use mot_engine::recovery;
@@ -403,7 +403,7 @@ pub fn finish_after_replay() -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     // Recovery is not over for PostgreSQL, so nobody cuts the commit log off yet. States below a
     // row's newest one were not looked at.
-    judged::tell(files::clog_begins());
+    outcome_bound::publish(files::clog_begins());
     shared_memory::engine()
         .expect("preloaded")
         .set_state(State::Ready);

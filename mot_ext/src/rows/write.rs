@@ -2,9 +2,9 @@
 //!
 //! The second writer of a row queues on it, waits for the first one's transaction, and tries again.
 //! If the row has changed by then, READ COMMITTED locks its newest state and hands it back for
-//! re-checking ([`Fate::Newer`]), and REPEATABLE READ raises 40001. A row that this very command
-//! has changed is left alone. One that a trigger or function of this command has changed is an
-//! error.
+//! re-checking ([`ChangeResult::Newer`]), and REPEATABLE READ raises 40001. A row that this very
+//! command has changed is left alone. One that a trigger or function of this command has changed is
+//! an error.
 use super::tuple;
 use crate::errors::or_raise;
 use crate::pg::{index_row, version as pg_version};
@@ -33,8 +33,8 @@ pub struct Target {
     pub is_serializable: bool,
 }
 
-/// What became of a row.
-pub enum Fate {
+/// What an update or a deletion of a row did.
+pub enum ChangeResult {
     /// Changed; for a deletion, the tombstone.
     Done(VersionRef),
     /// Another transaction changed it first: this is its newest state, locked; the caller checks
@@ -159,7 +159,7 @@ impl Target {
         body: &[u8],
         command: CommandId,
         beside_keys: Option<KeysUnchanged>,
-    ) -> Fate {
+    ) -> ChangeResult {
         let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Update);
         loop {
             let xid = xact::write_xid();
@@ -186,7 +186,7 @@ impl Target {
                 if self.is_serializable {
                     serializable::updated(self.oid(), self.table, slot, seen, version);
                 }
-                return Fate::Done(version);
+                return ChangeResult::Done(version);
             }
             if test_switch::skips(Step::UpdateRecheck)
                 && let Written::Changed = written
@@ -202,10 +202,10 @@ impl Target {
             if self.is_held_by_dead(written, strength) {
                 continue;
             }
-            let fate =
+            let result =
                 self.wait_or_give_up(slot, written, strength, command, "updated", &mut queue);
-            if let Some(fate) = fate {
-                return fate;
+            if let Some(result) = result {
+                return result;
             }
         }
     }
@@ -217,7 +217,7 @@ impl Target {
     }
 
     /// Deletes a row whose state `seen` the statement saw.
-    pub fn delete(&self, slot: Slot, seen: VersionRef, command: CommandId) -> Fate {
+    pub fn delete(&self, slot: Slot, seen: VersionRef, command: CommandId) -> ChangeResult {
         let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Delete);
         loop {
             let xid = xact::write_xid();
@@ -235,19 +235,18 @@ impl Target {
                 if self.is_serializable {
                     serializable::deleted(self.oid(), slot, seen);
                 }
-                return Fate::Done(tombstone);
+                return ChangeResult::Done(tombstone);
             }
             let strength = LockStrength::Update;
-            let fate =
+            let result =
                 self.wait_or_give_up(slot, written, strength, command, "deleted", &mut queue);
-            if let Some(fate) = fate {
-                return fate;
+            if let Some(result) = result {
+                return result;
             }
         }
     }
 
-    /// After a write that was not done: waits and answers `None` (try again), or says what became
-    /// of the row.
+    /// After a write that was not done: waits and answers `None` (try again), or says what it did.
     fn wait_or_give_up(
         &self,
         slot: Slot,
@@ -256,8 +255,8 @@ impl Target {
         command: CommandId,
         verb: &'static str,
         queue: &mut RowLockQueue,
-    ) -> Option<Fate> {
-        let fate = match written {
+    ) -> Option<ChangeResult> {
+        let result = match written {
             Written::Busy(xid) => {
                 self.wait(slot, xid, strength, WaitPolicy::Block, queue);
                 return None;
@@ -266,22 +265,22 @@ impl Target {
                 refuse_under_old_snapshot("concurrent update");
                 reach(Point::RecheckBeforeLock);
                 match self.lock_newest(slot, strength, WaitPolicy::Block, queue) {
-                    Ok(Some(version)) => Fate::Newer(version),
-                    Ok(None) | Err(Skipped) => Fate::Skip,
+                    Ok(Some(version)) => ChangeResult::Newer(version),
+                    Ok(None) | Err(Skipped) => ChangeResult::Skip,
                 }
             }
             Written::Gone => {
                 refuse_under_old_snapshot("concurrent delete");
-                Fate::Skip
+                ChangeResult::Skip
             }
             Written::SelfModified(by) => {
                 pass_over_own_change(by, command, verb);
-                Fate::Skip
+                ChangeResult::Skip
             }
-            Written::Done(version) => Fate::Done(version),
+            Written::Done(version) => ChangeResult::Done(version),
         };
         queue.release();
-        Some(fate)
+        Some(result)
     }
 
     /// Locks the newest state of a row; `Ok(None)` if it is deleted.

@@ -18,7 +18,7 @@
 //!   before as it is.
 //! - If the library is not preloaded, nothing is mapped, `engine()` answers `None`, and using a
 //!   table raises 55000.
-mod outcomes;
+mod outcome_bound;
 #[cfg(debug_assertions)]
 mod pause_points;
 pub mod server_phase;
@@ -27,11 +27,11 @@ mod sleeper;
 mod snapshots;
 pub mod test_switch;
 
-pub use outcomes::Judged;
+pub use outcome_bound::OutcomeBound;
 #[cfg(debug_assertions)]
 pub use pause_points::{Armed, POINTS_MAX, Pauses};
-pub use sleeper::Napping;
-pub use snapshots::Told;
+pub use sleeper::Sleeper;
+pub use snapshots::PublishedSnapshot;
 
 use mot_engine::checkpoint::CheckpointProgress;
 use mot_engine::memory::{ArenaOptions, EPOCH_PARTICIPANTS_MAX, HugePages, Memory, Region};
@@ -44,8 +44,8 @@ use std::time::Instant;
 
 /// Longest text kept of a failure; longer ones are cut.
 const FAILURE_BYTES_MAX: usize = 1024;
-/// Processes that can tell of their snapshots.
-const TOLD_LINES: usize = EPOCH_PARTICIPANTS_MAX;
+/// Processes that can publish their snapshots.
+const PUBLISHED_SNAPSHOTS: usize = EPOCH_PARTICIPANTS_MAX;
 
 /// The control block: what the workers, recovery and the backends tell each other. Plain atomics,
 /// zero at start.
@@ -89,8 +89,8 @@ pub struct Control {
     pub covered: AtomicU64,
     /// Generation of the last checkpoint, once that is written; 0 before.
     pub final_generation: AtomicU64,
-    /// The reclaimer, while it naps for long.
-    pub napping: Napping,
+    /// The reclaimer, while it sleeps for long.
+    pub reclaimer_sleeps: Sleeper,
     /// The server was shut down before this start, and no recovery is asked for: unlogged tables
     /// have their rows.
     pub follows_shutdown: AtomicBool,
@@ -99,9 +99,9 @@ pub struct Control {
     pub checkpoint: CheckpointStats,
     pub recovery: RecoveryStats,
     /// Backends' only snapshots, by the backend's place among PostgreSQL's processes.
-    pub told_snapshots: [Told; TOLD_LINES],
+    pub published_snapshots: [PublishedSnapshot; PUBLISHED_SNAPSHOTS],
     /// What the commit log must be kept for.
-    pub judged: Judged,
+    pub outcome_bound: OutcomeBound,
     /// Where tests stop processes.
     #[cfg(debug_assertions)]
     pub pauses: Pauses,
@@ -196,16 +196,16 @@ struct Shared {
     engine: Option<Engine>,
 }
 
-struct Local(UnsafeCell<Option<Shared>>);
+struct SharedCell(UnsafeCell<Option<Shared>>);
 
 // SAFETY: written only in the postmaster (or the single process), on one thread, before any child
 // that reads it is forked.
-unsafe impl Sync for Local {}
+unsafe impl Sync for SharedCell {}
 
-static SHARED: Local = Local(UnsafeCell::new(None));
+static SHARED: SharedCell = SharedCell(UnsafeCell::new(None));
 
 fn shared() -> Option<&'static Shared> {
-    // SAFETY: see `Local`.
+    // SAFETY: see `SharedCell`.
     unsafe { (*SHARED.0.get()).as_ref() }
 }
 
@@ -298,7 +298,7 @@ fn open_region(open: Open) -> (Region, Option<(Engine, TakenOver)>) {
 /// Empties the control block and the arena, unless the arena is taken over. No other process of
 /// this server is alive.
 fn format() {
-    // SAFETY: see `Local`; no child is alive, so nobody uses what is reset.
+    // SAFETY: see `SharedCell`; no child is alive, so nobody uses what is reset.
     unsafe {
         let Some(shared) = (*SHARED.0.get()).as_mut() else {
             return;
@@ -306,8 +306,8 @@ fn format() {
         shared.engine = None;
         std::ptr::write_bytes(shared.control, 0, 1);
         let follows_shutdown = (shared.before.follows_shutdown)();
-        let told = &(*shared.control).follows_shutdown;
-        told.store(follows_shutdown, Ordering::SeqCst);
+        let flag = &(*shared.control).follows_shutdown;
+        flag.store(follows_shutdown, Ordering::SeqCst);
         let is_first = shared.region.is_none();
         if is_first {
             let start = Instant::now();

@@ -2,11 +2,11 @@
 use pgrx::pg_sys;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Who sleeps; nobody at start.
+/// The process that sleeps; null at start.
 #[repr(C)]
-pub struct Napping(AtomicPtr<pg_sys::PGPROC>);
+pub struct Sleeper(AtomicPtr<pg_sys::PGPROC>);
 
-impl Napping {
+impl Sleeper {
     /// This process is going to sleep.
     pub fn begin(&self) {
         // SAFETY: a plain variable of this process: its place among PostgreSQL's processes, whose
@@ -22,7 +22,7 @@ impl Napping {
             .is_null()
     }
 
-    /// Wakes who sleeps, if anybody does.
+    /// Wakes the process that sleeps, if there is one.
     pub fn wake(&self) {
         if self.0.load(Ordering::SeqCst).is_null() {
             return;

@@ -4,15 +4,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// A process's line in the control block. Written by its process alone.
 #[repr(C)]
-pub struct Told {
+pub struct PublishedSnapshot {
     /// The local transaction id that the bounds belong to; 0 while they are written, and before.
     lxid: AtomicU32,
     xmin: AtomicU64,
     xmax: AtomicU64,
 }
 
-impl Told {
-    /// Tells of a local transaction's only snapshot.
+impl PublishedSnapshot {
+    /// Publishes a local transaction's only snapshot.
     pub fn write(&self, lxid: u32, bounds: OldSnapshot) {
         self.lxid.store(0, Ordering::Relaxed);
         fence(Ordering::Release);
@@ -21,9 +21,10 @@ impl Told {
         self.lxid.store(lxid, Ordering::Release);
     }
 
-    /// What was told of a local transaction whose process has this `xmin` in its PGPROC. Local ids
-    /// come again, after 2^32 transactions of a process, and a line is written only by those that
-    /// tell; but the only snapshot of one that has told has the `xmin` that its process shows.
+    /// What is published of a local transaction whose process has this `xmin` in its PGPROC. Local
+    /// ids come again, after 2^32 transactions of a process, and only transactions that publish
+    /// write a line; but the only snapshot of one that has published has the `xmin` that its
+    /// process shows.
     pub fn read(&self, lxid: u32, xmin: Xid) -> Option<OldSnapshot> {
         if lxid == 0 || self.lxid.load(Ordering::Acquire) != lxid {
             return None;
@@ -36,7 +37,8 @@ impl Told {
         (self.lxid.load(Ordering::Relaxed) == lxid && bounds.xmin == xmin).then_some(bounds)
     }
 
-    /// Tells nothing: the next process at this place may come to the same local transaction id.
+    /// Takes the snapshot back: the next process at this place may come to the same local
+    /// transaction id.
     pub fn clear(&self) {
         self.lxid.store(0, Ordering::Release);
     }

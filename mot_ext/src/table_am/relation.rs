@@ -105,11 +105,11 @@ pub unsafe fn vacuum(
             // As core compares: in a young cluster the limit lies before its first transaction.
             // A temporary table's limit is its session's own horizon, to which no sweep comes.
             let is_shared = !storage.key().is_temporary();
-            let told = narrow(horizon::judged::told());
-            if is_shared && pg_sys::TransactionIdPrecedes(told, limit) {
-                horizon::asked::wait_for_sweep();
+            let published = narrow(horizon::outcome_bound::published());
+            if is_shared && pg_sys::TransactionIdPrecedes(published, limit) {
+                horizon::sweep_requests::wait_for_sweep();
             }
-            narrow(horizon::judged::told())
+            narrow(horizon::outcome_bound::published())
         } else {
             // Nobody resolves anything in single-user mode. The next start reads from the log what
             // ends here.

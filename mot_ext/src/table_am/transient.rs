@@ -10,17 +10,17 @@ use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::CStr;
 
-struct Table(Cell<pg_sys::Oid>);
+struct TransientTable(Cell<pg_sys::Oid>);
 // SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Table {}
+unsafe impl Sync for TransientTable {}
 /// A transient heap table that core has not written to the catalog yet.
-static TRANSIENT: Table = Table(Cell::new(pg_sys::InvalidOid));
+static TRANSIENT: TransientTable = TransientTable(Cell::new(pg_sys::InvalidOid));
 
-struct Found(Cell<(pg_sys::Oid, u64)>);
+struct RefreshedTable(Cell<(pg_sys::Oid, u64)>);
 // SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Found {}
+unsafe impl Sync for RefreshedTable {}
 /// The table that REFRESH fills, found at a generation of the process's cache: each row asks.
-static FOUND: Found = Found(Cell::new((pg_sys::InvalidOid, 0)));
+static REFRESHED: RefreshedTable = RefreshedTable(Cell::new((pg_sys::InvalidOid, 0)));
 
 /// As [`is_of_refresh`], of an open table that gets a row.
 ///
@@ -30,12 +30,12 @@ pub unsafe fn is_filled_by_refresh(relation: pg_sys::Relation) -> bool {
     // SAFETY: the caller's relation.
     unsafe {
         let now = ((*relation).rd_id, relation::generation());
-        if FOUND.0.get() == now {
+        if REFRESHED.0.get() == now {
             return true;
         }
         let is_of_refresh = is_of_refresh(relation);
         if is_of_refresh {
-            FOUND.0.set(now);
+            REFRESHED.0.set(now);
         }
         is_of_refresh
     }

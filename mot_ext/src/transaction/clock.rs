@@ -69,8 +69,9 @@ pub fn oldest_active() -> Xid {
 /// id at or above it ends at a transaction that runs or at one that does not matter, and
 /// pg_subtrans reaches back to it as long as somebody runs whom it would be read for. (Cut off
 /// meanwhile, reading it is an error, not an answer.) The horizon itself is too old: after a start
-/// our workers show one that pg_subtrans does not reach back to (`transaction::horizon::judged`).
-/// On a standby, where they show none, the horizon is the oldest that runs, or is read.
+/// our workers show one that pg_subtrans does not reach back to
+/// (`transaction::horizon::outcome_bound`). On a standby, where they show none, the horizon is the
+/// oldest that runs, or is read.
 pub fn fresh_horizon() -> Xid {
     // SAFETY: computes over the ProcArray, of which this process is a member. In recovery it counts
     // the transactions known to run on the primary. The others are plain variables of this process;

@@ -20,7 +20,7 @@
 //! - `mot.plant_ended_process(pid)`: this session takes a process that has ended for the one that
 //!   has this pid now (`pg/owner.rs`).
 //! - `mot.plant_told_snapshot()`: this session's line has what a transaction with the same local id
-//!   has told 2^32 transactions ago (`transaction/horizon/tell.rs`).
+//!   has published 2^32 transactions ago (`transaction/horizon/publish.rs`).
 //! - `mot.run_at_pre_commit(statement)` does what another extension might: it runs a statement when
 //!   this session's transaction is about to commit, and `mot.run_behind_pre_commit(statement)` what
 //!   one might that was preloaded before this library: when our own callback is through.
@@ -276,7 +276,7 @@ fn plant_ended_process(pid: i32) {
     pg::owner::plant_ended(pid);
 }
 
-/// Leaves what an older transaction would have told of its snapshot.
+/// Leaves what an older transaction would have published of its snapshot.
 #[pg_extern(volatile)]
 fn plant_told_snapshot() {
     crate::transaction::horizon::plant_stale();

@@ -62,7 +62,7 @@ impl Relation {
 type ByOid<T> = HashMap<u32, T, BuildHasherDefault<OidHasher>>;
 
 #[derive(Default)]
-struct Known {
+struct RelationCache {
     tables: ByOid<TableRef>,
     /// The transactions that wrote indexes' rows of the catalog, as the relation cache has them.
     index_makers: ByOid<pg_sys::TransactionId>,
@@ -72,7 +72,7 @@ struct Known {
     keys_of_core: ByOid<bool>,
 }
 
-impl Known {
+impl RelationCache {
     fn clear(&mut self) {
         self.tables.clear();
         self.computed_keys.clear();
@@ -102,7 +102,7 @@ impl Hasher for OidHasher {
 }
 
 struct Cache {
-    known: UnsafeCell<Option<Known>>,
+    relations: UnsafeCell<Option<RelationCache>>,
     generation: Cell<u64>,
 }
 
@@ -110,7 +110,7 @@ struct Cache {
 unsafe impl Sync for Cache {}
 
 static CACHE: Cache = Cache {
-    known: UnsafeCell::new(None),
+    relations: UnsafeCell::new(None),
     generation: Cell::new(0),
 };
 
@@ -126,15 +126,15 @@ pub fn next_generation() {
 }
 
 /// The cache; made, with its invalidation callback, at first use in a process.
-fn cache() -> &'static mut Known {
+fn cache() -> &'static mut RelationCache {
     // SAFETY: one thread; no caller below keeps the reference across a call that may run the
     // invalidation callback.
     unsafe {
-        let slot = &mut *CACHE.known.get();
+        let slot = &mut *CACHE.relations.get();
         if slot.is_none() {
             pg_sys::CacheRegisterRelcacheCallback(Some(on_invalidation), pg_sys::Datum::from(0));
         }
-        (*CACHE.known.get()).get_or_insert_with(Known::default)
+        (*CACHE.relations.get()).get_or_insert_with(RelationCache::default)
     }
 }
 
@@ -168,22 +168,22 @@ pub fn maker_of_index(index: pg_sys::Oid) -> pg_sys::TransactionId {
 /// Whether an index of a table has computed keys; `find` looks in the catalog, once until the table
 /// is invalidated. Each change of a row asks. The making of an index invalidates the table.
 pub fn has_computed_keys(table: pg_sys::Oid, find: impl FnOnce() -> bool) -> bool {
-    remembered(table, |known| &mut known.computed_keys, find)
+    remembered(table, |cache| &mut cache.computed_keys, find)
 }
 
 /// As [`has_computed_keys`], whether core checks keys of a table.
 pub fn has_keys_of_core(table: pg_sys::Oid, find: impl FnOnce() -> bool) -> bool {
-    remembered(table, |known| &mut known.keys_of_core, find)
+    remembered(table, |cache| &mut cache.keys_of_core, find)
 }
 
 /// What was found of a table that the caller has locked, or is found now.
 fn remembered(
     table: pg_sys::Oid,
-    of: fn(&mut Known) -> &mut ByOid<bool>,
+    of: fn(&mut RelationCache) -> &mut ByOid<bool>,
     find: impl FnOnce() -> bool,
 ) -> bool {
-    if let Some(known) = of(cache()).get(&table.to_u32()) {
-        return *known;
+    if let Some(found) = of(cache()).get(&table.to_u32()) {
+        return *found;
     }
     let before = generation();
     let found = find();
@@ -204,7 +204,7 @@ pub fn forget(relation: pg_sys::Oid) {
 pub fn forget_all() {
     next_generation();
     // SAFETY: one thread, no reference into the cache is live in a callback.
-    if let Some(cache) = unsafe { (*CACHE.known.get()).as_mut() } {
+    if let Some(cache) = unsafe { (*CACHE.relations.get()).as_mut() } {
         cache.clear();
     }
 }
@@ -213,7 +213,7 @@ pub fn forget_all() {
 unsafe extern "C-unwind" fn on_invalidation(_arg: pg_sys::Datum, relation: pg_sys::Oid) {
     next_generation();
     // SAFETY: one thread, no reference into the cache is live in a callback.
-    let Some(cache) = (unsafe { (*CACHE.known.get()).as_mut() }) else {
+    let Some(cache) = (unsafe { (*CACHE.relations.get()).as_mut() }) else {
         return;
     };
     if relation == pg_sys::InvalidOid {

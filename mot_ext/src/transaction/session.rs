@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-struct Local {
+struct SessionState {
     session: UnsafeCell<Option<Session>>,
     /// The engine has been seen ready: it stays so as long as this process lives.
     ready: Cell<bool>,
@@ -35,9 +35,9 @@ struct Local {
 // SAFETY: PostgreSQL's processes run its code, and ours, on one thread; helper threads make
 // sessions of their own and never come here (pgrx's thread check stands before every setting that
 // is read on the slow path).
-unsafe impl Sync for Local {}
+unsafe impl Sync for SessionState {}
 
-static LOCAL: Local = Local {
+static STATE: SessionState = SessionState {
     session: UnsafeCell::new(None),
     ready: Cell::new(false),
     counted: Cell::new(false),
@@ -62,14 +62,14 @@ const LOAD_POLL_MS: i64 = 20;
 /// Raises 55000 when the library is not preloaded, 57P03 when the load takes longer than
 /// `mot.load_timeout`, XX001 when it failed.
 pub fn session() -> &'static Session {
-    if LOCAL.ready.get()
+    if STATE.ready.get()
         && let Some(session) = existing()
     {
         return session;
     }
     wait_until_loaded();
     let session = join();
-    LOCAL.ready.set(true);
+    STATE.ready.set(true);
     session
 }
 
@@ -83,7 +83,7 @@ pub fn is_refused() -> bool {
 pub fn existing() -> Option<&'static Session> {
     // SAFETY: one thread; the cell is only written in `join` (when it is empty) and at process
     // exit.
-    unsafe { (*LOCAL.session.get()).as_ref() }
+    unsafe { (*STATE.session.get()).as_ref() }
 }
 
 /// This backend's session, whatever the state of the tables; counted among those the last
@@ -95,7 +95,7 @@ pub fn join() -> &'static Session {
     if shared_memory::engine().is_none() {
         errors::not_preloaded();
     }
-    if !LOCAL.leaves.replace(true) {
+    if !STATE.leaves.replace(true) {
         // SAFETY: registered once per process; the callback takes no argument.
         unsafe { pg_sys::on_shmem_exit(Some(leave), pg_sys::Datum::from(0)) };
     }
@@ -135,7 +135,7 @@ fn is_wal_sender() -> bool {
 
 /// Counts this process among those the last checkpoint waits for; false if it was counted already.
 fn count() -> bool {
-    let is_new = !LOCAL.counted.replace(true);
+    let is_new = !STATE.counted.replace(true);
     if is_new {
         shared_memory::control()
             .participants
@@ -145,7 +145,7 @@ fn count() -> bool {
 }
 
 fn uncount() {
-    if LOCAL.counted.replace(false) {
+    if STATE.counted.replace(false) {
         shared_memory::control()
             .participants
             .fetch_sub(1, Ordering::SeqCst);
@@ -195,17 +195,17 @@ fn store(join: impl FnOnce(Engine) -> Result<Session, EngineError>) -> &'static 
     #[cfg(debug_assertions)]
     crate::transaction::pauses::init();
     // SAFETY: one thread, and nobody holds a reference into the empty cell.
-    unsafe { (*LOCAL.session.get()).insert(session) }
+    unsafe { (*STATE.session.get()).insert(session) }
 }
 
 /// Gives up the session at process exit, after the open transaction has been aborted.
 #[pg_guard]
 unsafe extern "C-unwind" fn leave(_code: std::ffi::c_int, _arg: pg_sys::Datum) {
-    LOCAL.ready.set(false);
+    STATE.ready.set(false);
     #[cfg(debug_assertions)]
     crate::transaction::pauses::leave();
     // SAFETY: the process is exiting: no frame below holds the reference any more.
-    drop(unsafe { (*LOCAL.session.get()).take() });
+    drop(unsafe { (*STATE.session.get()).take() });
     uncount();
 }
 

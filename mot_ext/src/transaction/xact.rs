@@ -50,12 +50,12 @@ use pgrx::prelude::*;
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 
-struct Local(UnsafeCell<Option<Transaction>>);
+struct CurrentTransaction(UnsafeCell<Option<Transaction>>);
 
 // SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Local {}
+unsafe impl Sync for CurrentTransaction {}
 
-static CURRENT: Local = Local(UnsafeCell::new(None));
+static CURRENT: CurrentTransaction = CurrentTransaction(UnsafeCell::new(None));
 
 /// The current transaction's work, stamped with the current nesting level from here on.
 ///
@@ -143,7 +143,7 @@ pub fn write_xid() -> Xid {
 
 struct Flag(Cell<bool>);
 
-// SAFETY: as `Local`.
+// SAFETY: as `CurrentTransaction`.
 unsafe impl Sync for Flag {}
 
 /// The tables have been seen ready for writers; they stay so as long as this process lives.
@@ -198,7 +198,7 @@ pub fn command_id() -> CommandId {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
-    see_to(event);
+    handle_event(event);
     let is_through = matches!(
         event,
         pg_sys::XactEvent::XACT_EVENT_COMMIT
@@ -214,15 +214,14 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
     }
 }
 
-fn see_to(event: pg_sys::XactEvent::Type) {
-    // Ahead of the reference below: the storages of a dropped database are changes of this
-    // transaction's.
-    note(event);
-    carry_out(event);
+fn handle_event(event: pg_sys::XactEvent::Type) {
+    // First, because the storages of a dropped database become changes of this transaction.
+    update_process_state(event);
+    apply_to_transaction(event);
 }
 
-/// What an event means to the process, whether or not it has a transaction of ours.
-fn note(event: pg_sys::XactEvent::Type) {
+/// Updates what this process keeps beside its transaction, which it may not have.
+fn update_process_state(event: pg_sys::XactEvent::Type) {
     match event {
         pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => {
             dropped_database::drop_noted();
@@ -243,8 +242,8 @@ fn note(event: pg_sys::XactEvent::Type) {
     }
 }
 
-/// What an event means to the transaction of ours, if there is one.
-fn carry_out(event: pg_sys::XactEvent::Type) {
+/// Applies an event to the transaction of this process, if it has one.
+fn apply_to_transaction(event: pg_sys::XactEvent::Type) {
     let Some(transaction) = existing() else {
         return;
     };

@@ -27,7 +27,7 @@ use crate::shared_memory::server_phase::{
     server_is_stopping,
 };
 use crate::shared_memory::test_switch::{self, Step};
-use crate::transaction::horizon::judged;
+use crate::transaction::horizon::outcome_bound;
 use crate::transaction::session;
 use cover::may_checkpoint;
 use mot_engine::{Lsn, State};
@@ -60,7 +60,7 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
     // SAFETY: registered once; runs before the process leaves the ProcArray (callbacks run last in,
     // first out).
     unsafe { pg_sys::before_shmem_exit(Some(on_exit), pg_sys::Datum::from(0)) };
-    judged::begin_to_show(judged::Worker::Checkpointer);
+    outcome_bound::begin_to_show(outcome_bound::Worker::Checkpointer);
     control
         .checkpoint
         .worker_pid
@@ -96,7 +96,7 @@ unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum)
         .copies_are_whole
         .store(false, Ordering::SeqCst);
     copies::end_base_backups_to_come();
-    judged::end_to_show(judged::Worker::Checkpointer);
+    outcome_bound::end_to_show(outcome_bound::Worker::Checkpointer);
     // The postmaster is gone. The checkpointer may not have noticed: waiting at our gate, it would
     // complete a checkpoint that removes WAL.
     if pg::is_postmaster_gone()
@@ -262,7 +262,7 @@ impl Worker {
         }
         // Read first: a recovery that ends after it is met at the next turn.
         let in_recovery = recovery_in_progress();
-        if !in_recovery && !judged::is_told() {
+        if !in_recovery && !outcome_bound::is_published() {
             // It was when this turn asked, so nobody was told yet what is kept.
             return None;
         }
@@ -334,9 +334,9 @@ impl Worker {
 /// (`recovery::commit_log`), and what it showed would go to its primary, with its feedback.
 fn keep_commit_log() {
     if shared_memory::engine().expect("preloaded").state() == State::Failed {
-        judged::withdraw();
-    } else if !judged::is_told() && !recovery_in_progress() {
-        judged::tell(files::clog_begins());
+        outcome_bound::withdraw();
+    } else if !outcome_bound::is_published() && !recovery_in_progress() {
+        outcome_bound::publish(files::clog_begins());
     }
 }
 

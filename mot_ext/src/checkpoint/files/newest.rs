@@ -46,8 +46,8 @@ pub fn newest(
     Ok(newest)
 }
 
-/// What was found: the checkpoint, and the generations that were passed by.
-type Found = (Option<Manifest>, Vec<u64>);
+/// The newest checkpoint, if there is one, and the generations that were passed by.
+type NewestCheckpoint = (Option<Manifest>, Vec<u64>);
 
 /// The newest checkpoint of the own identifier; or of the one that an administrator says this
 /// cluster had, only if that wrote it when its last writer was gone. It bears the own identifier as
@@ -56,8 +56,8 @@ type Found = (Option<Manifest>, Vec<u64>);
 /// follows it takes the checkpoint over as that start would have.
 fn find_or_adopt(
     system_id: u64,
-    find: impl Fn(u64) -> Result<Found, EngineError>,
-) -> Result<Found, EngineError> {
+    find: impl Fn(u64) -> Result<NewestCheckpoint, EngineError>,
+) -> Result<NewestCheckpoint, EngineError> {
     match find(system_id) {
         Err(error @ EngineError::OtherCluster { written_by, .. })
             if settings::adopted_system_identifier() == Some(written_by) =>

@@ -1,5 +1,5 @@
 //! Bitmaps: the rows that have an entry in the scan's ranges.
-use super::{Found, Seen, State, look_for_labels, state};
+use super::{ScannedRow, Seen, State, look_for_labels, state};
 use crate::errors::or_raise;
 use crate::pg;
 use crate::pg::version::index_am as version;
@@ -57,7 +57,7 @@ impl State {
                     // SAFETY: under a snapshot that is no SnapshotDirty nothing is copied, and no
                     // table needed.
                     let found = unsafe { self.next(std::ptr::null_mut(), Direction::Forward) };
-                    let Some(Found::Kept(row, _)) = found else {
+                    let Some(ScannedRow::Kept(row, _)) = found else {
                         break;
                     };
                     rows.push(row);

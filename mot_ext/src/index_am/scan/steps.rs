@@ -1,5 +1,5 @@
 //! From one row of a scan to the next: through its ranges, in both directions.
-use super::{Found, Position, Seen, State};
+use super::{Position, ScannedRow, Seen, State};
 use crate::errors::or_raise;
 use crate::index_am::keys::Sought;
 use crate::pg;
@@ -73,7 +73,7 @@ impl State {
         &mut self,
         heap: pg_sys::Relation,
         direction: Direction,
-    ) -> Option<Found> {
+    ) -> Option<ScannedRow> {
         if self.sought.is_empty {
             return None;
         }
@@ -86,8 +86,8 @@ impl State {
             }
             let found = self.step(heap);
             self.position = match &found {
-                Some(Found::Kept(row, _)) => Position::At(*row),
-                Some(Found::Copied(copy)) => tid::name(self.table, (*copy.tuple).t_self)
+                Some(ScannedRow::Kept(row, _)) => Position::At(*row),
+                Some(ScannedRow::Copied(copy)) => tid::name(self.table, (*copy.tuple).t_self)
                     .map_or(Position::Behind, |name| Position::At(name.row)),
                 None => Position::Behind,
             };
@@ -109,7 +109,7 @@ impl State {
             Position::At(row) => loop {
                 // SAFETY: the caller's table.
                 match unsafe { self.step(heap) } {
-                    Some(Found::Kept(at, _)) if at == row => break,
+                    Some(ScannedRow::Kept(at, _)) if at == row => break,
                     Some(_) => {}
                     None => return None,
                 }
@@ -119,12 +119,12 @@ impl State {
     }
 
     /// The next row of the ranges.
-    unsafe fn step(&mut self, heap: pg_sys::Relation) -> Option<Found> {
+    unsafe fn step(&mut self, heap: pg_sys::Relation) -> Option<ScannedRow> {
         let mut view = self.view.take()?;
         // SAFETY: the caller's table.
         let found = unsafe {
             match &mut view {
-                Seen::Unfinished => self.step_unfinished(heap).map(Found::Copied),
+                Seen::Unfinished => self.step_unfinished(heap).map(ScannedRow::Copied),
                 Seen::By(View::Mvcc(snapshot)) => {
                     let snapshot = match pg::is_in_portal_older_than_savepoint() {
                         true => snapshot.one_by_one(),
@@ -137,18 +137,18 @@ impl State {
                         true => self.step_to_key(&snapshot),
                         false => self.step_by(&snapshot),
                     };
-                    found.map(|(row, version)| Found::Kept(row, version))
+                    found.map(|(row, version)| ScannedRow::Kept(row, version))
                 }
                 Seen::By(View::Now) => self
                     .step_now()
-                    .map(|(row, version)| Found::Kept(row, version)),
+                    .map(|(row, version)| ScannedRow::Kept(row, version)),
                 Seen::By(View::Serializable(reader)) => {
                     let found = self.step_by(&**reader);
                     if let Some((row, version)) = found {
                         reader.found(self.table, row, version);
                     }
                     reader.report();
-                    found.map(|(row, version)| Found::Kept(row, version))
+                    found.map(|(row, version)| ScannedRow::Kept(row, version))
                 }
             }
         };

@@ -50,7 +50,7 @@ const DIRECTORY: &str = "/dev/shm";
 /// 0x3000_0000_0000.
 const BASE: usize = 0x2000_0000_0000;
 
-struct Local {
+struct WarmState {
     /// The library as it was loaded.
     library: Cell<Option<proof::Library>>,
     /// The postmaster, which alone may mark the memory.
@@ -58,9 +58,9 @@ struct Local {
 }
 
 // SAFETY: set in the postmaster, which has one thread; children only inherit it.
-unsafe impl Sync for Local {}
+unsafe impl Sync for WarmState {}
 
-static LOCAL: Local = Local {
+static STATE: WarmState = WarmState {
     library: Cell::new(None),
     owner: Cell::new(0),
 };
@@ -106,8 +106,8 @@ pub fn open(bytes: usize, huge_pages: HugePages) -> Option<Opened> {
             return None;
         }
     };
-    LOCAL.library.set(Some(library));
-    LOCAL.owner.set(std::process::id());
+    STATE.library.set(Some(library));
+    STATE.owner.set(std::process::id());
     // SAFETY: registered once, in the postmaster, which has few such callbacks; the callback takes
     // no argument.
     unsafe { pg_sys::on_proc_exit(Some(on_end), pg_sys::Datum::from(0)) };
@@ -145,7 +145,7 @@ fn take_over(
 /// The end of the postmaster: marks the memory, or removes its file.
 #[pg_guard]
 unsafe extern "C-unwind" fn on_end(code: c_int, _arg: pg_sys::Datum) {
-    if LOCAL.owner.get() != std::process::id() {
+    if STATE.owner.get() != std::process::id() {
         return;
     }
     let Some(region) = shared_memory::region() else {
@@ -189,7 +189,7 @@ fn judge() -> Result<Mark, String> {
     if let Some(reason) = engine.not_quiescent_because() {
         return Err(reason.to_string());
     }
-    let library = LOCAL.library.get().ok_or("its library is not known")?;
+    let library = STATE.library.get().ok_or("its library is not known")?;
     proof::no_recovery_is_asked_for()?;
     let mark = proof::make(&library)?;
     if closed && proof::generation(&mark) != last {

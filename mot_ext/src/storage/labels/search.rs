@@ -52,7 +52,7 @@ enum Which {
 }
 
 /// A key column of an index, and its position from 0.
-type Place<'a> = (TableRef, IndexRef, (&'a KeyColumn, usize));
+type KeyColumnRef<'a> = (TableRef, IndexRef, (&'a KeyColumn, usize));
 
 /// A search, which may be repeated for other values.
 pub struct Search {
@@ -80,7 +80,7 @@ impl Search {
     /// here. A snapshot stays registered.
     pub unsafe fn neighbours(
         &mut self,
-        place: Place<'_>,
+        column: KeyColumnRef<'_>,
         prefix: &[u8],
         (order, value): (&mut Order, pg_sys::Datum),
         seen: Seen<'_>,
@@ -89,7 +89,7 @@ impl Search {
             // SAFETY: the caller's value and snapshot.
             unsafe {
                 search.compare(
-                    place,
+                    column,
                     prefix,
                     (low, high, which),
                     (&mut *order, value),
@@ -148,7 +148,7 @@ impl Search {
     /// As for [`Search::neighbours`].
     unsafe fn compare(
         &mut self,
-        (table, index, (column, at)): Place<'_>,
+        (table, index, (column, at)): KeyColumnRef<'_>,
         prefix: &[u8],
         (low, high, which): (End<'_>, End<'_>, Which),
         (order, value): (&mut Order, pg_sys::Datum),

@@ -20,8 +20,9 @@ fn told_snapshots() -> SetOfIterator<'static, i32> {
                 widen((&raw const process.xmin).read_volatile()),
             )
         };
-        let is_told = line(place).is_some_and(|line| line.read(local_xid(process), xmin).is_some());
-        if pid != 0 && xid == pg_sys::InvalidTransactionId && is_told {
+        let is_published =
+            line(place).is_some_and(|line| line.read(local_xid(process), xmin).is_some());
+        if pid != 0 && xid == pg_sys::InvalidTransactionId && is_published {
             pids.push(pid);
         }
     }

@@ -1,17 +1,17 @@
 //! Who still needs old row versions. README.md has the protocol and the proof.
-pub mod asked;
 mod holders;
-pub mod judged;
+pub mod outcome_bound;
+mod publish;
 mod survey;
-mod tell;
+pub mod sweep_requests;
 
-pub use survey::survey;
 #[cfg(debug_assertions)]
-pub use tell::plant_stale;
-pub use tell::tell;
+pub use publish::plant_stale;
+pub use publish::publish;
+pub use survey::survey;
 
 use crate::pg::version::local_transaction_of as local_xid;
-use crate::shared_memory::{self, Told};
+use crate::shared_memory::{self, PublishedSnapshot};
 use pgrx::pg_sys;
 
 /// PostgreSQL's array of processes that may have snapshots; prepared transactions lie behind it.
@@ -42,6 +42,6 @@ fn while_still<R>(work: impl FnOnce() -> R) -> R {
 }
 
 /// A process's line, by its place among [`processes`]; processes beyond the last line tell nothing.
-fn line(place: usize) -> Option<&'static Told> {
-    shared_memory::control().told_snapshots.get(place)
+fn line(place: usize) -> Option<&'static PublishedSnapshot> {
+    shared_memory::control().published_snapshots.get(place)
 }

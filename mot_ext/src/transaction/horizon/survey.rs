@@ -1,20 +1,21 @@
 //! The survey: the reclaimer reads from all processes what must be kept, and for whom.
-use super::{judged, line, local_xid, processes, while_still};
+use super::{line, local_xid, outcome_bound, processes, while_still};
 use crate::transaction::clock::{oldest_active, widen};
 use mot_engine::{OldSnapshot, OldSnapshots, Xid};
 use pgrx::pg_sys;
 
-/// Old snapshots told of beyond this number count as not told: each is looked at for each version.
-const TOLD_MAX: usize = 64;
+/// Published snapshots beyond this number count as not published: a sweep looks at each of them for
+/// each version.
+const PUBLISHED_MAX: usize = 64;
 
-/// What is known of everybody's snapshots; `None` on a standby. May raise.
+/// The published snapshots, and the bound of all others; `None` on a standby. May raise.
 pub fn survey() -> Option<OldSnapshots> {
     // SAFETY: reads shared state; never raises.
     if unsafe { pg_sys::RecoveryInProgress() } {
         return None;
     }
     // Room first: nothing may fail under the lock.
-    let mut told = Vec::with_capacity(TOLD_MAX);
+    let mut snapshots = Vec::with_capacity(PUBLISHED_MAX);
     let mut recent = oldest_active();
     let mut slots_xmin = pg_sys::InvalidTransactionId;
     // SAFETY: two words under a shared lock.
@@ -22,16 +23,13 @@ pub fn survey() -> Option<OldSnapshots> {
     if slots_xmin != pg_sys::InvalidTransactionId {
         recent = recent.min(widen(slots_xmin));
     }
-    while_still(|| look(&mut told, &mut recent));
-    Some(OldSnapshots {
-        recent,
-        snapshots: told,
-    })
+    while_still(|| look(&mut snapshots, &mut recent));
+    Some(OldSnapshots { recent, snapshots })
 }
 
 /// Looks at every process. Allocates nothing.
-fn look(told: &mut Vec<OldSnapshot>, recent: &mut Xid) {
-    let show_judged = judged::shown_by();
+fn look(snapshots: &mut Vec<OldSnapshot>, recent: &mut Xid) {
+    let show_bound = outcome_bound::shown_by();
     for (place, process) in processes().iter().enumerate() {
         // SAFETY: aligned words and a byte that their process writes.
         let (xmin, xid, flags) = unsafe {
@@ -47,15 +45,15 @@ fn look(told: &mut Vec<OldSnapshot>, recent: &mut Xid) {
             u32::from(flags) & (pg_sys::PROC_IN_VACUUM | pg_sys::PROC_IN_LOGICAL_DECODING) != 0;
         if xmin == pg_sys::InvalidTransactionId
             || reads_nothing
-            || show_judged.contains(&Some(place))
+            || show_bound.contains(&Some(place))
         {
             continue;
         }
-        let told_exactly = (xid == pg_sys::InvalidTransactionId && told.len() < TOLD_MAX)
+        let published = (xid == pg_sys::InvalidTransactionId && snapshots.len() < PUBLISHED_MAX)
             .then(|| line(place)?.read(local_xid(process), widen(xmin)))
             .flatten();
-        match told_exactly {
-            Some(bounds) => told.push(bounds),
+        match published {
+            Some(bounds) => snapshots.push(bounds),
             None => *recent = (*recent).min(widen(xmin)),
         }
     }

@@ -2,15 +2,15 @@
 //! (`transaction/horizon/README.md`).
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// What is told, in the control block. What is shown changes under ProcArrayLock.
+/// The published bound, in the control block. `shown_by` changes under ProcArrayLock.
 #[repr(C)]
-pub struct Judged {
-    /// No outcome of a transaction below will be asked for; 0: nobody is told anything.
+pub struct OutcomeBound {
+    /// No outcome of a transaction below will be asked for; 0: none is published.
     pub below: AtomicU64,
     /// The places of the processes that show it among PostgreSQL's, plus one; 0: it does not run.
     pub shown_by: [AtomicU32; 2],
     /// Sweeps that were asked for, and how many of them are answered
-    /// (`transaction/horizon/asked.rs`).
+    /// (`transaction/horizon/sweep_requests.rs`).
     pub asked: AtomicU64,
     pub answered: AtomicU64,
 }

@@ -8,37 +8,37 @@ use mot_engine::{OldSnapshot, Snapshot};
 use pgrx::prelude::*;
 use std::cell::Cell;
 
-struct Local {
-    /// The local transaction id told of last.
-    told: Cell<u32>,
+struct PublishState {
+    /// The local transaction whose snapshot was published last.
+    published: Cell<u32>,
     will_clear: Cell<bool>,
 }
 
 // SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Local {}
+unsafe impl Sync for PublishState {}
 
-static LOCAL: Local = Local {
-    told: Cell::new(0),
+static STATE: PublishState = PublishState {
+    published: Cell::new(0),
     will_clear: Cell::new(false),
 };
 
-/// Called at the start of every statement: the first one of a REPEATABLE READ transaction tells.
-/// May raise a PostgreSQL error, which jumps over the caller's frame.
+/// Called at the start of every statement: the first one of a REPEATABLE READ transaction publishes
+/// its snapshot. May raise a PostgreSQL error, which jumps over the caller's frame.
 #[inline]
-pub fn tell() {
+pub fn publish() {
     // SAFETY: plain variables of this process.
     let has_one_snapshot = unsafe {
         pg_sys::XactIsoLevel == pg_sys::XACT_REPEATABLE_READ as i32 && pg_sys::FirstSnapshotSet
     };
     if has_one_snapshot {
         // SAFETY: inside a transaction.
-        unsafe { tell_once() };
+        unsafe { publish_once() };
     }
 }
 
 #[pg_guard]
 #[inline(never)]
-unsafe extern "C-unwind" fn tell_once() {
+unsafe extern "C-unwind" fn publish_once() {
     // SAFETY: a backend's own PGPROC; it is one of the array.
     let (lxid, place) = unsafe {
         let mine = pg_sys::MyProc;
@@ -49,13 +49,13 @@ unsafe extern "C-unwind" fn tell_once() {
     };
     // SAFETY: a plain variable of this process.
     let is_worker = unsafe { pg_sys::ParallelWorkerNumber } >= 0;
-    if lxid == LOCAL.told.get() || is_worker || shared_memory::engine().is_none() {
+    if lxid == STATE.published.get() || is_worker || shared_memory::engine().is_none() {
         return;
     }
     let Some(line) = line(place) else {
         return;
     };
-    if !LOCAL.will_clear.replace(true) {
+    if !STATE.will_clear.replace(true) {
         // SAFETY: registered once per process; the argument is the line's place.
         unsafe { pg_sys::on_shmem_exit(Some(clear), pg_sys::Datum::from(place)) };
     }
@@ -66,7 +66,7 @@ unsafe extern "C-unwind" fn tell_once() {
     if unsafe { (*taken).takenDuringRecovery } {
         // A standby surveys nothing, and reading this one would wait for replay, which a statement
         // without our tables need not.
-        LOCAL.told.set(lxid);
+        STATE.published.set(lxid);
         return;
     }
     let snapshot = PgSnapshot::new(taken);
@@ -77,7 +77,7 @@ unsafe extern "C-unwind" fn tell_once() {
             xmax: snapshot.xmax(),
         },
     );
-    LOCAL.told.set(lxid);
+    STATE.published.set(lxid);
 }
 
 /// The next process that has this PGPROC may come to the same local transaction id.
@@ -89,7 +89,7 @@ unsafe extern "C-unwind" fn clear(_code: std::ffi::c_int, place: pg_sys::Datum) 
 }
 
 /// For tests: leaves in this process's line what an older transaction with the same local id would
-/// have told.
+/// have published.
 #[cfg(debug_assertions)]
 pub fn plant_stale() {
     // SAFETY: a backend's own PGPROC; it is one of the array.

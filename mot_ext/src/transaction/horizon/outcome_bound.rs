@@ -7,13 +7,13 @@
 //!   their own. So one of them may be started again. It is stored under ProcArrayLock, so that the
 //!   places are still those workers'.
 use super::{processes, while_still};
-use crate::shared_memory::{self, Judged};
+use crate::shared_memory::{self, OutcomeBound};
 use crate::transaction::clock::narrow;
 use mot_engine::Xid;
 use pgrx::pg_sys;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Who shows it.
+/// The workers that show the bound.
 #[derive(Clone, Copy)]
 pub enum Worker {
     Checkpointer,
@@ -21,8 +21,8 @@ pub enum Worker {
 }
 
 /// Under ProcArrayLock.
-fn show(judged: &Judged) {
-    let xmin = narrow(Xid(judged.below.load(Ordering::Relaxed)));
+fn show(bound: &OutcomeBound) {
+    let xmin = narrow(Xid(bound.below.load(Ordering::Relaxed)));
     for place in shown_by().into_iter().flatten() {
         // SAFETY: a worker's PGPROC: it takes its place out of `shown_by`, under the lock that we
         // have, before it leaves the array. It writes its xmin at no other time, and others read it
@@ -34,60 +34,60 @@ fn show(judged: &Judged) {
     }
 }
 
-/// No outcome below will be asked for from now on. May take ProcArrayLock; raises nothing.
-pub fn tell(below: Xid) {
-    if below <= told() {
+/// From now on no outcome below this is asked for. May take ProcArrayLock; raises nothing.
+pub fn publish(below: Xid) {
+    if below <= published() {
         return;
     }
-    let judged = &shared_memory::control().judged;
+    let bound = &shared_memory::control().outcome_bound;
     while_still(|| {
-        judged.below.fetch_max(below.0, Ordering::Relaxed);
-        show(judged);
+        bound.below.fetch_max(below.0, Ordering::Relaxed);
+        show(bound);
     });
 }
 
-/// What is told; `Xid::NONE`: nothing.
-pub fn told() -> Xid {
+/// The published bound; `Xid::NONE`: there is none.
+pub fn published() -> Xid {
     Xid(shared_memory::control()
-        .judged
+        .outcome_bound
         .below
         .load(Ordering::Relaxed))
 }
 
-/// Whether anything is told.
-pub fn is_told() -> bool {
-    told() != Xid::NONE
+/// Whether a bound is published.
+pub fn is_published() -> bool {
+    published() != Xid::NONE
 }
 
-/// The tables could not be loaded, and nobody will judge anything before a restart, which reads the
+/// The tables could not be loaded, and nothing resolves rows before a restart, which reads the
 /// outcomes from the WAL: VACUUM is not to wait for that.
 pub fn withdraw() {
-    if !is_told() {
+    if !is_published() {
         return;
     }
-    let judged = &shared_memory::control().judged;
+    let bound = &shared_memory::control().outcome_bound;
     while_still(|| {
-        judged.below.store(0, Ordering::Relaxed);
-        show(judged);
+        bound.below.store(0, Ordering::Relaxed);
+        show(bound);
     });
 }
 
-/// From now on this process shows what is told. It is in the ProcArray, never takes a snapshot, and
-/// calls [`end_to_show`] at its exit.
+/// From now on this process shows the published bound. It is in the ProcArray, never takes a
+/// snapshot, and calls [`end_to_show`] at its exit.
 pub fn begin_to_show(worker: Worker) {
-    let judged = &shared_memory::control().judged;
+    let bound = &shared_memory::control().outcome_bound;
     // SAFETY: this process's own PGPROC; it is one of the array.
     let place = unsafe { pg_sys::MyProc.offset_from(processes().as_ptr()) };
     while_still(|| {
-        judged.shown_by[worker as usize].store(place as u32 + 1, Ordering::Relaxed);
-        show(judged);
+        bound.shown_by[worker as usize].store(place as u32 + 1, Ordering::Relaxed);
+        show(bound);
     });
 }
 
 /// Before a process that shows leaves the ProcArray. The other one goes on, and the next one will.
 pub fn end_to_show(worker: Worker) {
-    let judged = &shared_memory::control().judged;
-    while_still(|| judged.shown_by[worker as usize].store(0, Ordering::Relaxed));
+    let bound = &shared_memory::control().outcome_bound;
+    while_still(|| bound.shown_by[worker as usize].store(0, Ordering::Relaxed));
 }
 
 /// Whether the reclaimer runs.
@@ -99,7 +99,7 @@ pub fn is_reclaimer_running() -> bool {
 pub(super) fn shown_by() -> [Option<usize>; 2] {
     let place = |shown_by: &AtomicU32| (shown_by.load(Ordering::Relaxed) as usize).checked_sub(1);
     shared_memory::control()
-        .judged
+        .outcome_bound
         .shown_by
         .each_ref()
         .map(place)
