@@ -102,7 +102,7 @@ impl Labeller {
                 .collect();
             Labeller {
                 table: super::described(table),
-                search: Search::new(RowValues::new(table, index)),
+                search: Search::new(RowValues::new(table, index).for_writer(table)),
                 definition,
                 orders,
                 values: Vec::new(),
