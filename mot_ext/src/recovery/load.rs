@@ -10,8 +10,8 @@
 //! and replays on what that has loaded. If the recovery ends without a record, nobody calls
 //! `rm_cleanup`: the worker finishes (`finish_standby`); until then nobody writes
 //! (`transaction::xact::write_xid`).
-use super::beginning::{begin_without_tables, beginning, tell_covered};
 use super::commit_log::Outcomes;
+use super::initial_checkpoint::{begin_without_tables, record_covered, replay_begin};
 use super::reader::{self, End, GapVisitor, OwnRecord};
 use super::replay::{self, Replay};
 use super::{ended, watch};
@@ -84,10 +84,10 @@ pub fn load_for_replay(replay: &mut Replay, to: Lsn) -> Result<(), String> {
     let redo = if is_gap_needed(&manifest, was_read) {
         manifest.redo
     } else {
-        beginning(to).max(manifest.redo)
+        replay_begin(to).max(manifest.redo)
     };
     files::begin_from(&manifest, redo).map_err(|e| e.to_string())?;
-    tell_covered(redo);
+    record_covered(redo);
     Ok(())
 }
 
