@@ -10,7 +10,7 @@
 mod newest;
 mod wal_and_clog;
 
-use super::copies;
+use super::base_backups;
 use crate::errors;
 use crate::pg::checkpointer::{self, Checkpointer};
 use crate::pg::text::show_lsn;
@@ -284,7 +284,7 @@ fn try_begin_empty(redo: Lsn) -> Result<(), EngineError> {
 /// Whether files may go: nobody may be copying them, nor may the server yet be lost on its old
 /// timeline, of which the newest generation is none.
 fn may_remove() -> bool {
-    !copies::may_be_under_way() && !has_ended_beside_timeline()
+    !base_backups::may_be_under_way() && !has_ended_beside_timeline()
 }
 
 /// Removes what attempts that came to nothing have left.

@@ -13,8 +13,8 @@
 //!   replaced by a partial one.
 mod cover;
 
-use crate::checkpoint::leave::{may_leave_uncovered, must_leave};
-use crate::checkpoint::{copies, files, first_copy, gate, restartpoint};
+use crate::checkpoint::shutdown::{may_exit_uncovered, must_exit};
+use crate::checkpoint::{backup_start, base_backups, files, gate, restartpoint};
 use crate::errors;
 use crate::pg::checkpointer::Checkpointer;
 use crate::pg::{self, interrupts, slot};
@@ -50,12 +50,14 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
     session::join_uncounted();
     // Of a former life of this worker.
     let control = shared_memory::control();
-    control.copies_are_whole.store(false, Ordering::SeqCst);
+    control
+        .base_backups_are_whole
+        .store(false, Ordering::SeqCst);
     control.slot_is_settled.store(false, Ordering::SeqCst);
     gate::hold();
     // Nobody held the gate before.
-    if !first_copy::is_covered() {
-        copies::end_base_backups();
+    if !backup_start::is_covered() {
+        base_backups::end_base_backups();
     }
     // SAFETY: registered once; runs before the process leaves the ProcArray (callbacks run last in,
     // first out).
@@ -76,7 +78,7 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
         stalls: StallWatch::default(),
         orphans: orphans::Watch::default(),
     };
-    while !must_leave() {
+    while !must_exit() {
         crate::pg::worker::reload_if_asked();
         worker.turn();
         interrupts::sleep_ms(TURN_MS);
@@ -93,9 +95,9 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
 unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum) {
     // Before restartpoints may pass: they do when the slot's lock goes with this process.
     shared_memory::control()
-        .copies_are_whole
+        .base_backups_are_whole
         .store(false, Ordering::SeqCst);
-    copies::end_base_backups_to_come();
+    base_backups::end_base_backups_to_come();
     outcome_bound::end_to_show(outcome_bound::Worker::Checkpointer);
     // The postmaster is gone. The checkpointer may not have noticed: waiting at our gate, it would
     // complete a checkpoint that removes WAL.
@@ -132,7 +134,7 @@ impl Worker {
         // Without a slot that surely keeps it nothing else keeps the WAL that a failed checkpoint
         // leaves needed, and a backup does not bring it along: the gate stays shut until a try
         // succeeds, also when the server shuts down.
-        while !self.cover(redo) && !self.may_pass_uncovered() && !may_leave_uncovered() {
+        while !self.cover(redo) && !self.may_pass_uncovered() && !may_exit_uncovered() {
             interrupts::sleep_ms(TURN_MS);
             crate::pg::worker::reload_if_asked();
             self.stalls.look();
@@ -143,7 +145,7 @@ impl Worker {
     fn turn(&mut self) {
         let restartpoint_waits = restartpoint::is_waiting();
         self.was_shut = restartpoint::is_shut();
-        let began_uncovered = has_gate() && !first_copy::is_covered();
+        let began_uncovered = has_gate() && !backup_start::is_covered();
         let redo = gate::open_turn();
         self.stalls.look();
         keep_commit_log();
@@ -158,8 +160,8 @@ impl Worker {
         } else {
             is_covered
         };
-        if !may_run && copies::base_backup_is_running() {
-            copies::end_base_backups();
+        if !may_run && base_backups::base_backup_is_running() {
+            base_backups::end_base_backups();
         }
         gate::close_turn();
         // A crash recovery has none, and the slot's lock would only keep its last checkpoint. Nor
@@ -176,7 +178,9 @@ impl Worker {
         // from.
         let control = shared_memory::control();
         let are_whole = is_guarded && (self.was_shut || !slot::is_held()) && is_covered;
-        control.copies_are_whole.store(are_whole, Ordering::SeqCst);
+        control
+            .base_backups_are_whole
+            .store(are_whole, Ordering::SeqCst);
         self.no_sender_since = match self.no_sender_since {
             _ if are_whole => None,
             None => Some(Instant::now()),
@@ -185,19 +189,19 @@ impl Worker {
         // At a shutdown it waits for no backup, which comes to nothing then: a session whose end
         // `finish` waits for may stand behind that restartpoint, and so may the backup's own WAL
         // sender, where no signal ends them (`restartpoint`).
-        let waits_for_backup = copies::may_begin() && !control.closing.load(Ordering::SeqCst);
+        let waits_for_backup = base_backups::may_begin() && !control.closing.load(Ordering::SeqCst);
         let may_pass = is_covered || (self.lets_nobody_in() && !waits_for_backup);
         if (restartpoint_waits && may_pass) || !is_guarded {
             if is_guarded && !is_covered {
                 // They would be told of this restartpoint, and begin with it.
-                copies::end_base_backups_to_come();
+                base_backups::end_base_backups_to_come();
             }
             restartpoint::open();
         }
         if is_guarded {
             restartpoint::shut();
-            if has_gate() && !first_copy::is_covered() && copies::base_backup_is_running() {
-                copies::end_base_backups();
+            if has_gate() && !backup_start::is_covered() && base_backups::base_backup_is_running() {
+                base_backups::end_base_backups();
             }
         }
         if !crate::pg::worker::shutdown_asked() {
@@ -219,9 +223,9 @@ impl Worker {
         }
         self.was_shut = false;
         shared_memory::control()
-            .copies_are_whole
+            .base_backups_are_whole
             .store(false, Ordering::SeqCst);
-        copies::end_base_backups_to_come();
+        base_backups::end_base_backups_to_come();
         restartpoint::shut();
     }
 
@@ -253,7 +257,7 @@ impl Worker {
     /// What this process has to do so that statements may run.
     fn load_step() -> Option<fn() -> Result<(), String>> {
         let control = shared_memory::control();
-        // Told to end alone it may stay for long (`must_leave`), and nobody else does this: the
+        // Told to end alone it may stay for long (`must_exit`), and nobody else does this: the
         // first writer would wait.
         if control.redo_began.load(Ordering::SeqCst)
             || (crate::pg::worker::shutdown_asked() && server_is_stopping())

@@ -23,14 +23,14 @@
 //! (`restartpoint`).
 //!
 //! A primary's checkpoint waits for ours at the gate, but not for ever if ours fails: the slot
-//! keeps the WAL. While somebody may be about to begin a backup (`copies::may_begin`) it does wait,
-//! and the backup with it, cancellable: for the disk to have room again, for instance. That is for
-//! the worker to do, so:
+//! keeps the WAL. While somebody may be about to begin a backup (`base_backups::may_begin`) it does
+//! wait, and the backup with it, cancellable: for the disk to have room again, for instance. That
+//! is for the worker to do, so:
 //!
 //! - while the worker does not stand at the gate, WAL senders and `pg_backup_start` wait for it, as
 //!   above;
 //! - a worker that is told to end stays while somebody may be about to begin a backup
-//!   (`leave::must_leave`);
+//!   (`shutdown::must_exit`);
 //! - whatever else makes it leave, or keeps it from writing a checkpoint at all (the tables could
 //!   not be loaded, the server shuts down), WAL senders with a base backup are ended; who streams
 //!   is not. A worker that begins looks whether one has slipped through;
@@ -97,7 +97,7 @@ unsafe extern "C-unwind" fn wait_as_sender() {
     let start = Instant::now();
     while !may_begin() {
         if start.elapsed() > patience {
-            come_again();
+            refuse_for_now();
         }
         interrupts::sleep_ms(POLL_MS);
         interrupts::check_for_interrupts();
@@ -106,7 +106,7 @@ unsafe extern "C-unwind" fn wait_as_sender() {
 
 /// Ends a WAL sender whose standby takes longer for its checkpoint than a client may be kept
 /// waiting.
-fn come_again() -> ! {
+fn refuse_for_now() -> ! {
     // SAFETY: reads shared state; never raises.
     if !unsafe { pg_sys::RecoveryInProgress() } {
         ErrorReport::new(
@@ -155,7 +155,7 @@ fn may_begin() -> bool {
         }
         return control.gate_is_held.load(Ordering::SeqCst) || !has_begun;
     }
-    if control.copies_are_whole.load(Ordering::SeqCst) {
+    if control.base_backups_are_whole.load(Ordering::SeqCst) {
         return true;
     }
     if has_failed {
