@@ -227,7 +227,7 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
         errors::report_files_stay(&located(error));
         0
     });
-    tell(redo, &written, removed, timer.start);
+    record_finished(redo, &written, removed, timer.start);
     leave_mark(&disk)
 }
 
@@ -335,7 +335,7 @@ fn has_mark(disk: &DirectoryDisk) -> Result<bool, EngineError> {
     Ok(names.iter().any(|name| name == MARK))
 }
 
-fn tell(redo: Lsn, written: &checkpoint::Written, removed: usize, start: Instant) {
+fn record_finished(redo: Lsn, written: &checkpoint::Written, removed: usize, start: Instant) {
     let elapsed = start.elapsed();
     let stats = &shared_memory::control().checkpoint;
     stats

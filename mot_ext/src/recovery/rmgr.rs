@@ -101,10 +101,10 @@ unsafe extern "C-unwind" fn startup() {
 }
 
 fn wait_for_gate() {
-    let mut told = Instant::now();
+    let mut logged_at = Instant::now();
     while !shared_memory::control().gate_is_held.load(Ordering::SeqCst) {
-        if told.elapsed() > WORKER_WAIT {
-            told = Instant::now();
+        if logged_at.elapsed() > WORKER_WAIT {
+            logged_at = Instant::now();
             let covered = Lsn(shared_memory::control().covered.load(Ordering::SeqCst));
             let may_go_on = slot::reaches_back_to(covered) && slot::stays_idle();
             errors::report_no_worker(may_go_on);

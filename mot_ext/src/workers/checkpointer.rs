@@ -246,7 +246,7 @@ impl Worker {
         }
         shared_memory::control().set_failure(&error);
         engine.set_state(State::Failed);
-        errors::tell(
+        errors::log_message(
             PgLogLevel::LOG,
             PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
             format!("mot could not load its tables: {error}"),
@@ -322,7 +322,7 @@ impl Worker {
             .store(true, Ordering::SeqCst);
         if let Err(error) = held {
             self.retry_slot_at = Some(Instant::now() + files::RETRY);
-            errors::tell(
+            errors::log_message(
                 PgLogLevel::WARNING,
                 PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
                 format!("mot could not hold its replication slot: {error}"),

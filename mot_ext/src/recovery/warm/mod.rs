@@ -74,7 +74,7 @@ pub fn open(bytes: usize, huge_pages: HugePages) -> Option<Opened> {
     let path = match path() {
         Ok(path) => path,
         Err(error) => {
-            tell_without(&error.to_string());
+            log_without(&error.to_string());
             return None;
         }
     };
@@ -83,14 +83,14 @@ pub fn open(bytes: usize, huge_pages: HugePages) -> Option<Opened> {
         return None;
     }
     if HUGE_PAGES.get() == settings::HugePages::On {
-        tell_without("mot.huge_pages = on, and files of memory have no reserved huge pages");
+        log_without("mot.huge_pages = on, and files of memory have no reserved huge pages");
         remove_leftover(&path);
         return None;
     }
     let library = match proof::Library::find() {
         Ok(library) => library,
         Err(error) => {
-            tell_without(&format!("the file of the library cannot be read: {error}"));
+            log_without(&format!("the file of the library cannot be read: {error}"));
             remove_leftover(&path);
             return None;
         }
@@ -102,7 +102,7 @@ pub fn open(bytes: usize, huge_pages: HugePages) -> Option<Opened> {
     let (region, found) = match Region::open_kept(place, bytes, huge_pages) {
         Ok(opened) => opened,
         Err(error) => {
-            tell_without(&error.to_string());
+            log_without(&error.to_string());
             return None;
         }
     };
@@ -232,7 +232,7 @@ fn remove_leftover(path: &std::path::Path) {
                 path.display()
             )
         ),
-        Err(error) => errors::tell(
+        Err(error) => errors::log_message(
             PgLogLevel::LOG,
             PgSqlErrorCode::ERRCODE_IO_ERROR,
             format!("mot leaves \"{}\" alone: {error}", path.display()),
@@ -241,8 +241,8 @@ fn remove_leftover(path: &std::path::Path) {
     }
 }
 
-fn tell_without(why: &str) {
-    errors::tell(
+fn log_without(why: &str) {
+    errors::log_message(
         PgLogLevel::LOG,
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
         format!("mot.warm_restart has no effect: {why}"),
