@@ -164,7 +164,7 @@ unsafe extern "C-unwind" fn note(record: *mut pg_sys::XLogReaderState) {
         return;
     }
     // SAFETY: the record is one of PostgreSQL's transactions.
-    unsafe { reader::tell_ends(record, |xid, end| add(widen(xid), end)) };
+    unsafe { reader::each_end(record, |xid, end| add(widen(xid), end)) };
 }
 
 /// As `redo`.

@@ -246,7 +246,7 @@ pub fn replay_gap(
         gap.replay.drain(session);
         // Else there is nothing that they could be outcomes of.
         if read.is_ok() && (own_records.get() > 0 || manifest.has_open()) {
-            gap.outcomes.tell(gap.replay, session, gap.next, to);
+            gap.outcomes.resolve_rows(gap.replay, session, gap.next, to);
         }
         read
     });

@@ -43,7 +43,7 @@ static STOPPER: Mutex<Option<Stopper>> = Mutex::new(None);
 pub struct Replay {
     replayer: ParallelReplayer,
     engine: Engine,
-    has_logged: bool,
+    has_reported: bool,
     /// Records of row locks that were needed when that was looked at last.
     lock_records: u64,
 }
@@ -58,7 +58,7 @@ impl Replay {
         Replay {
             replayer,
             engine,
-            has_logged: false,
+            has_reported: false,
             lock_records: 0,
         }
     }
@@ -80,8 +80,8 @@ impl Replay {
         self.until_done(session, end, |replayer| {
             replayer.apply(session, data, end, xid, how, &mut pause)
         });
-        if !self.has_logged {
-            self.log_threads();
+        if !self.has_reported {
+            self.report_threads();
         }
         let kept = self.engine.kept_lock_records();
         if !has_readers && kept > LOCK_RECORDS_MIN + 2 * self.lock_records {
@@ -161,9 +161,9 @@ impl Replay {
 
     /// Once threads run: registers what ends them with the process, and reports them. Or reports
     /// why they could not start.
-    fn log_threads(&mut self) {
+    fn report_threads(&mut self) {
         if let Some(error) = self.replayer.take_start_error() {
-            self.has_logged = true;
+            self.has_reported = true;
             errors::log_message(
                 PgLogLevel::WARNING,
                 PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
@@ -174,7 +174,7 @@ impl Replay {
         let Some(stopper) = self.replayer.stopper() else {
             return;
         };
-        self.has_logged = true;
+        self.has_reported = true;
         *stopping() = Some(stopper);
         // SAFETY: registered once per process; the callback takes no argument.
         unsafe { pg_sys::before_shmem_exit(Some(stop_at_exit), pg_sys::Datum::from(0)) };

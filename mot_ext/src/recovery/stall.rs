@@ -67,11 +67,11 @@ impl StallWatch {
     /// Called at every turn of the worker.
     pub fn look(&mut self) {
         let engine = shared_memory::engine().expect("preloaded");
-        let is_logged = || {
+        let is_reported = || {
             let stats = &shared_memory::control().recovery;
             stats.waits_for_memory.load(Ordering::Relaxed)
         };
-        let Some((at, full)) = engine.replay_stall().filter(|_| !is_logged()) else {
+        let Some((at, full)) = engine.replay_stall().filter(|_| !is_reported()) else {
             *self = StallWatch::default();
             return;
         };
