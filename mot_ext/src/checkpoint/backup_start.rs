@@ -10,14 +10,14 @@
 //!
 //! - a WAL sender at the end of its authentication: PostgreSQL lets nobody in between its command
 //!   BASE_BACKUP and the first file. So a cascaded standby waits, too, and a logical subscriber,
-//!   whose connection may say BASE_BACKUP as well; all are told to come again (57P03) rather than
+//!   whose connection may say BASE_BACKUP as well; all are asked to try again (57P03) rather than
 //!   run into `authentication_timeout`;
 //! - a session that calls `pg_backup_start` (`copies`): as long as it likes to.
 //!
 //! The worker says so anew at each turn: not while its checkpoints fail (a full disk; a
-//! restartpoint goes on then, see `restartpoint`), nor from its end, whatever ended it, to the
-//! first good turn of the next one. A restartpoint whose checkpoint of ours fails does not go on
-//! while somebody who was let in before has asked for a backup. When it does go on, WAL senders
+//! restartpoint continues then, see `restartpoint`), nor from its end, whatever ended it, to the
+//! first good turn of the next one. A restartpoint whose checkpoint of ours fails does not continue
+//! while somebody who was let in before has asked for a backup. When it does continue, WAL senders
 //! that were let in and do not stream yet are ended, and whoever slipped through and begins a
 //! backup from it all the same is, too; so are they if an error has opened the gate
 //! (`restartpoint`).
@@ -29,12 +29,12 @@
 //!
 //! - while the worker does not stand at the gate, WAL senders and `pg_backup_start` wait for it, as
 //!   above;
-//! - a worker that is told to end stays while somebody may be about to begin a backup
+//! - a worker that is asked to end stays while somebody may be about to begin a backup
 //!   (`shutdown::must_exit`);
 //! - whatever else makes it leave, or keeps it from writing a checkpoint at all (the tables could
 //!   not be loaded, the server shuts down), WAL senders with a base backup are ended; who streams
 //!   is not. A worker that begins looks whether one has slipped through;
-//! - a session is told by an error when the transaction with its `pg_backup_start` commits.
+//! - a session gets an error when the transaction with its `pg_backup_start` commits.
 //!
 //! Nobody waits on a server on which the worker never began (no room among `max_worker_processes`).
 //! Where the tables could not be loaded it is not worth waiting: the failure is raised, to a

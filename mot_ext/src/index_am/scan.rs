@@ -61,7 +61,7 @@ struct State {
     labels: Option<ScanLabels>,
     /// They are to be looked for since the last rescan.
     wants_labels: bool,
-    /// Ranges and keys looked for since core was told.
+    /// Ranges and keys looked for since they were last reported to core.
     searches: u64,
 }
 
@@ -185,8 +185,8 @@ unsafe fn make_state(scan: pg_sys::IndexScanDesc, given: &[pg_sys::ScanKeyData])
     }
 }
 
-/// Lets an index-only scan go on: core plans one where a query reads no column at all, and wants a
-/// tuple. The table has no visibility map, so each row is fetched before it counts.
+/// Lets an index-only scan continue: core plans one where a query reads no column at all, and wants
+/// a tuple. The table has no visibility map, so each row is fetched before it counts.
 ///
 /// # Safety
 /// A scan of `begin`'s, in the memory context in which it lives.

@@ -122,7 +122,7 @@ struct Reclaimer {
     has_settled: bool,
     /// Rounds that sweep although the horizon stands.
     sweeps_left: u32,
-    /// Below this definitions may be resolved while replay goes on.
+    /// Below this definitions may be resolved while replay continues.
     applied: AppliedHorizon,
     /// The horizon when the last sweep began.
     swept_below: Xid,

@@ -21,7 +21,7 @@ use mot_engine::memory::ArenaFull;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// So long the threads' stall must last before the worker tells of it: sweeping ends most of them
+/// So long the threads' stall must last before the worker reports it: sweeping ends most of them
 /// sooner.
 const WORKER_PATIENCE: Duration = Duration::from_millis(500);
 

@@ -1,4 +1,4 @@
-//! The checkpoint worker: loads the tables after a clean start, tells of replay threads without
+//! The checkpoint worker: loads the tables after a clean start, reports replay threads without
 //! memory, stands at the gate, writes a checkpoint whenever PostgreSQL's redo position has passed
 //! the one that is covered, and the last one at shutdown.
 //!
@@ -174,8 +174,8 @@ impl Worker {
             && !has_ended_beside_timeline();
         // Every restartpoint that completes after `redo` was read waits for us, if the gate was
         // shut before. (Without a slot there is no gate.) Told before the gate opens: a
-        // restartpoint that goes on although our checkpoint failed is one that no backup may begin
-        // from.
+        // restartpoint that continues although our checkpoint failed is one that no backup may
+        // begin from.
         let control = shared_memory::control();
         let are_whole = is_guarded && (self.was_shut || !slot::is_held()) && is_covered;
         control
@@ -193,7 +193,7 @@ impl Worker {
         let may_pass = is_covered || (self.lets_nobody_in() && !waits_for_backup);
         if (restartpoint_waits && may_pass) || !is_guarded {
             if is_guarded && !is_covered {
-                // They would be told of this restartpoint, and begin with it.
+                // They would get this restartpoint, and begin with it.
                 base_backups::end_base_backups_to_come();
             }
             restartpoint::open();
@@ -216,7 +216,7 @@ impl Worker {
     }
 
     /// After an error: with all locks of this process it has given up the gate's, and a
-    /// restartpoint that waited there goes on, covered or not. Nobody may begin a backup from it.
+    /// restartpoint that waited there continues, covered or not. Nobody may begin a backup from it.
     fn shut_again(&mut self) {
         if !self.was_shut || restartpoint::is_shut() {
             return;
@@ -257,7 +257,7 @@ impl Worker {
     /// What this process has to do so that statements may run.
     fn load_step() -> Option<fn() -> Result<(), String>> {
         let control = shared_memory::control();
-        // Told to end alone it may stay for long (`must_exit`), and nobody else does this: the
+        // Asked to end alone it may stay for long (`must_exit`), and nobody else does this: the
         // first writer would wait.
         if control.redo_began.load(Ordering::SeqCst)
             || (crate::pg::worker::shutdown_asked() && server_is_stopping())
@@ -267,7 +267,7 @@ impl Worker {
         // Read first: a recovery that ends after it is met at the next turn.
         let in_recovery = recovery_in_progress();
         if !in_recovery && !outcome_bound::is_published() {
-            // It was when this turn asked, so nobody was told yet what is kept.
+            // It was when this turn asked, so nothing is published yet of what is kept.
             return None;
         }
         match shared_memory::engine().expect("preloaded").state() {
@@ -333,9 +333,10 @@ impl Worker {
 }
 
 /// All of the commit log is needed until the reclaimer knows better. Here where there was nothing
-/// to replay; the end of a replay tells itself (`load::finish_after_replay`), before anybody can
-/// cut the commit log off. Not while the server recovers: a standby's is cut off by what it replays
-/// (`recovery::commit_log`), and what it showed would go to its primary, with its feedback.
+/// to replay; the end of a replay publishes the bound itself (`load::finish_after_replay`), before
+/// anybody can cut the commit log off. Not while the server recovers: a standby's is cut off by
+/// what it replays (`recovery::commit_log`), and what it showed would go to its primary, with its
+/// feedback.
 fn keep_commit_log() {
     if shared_memory::engine().expect("preloaded").state() == State::Failed {
         outcome_bound::withdraw();

@@ -152,7 +152,7 @@ unsafe extern "C-unwind" fn on_end(code: c_int, _arg: pg_sys::Datum) {
         return;
     };
     let marked = if code == 0 || nothing_began() {
-        judge().and_then(|mark| region.mark(&mark).map_err(|error| error.to_string()))
+        prove().and_then(|mark| region.mark(&mark).map_err(|error| error.to_string()))
     } else {
         Err("it ends with an error".into())
     };
@@ -172,7 +172,7 @@ unsafe extern "C-unwind" fn on_end(code: c_int, _arg: pg_sys::Datum) {
 }
 
 /// Whether the memory may be taken over, and the proof for it. Atomics and files only.
-fn judge() -> Result<Mark, String> {
+fn prove() -> Result<Mark, String> {
     let engine = shared_memory::engine().ok_or("there is none")?;
     let control = shared_memory::control();
     let last = control.final_generation.load(Ordering::SeqCst);

@@ -134,7 +134,7 @@ impl Worker {
                 break;
             }
             if is_waiting {
-                // The postmaster has told all others to end.
+                // The postmaster has asked all others to end.
                 base_backups::end_transactions_of_senders(&mut ended);
             }
             if recovery_in_progress() && !has_restartpoints() {
