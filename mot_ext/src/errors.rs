@@ -8,7 +8,7 @@
 //! | `engine` | the engine's errors in SQL |
 //! | `labels` | values that cannot get a label |
 //! | `start` | a start or a replay that fails |
-//! | `told` | messages in the server log of processes that continue |
+//! | `log_messages` | messages in the server log of processes that continue |
 use crate::pg::{report, text};
 use pgrx::prelude::*;
 
@@ -48,13 +48,13 @@ macro_rules! raise_report {
 // Behind the macro, which they raise by.
 mod engine;
 pub mod labels;
+mod log_messages;
 pub mod refuse;
 mod start;
-mod told;
 
 pub use engine::{or_raise, raise};
+pub use log_messages::*;
 pub use start::*;
-pub use told::*;
 
 /// An SQL error passes through Rust as a panic, of which pgrx would put a backtrace into the DETAIL
 /// when RUST_BACKTRACE is set in the server's environment. Who wants that says so with

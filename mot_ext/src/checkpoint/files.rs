@@ -1,5 +1,5 @@
 //! Writing a checkpoint from the server: what the engine's writer needs to know of PostgreSQL, and
-//! what the log and the views tell of it.
+//! what the log and the views say of it.
 //!
 //! - The directory is `mot` under PGDATA, so base backups, pg_rewind and file copies carry it
 //!   along. A symbolic link in its place is refused at the server's start, and whenever it is
@@ -10,7 +10,7 @@
 mod newest;
 mod wal_and_clog;
 
-use super::copies;
+use super::base_backups;
 use crate::errors;
 use crate::pg::checkpointer::{self, Checkpointer};
 use crate::pg::text::show_lsn;
@@ -60,7 +60,7 @@ pub fn refuse_link() {
 /// The timeline on which a position lies, in the history of the current one. May raise.
 ///
 /// In recovery that is the timeline that it heads for (known to the startup process only) or the
-/// replay position's. When replay has ended, the server has chosen the timeline that it goes on
+/// replay position's. When replay has ended, the server has chosen the timeline that it continues
 /// with, and its last checkpoint of recovery lies on that one already.
 fn timeline_of(position: Lsn) -> u32 {
     let mut timeline = 0;
@@ -199,7 +199,7 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
     if let Err(error) = remove_unnamed(&disk) {
         errors::report_files_stay(&located(error));
     }
-    // Before the walk: what older transactions left is judged.
+    // Before the walk: what older transactions left is resolved.
     let known_from = clog_begins();
     let mut outcomes = |open: &[Xid]| committed_among(open, known_from);
     let mut flush = |rows| flush(redo, rows);
@@ -227,14 +227,14 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
         errors::report_files_stay(&located(error));
         0
     });
-    tell(redo, &written, removed, timer.start);
+    record_finished(redo, &written, removed, timer.start);
     leave_mark(&disk)
 }
 
 /// Takes the mark "nothing was logged after it" off the newest checkpoint, and moves it to `redo`:
 /// before the first statement after a clean start, and before replay. A disk that is full now may
 /// not be for ever: the tables are loaded, so it is tried until it succeeds or the server shuts
-/// down. (A worker that alone is told to end tries on: it would leave the server as failed.)
+/// down. (A worker that alone is asked to end tries again: it would leave the server as failed.)
 pub fn begin_from(manifest: &Manifest, redo: Lsn) -> Result<(), EngineError> {
     until_begun(|| try_begin_from(manifest, redo))
 }
@@ -284,7 +284,7 @@ fn try_begin_empty(redo: Lsn) -> Result<(), EngineError> {
 /// Whether files may go: nobody may be copying them, nor may the server yet be lost on its old
 /// timeline, of which the newest generation is none.
 fn may_remove() -> bool {
-    !copies::may_be_under_way() && !has_ended_beside_timeline()
+    !base_backups::may_be_under_way() && !has_ended_beside_timeline()
 }
 
 /// Removes what attempts that came to nothing have left.
@@ -305,7 +305,7 @@ fn remove_old(disk: &DirectoryDisk) -> Result<usize, EngineError> {
 
 /// Leaves a mark in the directory that it has held a complete checkpoint. A copy of the directory
 /// that missed every generation (its copier was slower than the checkpoints, and unknown to us) is
-/// then told from a cluster that never had one.
+/// then distinguished from a cluster that never had one.
 fn leave_mark(disk: &DirectoryDisk) -> Result<(), EngineError> {
     if has_mark(disk)? {
         return Ok(());
@@ -335,7 +335,7 @@ fn has_mark(disk: &DirectoryDisk) -> Result<bool, EngineError> {
     Ok(names.iter().any(|name| name == MARK))
 }
 
-fn tell(redo: Lsn, written: &checkpoint::Written, removed: usize, start: Instant) {
+fn record_finished(redo: Lsn, written: &checkpoint::Written, removed: usize, start: Instant) {
     let elapsed = start.elapsed();
     let stats = &shared_memory::control().checkpoint;
     stats

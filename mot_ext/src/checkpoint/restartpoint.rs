@@ -68,7 +68,7 @@ pub fn shut() {
     }
 }
 
-/// Opens it: who waits goes on.
+/// Opens it: a restartpoint that waits continues.
 pub fn open() {
     if let Some(lock) = lock()
         && is_mine(lock)

@@ -75,8 +75,8 @@ impl Checks {
             (*context).ecxt_scantuple = row;
             let old = pg_sys::MemoryContextSwitchTo((*context).ecxt_per_tuple_memory);
             let passes = self.conditions.iter().all(|condition| {
-                let (verdict, is_null) = evaluate(*condition, context);
-                is_null || verdict.value() & 1 != 0
+                let (passes, is_null) = evaluate(*condition, context);
+                is_null || passes.value() & 1 != 0
             });
             pg_sys::MemoryContextSwitchTo(old);
             passes

@@ -30,8 +30,8 @@ struct PreviousHooks {
 
 struct Hooks {
     previous: Cell<PreviousHooks>,
-    /// The outermost hooks that were looked at (Start, Run, Finish, End), and whether they bear
-    /// with compiled statements.
+    /// The outermost hooks that were looked at (Start, Run, Finish, End), and whether they permit
+    /// compiled statements.
     outermost: Cell<([usize; 4], bool)>,
 }
 
@@ -164,9 +164,9 @@ fn others_bear_with_it() -> bool {
             pg_sys::ExecutorEnd_hook.map_or(0, |hook| hook as usize),
         ]
     };
-    let (seen, verdict) = HOOKS.outermost.get();
+    let (seen, permits) = HOOKS.outermost.get();
     if seen == outermost {
-        return verdict;
+        return permits;
     }
     let ours = [
         start as *const () as usize,
@@ -174,17 +174,17 @@ fn others_bear_with_it() -> bool {
         finish as *const () as usize,
         end as *const () as usize,
     ];
-    let verdict = outermost
+    let permits = outermost
         .iter()
         .zip(ours)
-        .all(|(hook, ours)| *hook == ours || bears_with_it(*hook));
-    HOOKS.outermost.set((outermost, verdict));
-    verdict
+        .all(|(hook, ours)| *hook == ours || permits_compiled(*hook));
+    HOOKS.outermost.set((outermost, permits));
+    permits
 }
 
 /// pg_stat_statements counts rows and time, and looks at no plan state. auto_explain does; another
 /// library may, so none may stand hidden between pg_stat_statements and us.
-fn bears_with_it(hook: usize) -> bool {
+fn permits_compiled(hook: usize) -> bool {
     // SAFETY: dladdr fills the structure for an address in a loaded library; the setting's value is
     // not kept.
     unsafe {

@@ -240,7 +240,7 @@ unsafe extern "C-unwind" fn is_call(node: *mut pg_sys::Node, depth: *mut c_void)
         }
 }
 
-/// A subquery that gives a value or a verdict; its plan is looked at with the others of the
+/// A subquery that gives a value or a boolean; its plan is looked at with the others of the
 /// statement.
 fn is_plain_subplan(call: &pg_sys::SubPlan) -> bool {
     matches!(

@@ -2,10 +2,10 @@
 //! changes.
 //!
 //! The answer depends on the plan, on who asks, and on catalog entries that core reads through its
-//! caches. Core itself goes on giving the old answer until the message of a change arrives and
-//! empties those caches; the same message moves [`watch::rights`] on, so the kept answer lives
-//! exactly as long. A refusal is an error, and not kept. With another library's
-//! `ExecutorCheckPerms_hook`, core and the hook are asked every time.
+//! caches. Core itself gives the old answer until the message of a change arrives and empties those
+//! caches; the same message moves [`watch::rights`] on, so the kept answer lives exactly as long. A
+//! refusal is an error, and not kept. With another library's `ExecutorCheckPerms_hook`, core and
+//! the hook are asked every time.
 use super::watch;
 use crate::pg::{self, executor, version};
 use pgrx::pg_sys;

@@ -69,7 +69,7 @@ impl Survey {
     }
 }
 
-/// The walker: notes a state that it has not seen, and goes on to those below it.
+/// The walker: notes a state that it has not seen, and continues with those below it.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn look_at(state: *mut pg_sys::PlanState, survey: *mut c_void) -> bool {
     // SAFETY: a tree of states; `survey` is the caller's, alive during the walk.

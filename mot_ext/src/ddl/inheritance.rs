@@ -1,5 +1,5 @@
 //! The tables whose columns a statement changes.
-use super::latest;
+use super::catalog_query;
 use pgrx::pg_sys;
 
 /// A table; of a composite type, the tables that have their columns from it.
@@ -11,7 +11,7 @@ pub fn tables_of(relid: pg_sys::Oid) -> Vec<pg_sys::Oid> {
         }
         pg_sys::get_rel_type_id(relid)
     };
-    let typed = latest::select(
+    let typed = catalog_query::select(
         "SELECT oid FROM pg_catalog.pg_class WHERE reloftype = $1 ORDER BY oid",
         &[row_type.into()],
         |row| row.get::<pg_sys::Oid>(1),

@@ -10,7 +10,7 @@
 //! | `publications` | no publication names a memory-optimized table |
 //! | `database` | CREATE DATABASE and DROP DATABASE |
 //! | `preload` | refuses DDL where the library is not preloaded |
-//! | `latest` | queries under the latest snapshot, as core reads catalogs |
+//! | `catalog_query` | queries under the latest snapshot, as core reads catalogs |
 //! | `identity`, `inheritance` | what names mean; whose columns a statement changes |
 //!
 //! The hooks are installed only when the library is preloaded; without it the handlers answer (so
@@ -19,12 +19,12 @@
 // PostgreSQL names its enum values in its own way; they appear as patterns throughout.
 #![allow(non_upper_case_globals)]
 
+mod catalog_query;
 mod database;
 mod earlier_build;
 mod foreign_spelling;
 mod identity;
 mod inheritance;
-mod latest;
 mod object_access;
 mod preload;
 mod publications;

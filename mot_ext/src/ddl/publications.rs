@@ -1,5 +1,5 @@
 //! Publications: changes of memory-optimized tables are not decoded, so none may name such a table.
-use super::{identity, latest};
+use super::{catalog_query, identity};
 use crate::errors::refuse::unsupported;
 use crate::pg::{inheritance, nodes, report, version};
 use crate::storage;
@@ -27,7 +27,7 @@ pub unsafe fn publish(objects: *mut pg_sys::List) {
 /// method: core takes them for published ones, in silence.
 pub fn warn_of_tables_left_out() {
     let method = storage::table_method();
-    let tables = latest::select(
+    let tables = catalog_query::select(
         "SELECT oid FROM pg_catalog.pg_class WHERE relam = $1 AND relkind = 'r' AND relpersistence = 'p' LIMIT 1",
         &[method.into()],
         |row| row.get::<pg_sys::Oid>(1),
@@ -42,7 +42,7 @@ pub fn warn_of_tables_left_out() {
 /// For a partition that is memory-optimized, or has such tables below it, and for a table that has
 /// become memory-optimized.
 pub unsafe fn refuse_published(table: pg_sys::Oid) {
-    let published = latest::select(
+    let published = catalog_query::select(
         &with_tables_above(
             "SELECT r.prrelid FROM above JOIN pg_catalog.pg_publication_rel r ON r.prrelid = above.relation LIMIT 1",
         ),
@@ -88,7 +88,7 @@ pub unsafe fn check_publications(table: pg_sys::Oid) {
         }
         refuse_published(table);
     }
-    let meant = latest::select(
+    let meant = catalog_query::select(
         &with_tables_above(
             "SELECT p.oid FROM pg_catalog.pg_publication p WHERE p.puballtables
             UNION ALL

@@ -4,7 +4,7 @@
 //! keys, and those on the next column a range. Core evaluates the rest over the row, and each
 //! condition that the range does not answer exactly (`xs_recheck`). If no condition is on the first
 //! column, that column may be skipped (`skip`).
-use super::labels::Labelled;
+use super::labels::ArgumentLabels;
 use super::rows;
 use super::skip::Skip;
 use crate::access::bounds::Bounds;
@@ -95,7 +95,7 @@ pub unsafe fn sought(
     definition: &'static IndexDefinition,
     scan_keys: &[pg_sys::ScanKeyData],
     rows: u64,
-    mut labels: Option<Labelled<'_>>,
+    mut labels: Option<ArgumentLabels<'_>>,
 ) -> Sought {
     let skip = match scan_keys.iter().any(|key| is_of(key, 0)) {
         true => None,

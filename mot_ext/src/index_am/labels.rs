@@ -12,7 +12,7 @@ use crate::access::search::Key;
 use crate::errors::or_raise;
 use crate::executor::expressions::Value;
 use crate::pg;
-use crate::storage::labels::{self, Neighbours, Order, RowValues, Search, Seen};
+use crate::storage::labels::{self, ComparedStates, Neighbours, Order, RowValues, Search};
 use mot_engine::key::label::{self, Put};
 use mot_engine::{Direction, IndexRef, KeyRange, TableRef};
 use pgrx::pg_sys;
@@ -54,13 +54,17 @@ impl ScanLabels {
     }
 
     /// For one rescan: the storage that it reads, and the snapshot. Frees the labels found before.
-    pub fn at<'a>(&'a mut self, place: (TableRef, IndexRef), seen: Seen<'a>) -> Labelled<'a> {
+    pub fn at<'a>(
+        &'a mut self,
+        place: (TableRef, IndexRef),
+        states: ComparedStates<'a>,
+    ) -> ArgumentLabels<'a> {
         // SAFETY: this value's own context; nobody uses what was found for the scan before.
         unsafe { pg_sys::MemoryContextReset(self.arguments) };
-        Labelled {
+        ArgumentLabels {
             labels: self,
             place,
-            seen,
+            states,
         }
     }
 
@@ -88,14 +92,14 @@ impl ScanLabels {
     }
 }
 
-/// Looks for the labels of one rescan.
-pub struct Labelled<'a> {
+/// Looks for the labels of the arguments of one rescan.
+pub struct ArgumentLabels<'a> {
     labels: &'a mut ScanLabels,
     place: (TableRef, IndexRef),
-    seen: Seen<'a>,
+    states: ComparedStates<'a>,
 }
 
-impl Labelled<'_> {
+impl ArgumentLabels<'_> {
     /// The scan keys of a column as conditions on its labels, each with its place; none if the
     /// columns before have several values, or something else than a value is asked for. `None`: no
     /// row passes.
@@ -195,7 +199,7 @@ impl Labelled<'_> {
         let order = orders[order].2.as_mut().expect("it was found");
         let place = (table, index, (&definition.columns[column], column));
         // SAFETY: the caller's value, of the type that the order compares with.
-        unsafe { search.neighbours(place, prefix, (order, value), self.seen) }
+        unsafe { search.neighbours(place, prefix, (order, value), self.states) }
     }
 
     /// An array of the labels that values of a list have; `None`: no row has one.

@@ -61,7 +61,7 @@ struct State {
     labels: Option<ScanLabels>,
     /// They are to be looked for since the last rescan.
     wants_labels: bool,
-    /// Ranges and keys looked for since core was told.
+    /// Ranges and keys looked for since they were last reported to core.
     searches: u64,
 }
 
@@ -185,8 +185,8 @@ unsafe fn make_state(scan: pg_sys::IndexScanDesc, given: &[pg_sys::ScanKeyData])
     }
 }
 
-/// Lets an index-only scan go on: core plans one where a query reads no column at all, and wants a
-/// tuple. The table has no visibility map, so each row is fetched before it counts.
+/// Lets an index-only scan continue: core plans one where a query reads no column at all, and wants
+/// a tuple. The table has no visibility map, so each row is fetched before it counts.
 ///
 /// # Safety
 /// A scan of `begin`'s, in the memory context in which it lives.
@@ -241,23 +241,23 @@ unsafe fn look_for_labels(scan: pg_sys::IndexScanDesc) {
         });
         let snapshot;
         let seen = match &state.view {
-            Some(Seen::By(View::Mvcc(snapshot))) => labels::Seen::By(snapshot),
+            Some(Seen::By(View::Mvcc(snapshot))) => labels::ComparedStates::By(snapshot),
             Some(Seen::By(View::Serializable(reader))) => {
                 // Whose values others may have beside them, by whatever label.
                 reader.begin_range(state.oid, 0, &[]);
                 snapshot = PgSnapshot::new((*scan).xs_snapshot);
-                labels::Seen::By(&snapshot)
+                labels::ComparedStates::By(&snapshot)
             }
-            _ => labels::Seen::Lasting,
+            _ => labels::ComparedStates::Lasting,
         };
-        let labelled = searching.at((state.table, state.index), seen);
+        let argument_labels = searching.at((state.table, state.index), seen);
         let given = match (*scan).numberOfKeys {
             0 => &[][..],
             count => std::slice::from_raw_parts((*scan).keyData, count as usize),
         };
         let definition = or_raise(state.session.definition(state.index));
         let rows = state.table.row_count_estimate();
-        state.sought = keys::sought(opened, definition, given, rows, Some(labelled));
+        state.sought = keys::sought(opened, definition, given, rows, Some(argument_labels));
     }
 }
 

@@ -1,8 +1,8 @@
 //! `mot.check`: proves that a table's rows, indexes and catalog agree; and which storages exist.
 //!
-//! The check holds ShareLock: readers go on, writers wait. On a standby that lock does not exist;
-//! there it is exact only while replay stands still (`pg_wal_replay_pause`): what it finds while
-//! replay goes on proves nothing, and it says so instead.
+//! The check holds ShareLock: readers continue, writers wait. On a standby that lock does not
+//! exist; there it is exact only while replay stands still (`pg_wal_replay_pause`): what it finds
+//! while replay continues proves nothing, and it says so instead.
 use crate::errors::refuse::raise;
 use crate::pg::{index_row, nodes, version};
 use crate::storage::{definition, rows_with_other_keys};

@@ -64,14 +64,14 @@ impl Checkpointer {
     pub fn end_at_once(&self) {
         // SAFETY: as above. It is 0 when the process has ended by itself.
         let pid = unsafe { (&raw const (*self.0.as_ptr()).pid).read_volatile() };
-        // SAFETY: a signal to a process of this server; it ends there before it goes on with
+        // SAFETY: a signal to a process of this server; it ends there before it continues with
         // anything. 0 sends none.
-        let tell = |signal| unsafe { libc::kill(pid, signal) } == 0;
-        if pid == 0 || !tell(libc::SIGQUIT) {
+        let send = |signal| unsafe { libc::kill(pid, signal) } == 0;
+        if pid == 0 || !send(libc::SIGQUIT) {
             return;
         }
         let start = Instant::now();
-        while tell(0) && start.elapsed() < END_WAIT {
+        while send(0) && start.elapsed() < END_WAIT {
             std::thread::sleep(Duration::from_millis(1));
         }
     }

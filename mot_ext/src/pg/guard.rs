@@ -47,7 +47,7 @@ unsafe extern "C-unwind" {
 }
 
 /// Errors that are kept while a callback runs: PL/pgSQL's `RAISE` without arguments raises one
-/// again after its handler has caught others. One after more than these goes on as pgrx has it.
+/// again after its handler has caught others. One after more than these continues as pgrx has it.
 const NOTED_MAX: usize = 64;
 
 /// Bytes of texts of the errors that are kept, but for the newest.
@@ -160,7 +160,7 @@ pub unsafe fn execution(body: impl FnOnce()) {
     }
 }
 
-/// Runs a callback's body. A PostgreSQL error in it goes on as it came, a panic as pgrx's
+/// Runs a callback's body. A PostgreSQL error in it continues as it came, a panic as pgrx's
 /// `#[pg_guard]` has it.
 ///
 /// # Safety

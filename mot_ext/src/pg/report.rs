@@ -90,7 +90,7 @@ pub fn warn_unsupported(message: &str, hint: &str) {
     unsafe { report(PgLogLevel::WARNING, code, words, || ()) };
 }
 
-/// Writes an ERROR line to the server log, with a hint unless that is empty, and goes on: for
+/// Writes an ERROR line to the server log, with a hint unless that is empty, and returns: for
 /// workers that retry.
 pub fn error_without_jump(message: &str, hint: &str) {
     let (message, hint) = (text::to_c(message), text::to_c(hint));

@@ -3,7 +3,7 @@
 //! that was down).
 //!
 //! Held (acquired) by the checkpoint worker as long as it lives. Every function may raise; the
-//! worker runs them under [`super::catch`] and goes on without a slot if they do, since the gate
+//! worker runs them under [`super::catch`] and continues without a slot if they do, since the gate
 //! alone suffices while it runs.
 use super::version;
 use mot_engine::Lsn;

@@ -49,7 +49,7 @@ pub fn reload_if_asked() {
     }
 }
 
-/// Whether the postmaster has told this worker to end.
+/// Whether the postmaster has asked this worker to end.
 pub fn shutdown_asked() -> bool {
     // SAFETY: a plain variable that the signal handler sets.
     unsafe { (&raw const pg_sys::ShutdownRequestPending).read_volatile() != 0 }

@@ -215,7 +215,7 @@ impl FilteredScan {
         }
     }
 
-    /// Forgets the group: the scan goes on where it stands.
+    /// Forgets the group: the scan continues where it stands.
     fn forget(&mut self) {
         self.group.clear();
         self.at = 0;

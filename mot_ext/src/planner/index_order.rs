@@ -134,7 +134,7 @@ unsafe fn column(index: *mut pg_sys::IndexOptInfo, position: usize) -> keys::Ind
 /// Takes the indexes from the planner that lack rows for snapshots as old as this session's oldest
 /// one. Core does so where `indcheckxmin` is set, and a plan made so is kept only until its
 /// session's snapshots are younger. The catalog knows of the primary's snapshots alone. These are a
-/// standby's, which go on when it is promoted.
+/// standby's, which continue when it is promoted.
 unsafe fn leave_out_young_indexes(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,

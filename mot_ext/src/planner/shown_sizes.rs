@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 use std::ffi::CStr;
 
 /// The name and number of arguments of a function that tells a size.
-fn told_by(function: pg_sys::Oid) -> Option<(&'static CStr, usize)> {
+fn size_function(function: pg_sys::Oid) -> Option<(&'static CStr, usize)> {
     match function.to_u32() {
         pg_sys::F_PG_RELATION_SIZE_REGCLASS => Some((c"pg_relation_size", 1)),
         pg_sys::F_PG_RELATION_SIZE_REGCLASS_TEXT => Some((c"pg_relation_size", 2)),
@@ -22,7 +22,7 @@ fn told_by(function: pg_sys::Oid) -> Option<(&'static CStr, usize)> {
 
 /// Whether a function tells a size.
 pub fn tells_size(function: pg_sys::Oid) -> bool {
-    told_by(function).is_some()
+    size_function(function).is_some()
 }
 
 /// The extension's function in place of one that tells a size; that one in a database without it.
@@ -30,7 +30,7 @@ pub fn tells_size(function: pg_sys::Oid) -> bool {
 /// # Safety
 /// The caller is a plain frame.
 pub unsafe fn counterpart(function: pg_sys::Oid) -> pg_sys::Oid {
-    let Some((name, arguments)) = told_by(function) else {
+    let Some((name, arguments)) = size_function(function) else {
         return function;
     };
     let types = [pg_sys::REGCLASSOID, pg_sys::TEXTOID];

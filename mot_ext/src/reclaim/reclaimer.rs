@@ -32,12 +32,12 @@ const IDLE_ROUNDS: i64 = 25;
 /// and again: a tenth of a processor at most. Processor time: a sweep that had to wait for one on a
 /// busy machine would be paused for as many times longer.
 const OLD_PAUSE_FACTOR: u32 = 10;
-/// The same of sweeps for the commit log's sake alone, while the horizon is older than what was
-/// told last: somebody else holds it back, or `vacuum_defer_cleanup_age` (15) does and it would
-/// never move.
-const JUDGE_PAUSE_FACTOR: u32 = 100;
+/// The same of sweeps for the commit log's sake alone, while the horizon is older than the
+/// published bound: something else holds it back, or `vacuum_defer_cleanup_age` (15) does and it
+/// would never move.
+const RESOLVE_PAUSE_FACTOR: u32 = 100;
 /// Sweeps after the horizon has come to stand: a transaction below it leaves the ProcArray a moment
-/// before it tells the sweeper of its rows. On an idle server nothing else would ever move the
+/// before it passes its rows to the sweeper. On an idle server nothing else would ever move the
 /// horizon past them. (The first of them takes the horizon to where it comes to stand.)
 const QUIET_SWEEPS: u32 = 2;
 /// While a large table is freed the horizon is taken no more often than this: a question to all of
@@ -66,10 +66,10 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
         sweeps_left: 0,
         applied: AppliedHorizon::default(),
         swept_below: Xid::NONE,
-        judges_again_at: Instant::now(),
+        next_resolve_at: Instant::now(),
         has_reported: false,
         recent: Xid::NONE,
-        minds_again_at: Instant::now(),
+        next_old_check_at: Instant::now(),
         seen: (Xid::NONE, None),
         can_be_woken: false,
     };
@@ -122,22 +122,22 @@ struct Reclaimer {
     has_settled: bool,
     /// Rounds that sweep although the horizon stands.
     sweeps_left: u32,
-    /// Below this definitions may be resolved while replay goes on.
+    /// Below this definitions may be resolved while replay continues.
     applied: AppliedHorizon,
     /// The horizon when the last sweep began.
     swept_below: Xid,
-    /// Not before this is swept for that alone.
-    judges_again_at: Instant,
+    /// No sweep for the bound alone before this.
+    next_resolve_at: Instant,
     /// Rows whose transactions' outcomes are lost were met, and reported.
     has_reported: bool,
     /// Below this, what lies between old snapshots and all others was swept for.
     recent: Xid,
-    /// Not before this is swept for that again.
-    minds_again_at: Instant,
-    /// The horizon of the last round, and below what it could judge.
+    /// No sweep for that again before this.
+    next_old_check_at: Instant,
+    /// The horizon of the last round, and the bound below which it could resolve rows.
     seen: (Xid, Option<Xid>),
-    /// Nobody but what PostgreSQL was told is judged held the horizon back at the last round: what
-    /// sessions leave behind can be taken out soon.
+    /// Nothing but the published bound held the horizon back at the last round: what sessions leave
+    /// behind can be taken out soon.
     can_be_woken: bool,
 }
 
@@ -169,7 +169,7 @@ impl Reclaimer {
         let engine = session.engine();
         let state = engine.state();
         self.can_be_woken = false;
-        // Before anything is looked at that a sweep judges by.
+        // Before anything is read that a sweep depends on.
         let asked = sweep_requests::newest();
         if !matches!(state, State::Ready | State::Replaying) {
             asked.into_iter().for_each(sweep_requests::answer);
@@ -182,22 +182,22 @@ impl Reclaimer {
         engine.raise_horizon(horizon);
         let swept_below = engine.horizon();
         self.can_be_woken = horizon >= outcome_bound::published();
-        let minds_old = self.mind_old_snapshots(session, horizon);
-        let judged_below = judged_after_a_sweep(session);
-        // What had ended by then is resolved before anybody is told of the bound.
+        let has_old_work = self.check_old_snapshots(session, horizon);
+        let resolvable_below = resolved_after_sweep(session);
+        // What had ended by then is resolved before the bound is published.
         resolve_prepared(session);
-        self.seen = (horizon, judged_below);
-        // What PostgreSQL was told is what holds the horizon back. If it is somebody else, a new
-        // word would change little.
+        self.seen = (horizon, resolvable_below);
+        // The published bound is what holds the horizon back. If something else does, a new bound
+        // would change little.
         let holds_back =
-            horizon >= outcome_bound::published() || Instant::now() >= self.judges_again_at;
-        let judges =
-            holds_back && judged_below.is_some_and(|below| below > outcome_bound::published());
+            horizon >= outcome_bound::published() || Instant::now() >= self.next_resolve_at;
+        let raises_bound =
+            holds_back && resolvable_below.is_some_and(|below| below > outcome_bound::published());
         if has_moved {
             self.sweeps_left = QUIET_SWEEPS;
         } else if self.sweeps_left > 0 {
             self.sweeps_left -= 1;
-        } else if !minds_old && !judges && self.has_settled && asked.is_none() {
+        } else if !has_old_work && !raises_bound && self.has_settled && asked.is_none() {
             // A dropped table that somebody walked until now does not wait for the horizon to move.
             let freed = free_pending(session);
             // What was taken out last is free once nobody reads it any more.
@@ -216,7 +216,7 @@ impl Reclaimer {
         let freed = free_pending(session);
         let kept_out = self.sweep(session);
         self.swept_below = swept_below;
-        if let Some(below) = judged_below.filter(|_| kept_out == 0) {
+        if let Some(below) = resolvable_below.filter(|_| kept_out == 0) {
             outcome_bound::publish(below);
             // It was held back to where the sweep before began. Writers prune below it.
             engine.raise_horizon(fresh_horizon());
@@ -227,26 +227,26 @@ impl Reclaimer {
         session.memory().collect_all(end_if_asked);
         let took = processor_time().saturating_sub(time_before);
         let now = Instant::now();
-        if minds_old {
-            self.minds_again_at = now + took * OLD_PAUSE_FACTOR;
+        if has_old_work {
+            self.next_old_check_at = now + took * OLD_PAUSE_FACTOR;
         }
-        self.judges_again_at = now + took * JUDGE_PAUSE_FACTOR;
+        self.next_resolve_at = now + took * RESOLVE_PAUSE_FACTOR;
         // While somebody is in the way the bound stands, however often this is tried.
-        has_moved || minds_old || (judges && kept_out == 0) || freed > 0
+        has_moved || has_old_work || (raises_bound && kept_out == 0) || freed > 0
     }
 
     /// Whether transactions have ended since the last round looked.
     fn has_news(&self, session: &Session) -> bool {
-        let (horizon, judged_below) = self.seen;
-        fresh_horizon() > horizon || judged_after_a_sweep(session) > judged_below
+        let (horizon, resolvable_below) = self.seen;
+        fresh_horizon() > horizon || resolved_after_sweep(session) > resolvable_below
     }
 
-    /// Looks what old snapshots see, if one of them holds the horizon back, and it is time for it.
+    /// Reads what old snapshots see, if one of them holds the horizon back, and it is time for it.
     /// False: there is nothing new to know.
-    fn mind_old_snapshots(&mut self, session: &Session, horizon: Xid) -> bool {
-        // What PostgreSQL was told is judged comes a sweep behind, and holds the horizon back where
-        // nobody else does.
-        if horizon >= outcome_bound::published() || Instant::now() < self.minds_again_at {
+    fn check_old_snapshots(&mut self, session: &Session, horizon: Xid) -> bool {
+        // The published bound comes a sweep behind, and holds the horizon back where nobody else
+        // does.
+        if horizon >= outcome_bound::published() || Instant::now() < self.next_old_check_at {
             return false;
         }
         let Some(old) = survey() else {
@@ -262,7 +262,7 @@ impl Reclaimer {
 }
 
 /// The clock of sweeps: a transaction that the commit log knows no more counts as running, so that
-/// one row which cannot be judged does not keep all others from it.
+/// one row whose outcome is lost does not keep all others from it.
 struct SweepClock {
     known_from: Xid,
     /// The oldest such transaction met.
@@ -316,7 +316,7 @@ fn resolve_prepared(session: &Session) {
 /// Below which no outcome has to be asked for any more once all that has something to do is swept,
 /// from now on; None where nobody wants to know. The order of the three questions matters:
 /// mot_engine/src/reclaim/unresolved.rs.
-fn judged_after_a_sweep(session: &Session) -> Option<Xid> {
+fn resolved_after_sweep(session: &Session) -> Option<Xid> {
     // SAFETY: reads shared state; never raises.
     if session.engine().state() != State::Ready || unsafe { pg_sys::RecoveryInProgress() } {
         return None;
@@ -356,7 +356,7 @@ impl Log for WrittenSoon {
     }
 }
 
-/// Frees dropped tables and indexes; the log is told if this server writes one. Right after
+/// Frees dropped tables and indexes; with a log record if this server writes a log. Right after
 /// recovery it may not yet: a later round frees.
 fn free_pending(session: &Session) -> usize {
     // A large table takes its time, in which a shutdown is not to wait, nor what others may prune.

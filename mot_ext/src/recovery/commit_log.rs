@@ -163,9 +163,9 @@ impl Outcomes {
         self.ended_below = self.ended_below.max(below);
     }
 
-    /// Tells the rows, when the gap up to `at` is in. The ids of all its transactions are below
+    /// Resolves the rows, when the gap up to `at` is in. The ids of all its transactions are below
     /// `next`.
-    pub fn tell(&self, replay: &mut Replay, session: &Session, next: Xid, at: Lsn) {
+    pub fn resolve_rows(&self, replay: &mut Replay, session: &Session, next: Xid, at: Lsn) {
         if !self.committed.is_empty() || self.ended_below > Xid(0) {
             replay.resolve_below(session, self, next, at);
         }

@@ -4,7 +4,7 @@
 //! The server that wrote the log took out at once what an ended transaction left to take out:
 //! states that a committed one superseded, and what a rolled-back one had logged (PREPARE
 //! TRANSACTION and ROLLBACK PREPARED; a failure behind PRE_COMMIT). So it had its room again.
-//! Replay mostly need not know: verdicts are asked for when it has ended, and beside readers by the
+//! Replay mostly need not know: outcomes are asked for when it has ended, and beside readers by the
 //! reclaimer. Where it needs that room, it must.
 //!
 //! # Invariant
@@ -15,7 +15,7 @@
 //! replayed by then, so a state that such a commit superseded is dead to all of them. A commit that
 //! was not replayed yet they may not see: PostgreSQL counts the transaction as running.
 //!
-//! # What tells it
+//! # Where it is known from
 //!
 //! - **The commit and abort records.** PostgreSQL calls nobody for them, so, as in `commit_log.rs`,
 //!   our function stands before that resource manager's own. A record names the transaction and its
@@ -23,7 +23,7 @@
 //!   them.
 //! - **The records of the running transactions**, for all that are older than the oldest of these.
 //!   Every checkpoint of PostgreSQL's writes one before its record, and a server that works one
-//!   every 15 seconds. So they tell of those whose end lies before the position from which is
+//!   every 15 seconds. So they name those whose end lies before the position from which is
 //!   replayed, and of those that a server lost in a crash of its own. Prepared transactions count
 //!   as running.
 //! - **The commit log, of the latter alone.** Their commit records lie before, so the bits of those
@@ -48,12 +48,12 @@
 //! # The rest
 //!
 //! - No resource manager replays a gap. It is read with its ends (`recovery::load::replay_gap`),
-//!   and whoever reads it goes on with the log behind it. (Where the checkpoint worker reads it and
-//!   the startup process goes on, the standby has readers.) What runs in it is not looked at: who
-//!   has committed in a gap, the rows are told when all of it is in.
+//!   and the process that reads it continues with the log behind it. (Where the checkpoint worker
+//!   reads it and the startup process continues, the standby has readers.) What runs in it is not
+//!   looked at: the rows of transactions that committed in a gap are resolved when all of it is in.
 //! - With readers PostgreSQL knows who runs, and nothing is kept here.
 //! - A bit is kept for each transaction that has ended since the oldest one that runs, and nothing
-//!   older: the commit log has that. Where no record tells who runs (`wal_level = minimal`), it is
+//!   older: the commit log has that. Where no record says who runs (`wal_level = minimal`), it is
 //!   one for each since the commit log was cut off.
 //! - When a recovery ends, PostgreSQL itself takes the commit log for the truth: a prepared
 //!   transaction that is committed there is dropped as stale. So `finish_after_replay` does the
@@ -70,7 +70,7 @@ use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Who has ended, as the log's records of ends say.
+/// The transactions that have ended, as the log's records of ends say.
 struct EndedTransactions {
     committed: XidSet,
     rolled_back: XidSet,
@@ -133,7 +133,7 @@ pub fn was_rolled_back(xid: Xid) -> bool {
     xid.0 < ENDED_BELOW.load(Ordering::Relaxed) || ended().rolled_back.has(xid)
 }
 
-/// What transactions below `below` left is judged.
+/// What transactions below `below` left is resolved.
 pub fn forget_below(below: Xid) {
     ended().forget_below(below);
 }
@@ -164,7 +164,7 @@ unsafe extern "C-unwind" fn note(record: *mut pg_sys::XLogReaderState) {
         return;
     }
     // SAFETY: the record is one of PostgreSQL's transactions.
-    unsafe { reader::tell_ends(record, |xid, end| add(widen(xid), end)) };
+    unsafe { reader::each_end(record, |xid, end| add(widen(xid), end)) };
 }
 
 /// As `redo`.

@@ -10,8 +10,8 @@
 //! and replays on what that has loaded. If the recovery ends without a record, nobody calls
 //! `rm_cleanup`: the worker finishes (`finish_standby`); until then nobody writes
 //! (`transaction::xact::write_xid`).
-use super::beginning::{begin_without_tables, beginning, tell_covered};
 use super::commit_log::Outcomes;
+use super::initial_checkpoint::{begin_without_tables, record_covered, replay_begin};
 use super::reader::{self, End, GapVisitor, OwnRecord};
 use super::replay::{self, Replay};
 use super::{ended, watch};
@@ -71,7 +71,7 @@ pub fn load_standby() -> Result<(), String> {
 /// What a recovery, or a standby, replays on: the checkpoint and the gap behind it, up to `to`.
 ///
 /// A final mark is taken off: it speaks of the WAL up to the shutdown's checkpoint, from where
-/// replay goes on. If PostgreSQL's redo position then moves on without a checkpoint of ours (a
+/// replay continues. If PostgreSQL's redo position then moves on without a checkpoint of ours (a
 /// standby that cannot be read), the gap that the next start finds is not empty.
 pub fn load_for_replay(replay: &mut Replay, to: Lsn) -> Result<(), String> {
     let Some(manifest) = load(Some(to))? else {
@@ -84,10 +84,10 @@ pub fn load_for_replay(replay: &mut Replay, to: Lsn) -> Result<(), String> {
     let redo = if is_gap_needed(&manifest, was_read) {
         manifest.redo
     } else {
-        beginning(to).max(manifest.redo)
+        replay_begin(to).max(manifest.redo)
     };
     files::begin_from(&manifest, redo).map_err(|e| e.to_string())?;
-    tell_covered(redo);
+    record_covered(redo);
     Ok(())
 }
 
@@ -104,7 +104,7 @@ pub fn finish_standby() -> Result<(), String> {
     finish_after_clean_start()
 }
 
-/// Loads the newest checkpoint; `None` if there never was one. A recovery tells from where it
+/// Loads the newest checkpoint; `None` if there never was one. A recovery says from where it
 /// replays.
 fn load(replayed_from: Option<Lsn>) -> Result<Option<Manifest>, String> {
     let engine = shared_memory::engine().expect("preloaded");
@@ -246,7 +246,7 @@ pub fn replay_gap(
         gap.replay.drain(session);
         // Else there is nothing that they could be outcomes of.
         if read.is_ok() && (own_records.get() > 0 || manifest.has_open()) {
-            gap.outcomes.tell(gap.replay, session, gap.next, to);
+            gap.outcomes.resolve_rows(gap.replay, session, gap.next, to);
         }
         read
     });
@@ -291,7 +291,7 @@ pub fn replay_gap(
 }
 
 /// In place of `load`: the tables are in memory since the last run (`crate::recovery::warm`).
-/// Nothing was logged since its final checkpoint, and nothing is left to judge: every session of
+/// Nothing was logged since its final checkpoint, and nothing is left to resolve: every session of
 /// that run has left.
 fn take_over() -> Result<Option<Manifest>, String> {
     let engine = shared_memory::engine().expect("preloaded");
@@ -382,12 +382,12 @@ fn load_and_replay() -> Result<Option<(Manifest, bool)>, String> {
 /// ones. Their outcome is read from the commit log, slots without a row are free, statements may
 /// run.
 ///
-/// PostgreSQL brings prepared transactions back only after this. Until then it can be told from
-/// which transaction id on there are any, but not (without reading its files) the ids of their
+/// PostgreSQL brings prepared transactions back only after this. Until then it can be distinguished
+/// from which transaction id on there are any, but not (without reading its files) the ids of their
 /// subtransactions. So what is not known to have committed from there on, up to the next id that
 /// will be given out, is left open in rows and definitions, and their row locks are put back; the
-/// reclaimer, writers and readers judge it when PostgreSQL knows again who is in progress. Ids from
-/// there on are nobody's yet.
+/// reclaimer, writers and readers resolve it when PostgreSQL knows again who is in progress. Ids
+/// from there on are nobody's yet.
 pub fn finish_after_replay() -> Result<(), String> {
     let session = session::join_uncounted();
     let from = clock::widen(pg_sys::TransactionId::from_inner(pg::oldest_prepared_xid()));

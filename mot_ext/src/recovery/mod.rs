@@ -3,9 +3,9 @@
 //!
 //! May be called by `workers` and `monitoring`. Calls `checkpoint`, which finds and opens the
 //! files, and rooms below it. `_PG_init` gives two of its functions to `shared_memory`.
-mod beginning;
 pub mod commit_log;
 pub mod ended;
+mod initial_checkpoint;
 pub mod load;
 pub mod reader;
 pub mod replay;

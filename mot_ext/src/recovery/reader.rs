@@ -121,7 +121,7 @@ unsafe fn walk(
                     xid: (*record).xl_xid,
                 });
             } else if u32::from((*record).xl_rmid) == pg_sys::RmgrIds::RM_XACT_ID {
-                tell_ends(reader, |xid, end| visitor.ended(xid, end));
+                each_end(reader, |xid, end| visitor.ended(xid, end));
             } else if u32::from((*record).xl_rmid) == pg_sys::RmgrIds::RM_CLOG_ID
                 && commit_log::is_cut(reader)
             {
@@ -148,14 +148,14 @@ pub unsafe fn end_of(reader: *mut pg_sys::XLogReaderState) -> Option<End> {
     }
 }
 
-/// Tells of the transaction that ends by the record, if one does, and of its subtransactions that
-/// end with it.
+/// Calls `visit` for the transaction that ends by the record, if one does, and for its
+/// subtransactions that end with it.
 ///
 /// # Safety
 /// As `end_of`.
-pub unsafe fn tell_ends(
+pub unsafe fn each_end(
     reader: *mut pg_sys::XLogReaderState,
-    mut tell: impl FnMut(pg_sys::TransactionId, End),
+    mut visit: impl FnMut(pg_sys::TransactionId, End),
 ) {
     // SAFETY: the caller's promise; the parsed form points into the record, which stays until the
     // next read.
@@ -180,12 +180,12 @@ pub unsafe fn tell_ends(
         };
         // A record that ends a prepared transaction names it apart from its header.
         if prepared == pg_sys::InvalidTransactionId {
-            tell((*decoded).header.xl_xid, end);
+            visit((*decoded).header.xl_xid, end);
         } else {
-            tell(prepared, end);
+            visit(prepared, end);
         }
         for at in 0..count.max(0) as usize {
-            tell(subtransactions.add(at).read_unaligned(), end);
+            visit(subtransactions.add(at).read_unaligned(), end);
         }
     }
 }

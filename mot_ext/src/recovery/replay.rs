@@ -43,7 +43,7 @@ static STOPPER: Mutex<Option<Stopper>> = Mutex::new(None);
 pub struct Replay {
     replayer: ParallelReplayer,
     engine: Engine,
-    has_told: bool,
+    has_reported: bool,
     /// Records of row locks that were needed when that was looked at last.
     lock_records: u64,
 }
@@ -58,7 +58,7 @@ impl Replay {
         Replay {
             replayer,
             engine,
-            has_told: false,
+            has_reported: false,
             lock_records: 0,
         }
     }
@@ -80,8 +80,8 @@ impl Replay {
         self.until_done(session, end, |replayer| {
             replayer.apply(session, data, end, xid, how, &mut pause)
         });
-        if !self.has_told {
-            self.tell_threads();
+        if !self.has_reported {
+            self.report_threads();
         }
         let kept = self.engine.kept_lock_records();
         if !has_readers && kept > LOCK_RECORDS_MIN + 2 * self.lock_records {
@@ -99,17 +99,17 @@ impl Replay {
         self.until_done(session, end, |replayer| replayer.drain(&mut pause));
     }
 
-    /// The commit log will tell no more of transactions below `below` from the record on that ends
-    /// at `at`: what they left is judged first.
+    /// The commit log will know no more of transactions below `below` from the record on that ends
+    /// at `at`: what they left is resolved first.
     pub fn resolve_below(&mut self, session: &Session, clock: &impl Clock, below: Xid, at: Lsn) {
         self.drain(session);
         let threads = settings::load_threads();
         match self.replayer.resolve_below(session, clock, below, threads) {
-            Ok(judged) => ereport!(
+            Ok(resolved) => ereport!(
                 PgLogLevel::DEBUG1,
                 PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
                 format!(
-                    "mot judged {judged} row versions of transactions before {}",
+                    "mot judged {resolved} row versions of transactions before {}",
                     below.0
                 )
             ),
@@ -161,10 +161,10 @@ impl Replay {
 
     /// Once threads run: registers what ends them with the process, and reports them. Or reports
     /// why they could not start.
-    fn tell_threads(&mut self) {
+    fn report_threads(&mut self) {
         if let Some(error) = self.replayer.take_start_error() {
-            self.has_told = true;
-            errors::tell(
+            self.has_reported = true;
+            errors::log_message(
                 PgLogLevel::WARNING,
                 PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
                 format!("mot replays without threads, since it could not start them: {error}"),
@@ -174,7 +174,7 @@ impl Replay {
         let Some(stopper) = self.replayer.stopper() else {
             return;
         };
-        self.has_told = true;
+        self.has_reported = true;
         *stopping() = Some(stopper);
         // SAFETY: registered once per process; the callback takes no argument.
         unsafe { pg_sys::before_shmem_exit(Some(stop_at_exit), pg_sys::Datum::from(0)) };
@@ -199,8 +199,8 @@ unsafe extern "C-unwind" fn stop_at_exit(_code: std::ffi::c_int, _arg: pg_sys::D
 }
 
 /// Between two looks: the startup process may have to end or to read its settings; the worker that
-/// replays the gap after a clean start ends with the server. One that alone was told to end replays
-/// first: it would leave the tables half replayed, and the server as failed.
+/// replays the gap after a clean start ends with the server. One that alone was asked to end
+/// replays first: it would leave the tables half replayed, and the server as failed.
 fn pause() {
     interrupts::handle_startup_interrupts();
     if !interrupts::is_startup_process() && shutdown_asked() && server_is_stopping() {
@@ -221,7 +221,7 @@ fn is_ahead(end: Lsn) -> bool {
     received < end.0 || received - end.0 > AHEAD_BYTES
 }
 
-/// This process waits for memory, and tells of it, as long as this lives.
+/// This process waits for memory, and shows it, as long as this lives.
 struct Waiting(stall::Waiting);
 
 impl Waiting {
@@ -239,11 +239,11 @@ impl Drop for Waiting {
     }
 }
 
-/// Whether statements may run beside replay. Whoever replays lets them in, so the answer holds
-/// until it goes on: the startup process by making the standby one that can be read; the worker,
-/// which replays the gap of a standby that can be read already (`load_standby`), by the state
-/// behind Loading. Transactions of that gap ended before the standby began, so snapshots that are
-/// there see all of them.
+/// Whether statements may run beside replay. The process that replays lets them in, so the answer
+/// holds until it continues: the startup process by making the standby one that can be read; the
+/// worker, which replays the gap of a standby that can be read already (`load_standby`), by the
+/// state behind Loading. Transactions of that gap ended before the standby began, so snapshots that
+/// are there see all of them.
 pub fn has_readers() -> bool {
     let is_loading =
         || shared_memory::engine().is_some_and(|engine| engine.state() == State::Loading);
@@ -283,7 +283,7 @@ fn drop_ended_locks(session: &Session) -> u64 {
 
 /// Has indexes go whose places the server that wrote the log could use again by then. With readers
 /// PostgreSQL knows which of the log's transactions run, as far as it is replayed; before that only
-/// their ends tell.
+/// their ends say.
 fn make_places(session: &Session) {
     if has_readers() {
         fresh_horizon();
@@ -293,8 +293,8 @@ fn make_places(session: &Session) {
     }
 }
 
-/// The clock while replay goes on and nobody reads: a transaction has ended if the log says so, up
-/// to where replay is. All others may yet commit, whatever the commit log says of them (`ended`).
+/// The clock while replay runs and nobody reads: a transaction has ended if the log says so, up to
+/// where replay is. All others may yet commit, whatever the commit log says of them (`ended`).
 struct DuringReplay;
 
 impl Clock for DuringReplay {
@@ -324,8 +324,8 @@ pub(super) fn replayer() -> &'static mut Replay {
     unsafe { (*REPLAYER.0.get()).get_or_insert_with(Replay::new) }
 }
 
-/// Judges what transactions below `below` left; they have ended where the log is, before the record
-/// that ends at `at`.
+/// Resolves what transactions below `below` left; they have ended where the log is, before the
+/// record that ends at `at`.
 pub(super) fn resolve_below(below: Xid, at: Lsn) {
     replayer().resolve_below(session::join_uncounted(), &EndedClock, below, at);
     ended::forget_below(below);

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 const RMGR_NAME: &CStr = c"mot";
 
 /// How long replay waits for the checkpoint worker to come up. The postmaster starts it within a
-/// second; without it recovery goes on if the slot's WAL serves in place of the gate. If there is
+/// second; without it recovery continues if the slot's WAL serves in place of the gate. If there is
 /// none (`max_replication_slots = 0`, `wal_level = minimal`) it waits on, and says so each time:
 /// PostgreSQL's checkpoints would remove WAL of which no checkpoint of ours has the rows.
 const WORKER_WAIT: Duration = Duration::from_secs(20);
@@ -79,7 +79,7 @@ unsafe extern "C-unwind" fn startup() {
     control.redo_began.store(true, Ordering::SeqCst);
     if pg::is_under_postmaster() {
         // The worker must hold its gate before this recovery's last checkpoint; the postmaster
-        // sleeps until it is told.
+        // sleeps until it is woken.
         pg::poke_postmaster();
     }
     // SAFETY: reads a shared position; never raises.
@@ -101,10 +101,10 @@ unsafe extern "C-unwind" fn startup() {
 }
 
 fn wait_for_gate() {
-    let mut told = Instant::now();
+    let mut logged_at = Instant::now();
     while !shared_memory::control().gate_is_held.load(Ordering::SeqCst) {
-        if told.elapsed() > WORKER_WAIT {
-            told = Instant::now();
+        if logged_at.elapsed() > WORKER_WAIT {
+            logged_at = Instant::now();
             let covered = Lsn(shared_memory::control().covered.load(Ordering::SeqCst));
             let may_go_on = slot::reaches_back_to(covered) && slot::stays_idle();
             errors::report_no_worker(may_go_on);

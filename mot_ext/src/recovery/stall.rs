@@ -21,7 +21,7 @@ use mot_engine::memory::ArenaFull;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// So long the threads' stall must last before the worker tells of it: sweeping ends most of them
+/// So long the threads' stall must last before the worker reports it: sweeping ends most of them
 /// sooner.
 const WORKER_PATIENCE: Duration = Duration::from_millis(500);
 
@@ -67,11 +67,11 @@ impl StallWatch {
     /// Called at every turn of the worker.
     pub fn look(&mut self) {
         let engine = shared_memory::engine().expect("preloaded");
-        let is_told = || {
+        let is_reported = || {
             let stats = &shared_memory::control().recovery;
             stats.waits_for_memory.load(Ordering::Relaxed)
         };
-        let Some((at, full)) = engine.replay_stall().filter(|_| !is_told()) else {
+        let Some((at, full)) = engine.replay_stall().filter(|_| !is_reported()) else {
             *self = StallWatch::default();
             return;
         };

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// Longest pause between two looks at the load, in milliseconds; the first ones are shorter, for
 /// small databases.
 const LOOK_MS_MAX: i64 = 100;
-/// How often the server log tells of the progress.
+/// How often the server log shows the progress.
 const REPORT: Duration = Duration::from_secs(10);
 
 type Loading = JoinHandle<Result<Loaded, EngineError>>;
@@ -66,7 +66,7 @@ pub fn load(
         interrupts::sleep_ms(look_ms);
         look_ms = (look_ms * 2).min(LOOK_MS_MAX);
         interrupts::handle_startup_interrupts();
-        // A worker that alone was told to end loads first: the next one would find the tables half
+        // A worker that alone was asked to end loads first: the next one would find the tables half
         // loaded.
         if pg::is_under_postmaster() && crate::pg::worker::shutdown_asked() && server_is_stopping()
         {

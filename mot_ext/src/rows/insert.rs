@@ -31,7 +31,7 @@ impl Target {
         (placed.row, placed.version)
     }
 
-    /// Inserts a row. A duplicate in an arbiter, which is told by its oid, takes the row back and
+    /// Inserts a row. A duplicate in an arbiter, which is named by its oid, takes the row back and
     /// is reported; any other duplicate is an error.
     pub fn insert_unless(
         &self,
@@ -80,9 +80,9 @@ impl Target {
         }
     }
 
-    /// The same of a row whose labels nobody else can put others beside. `None`: somebody had to be
-    /// waited for, and the row was taken back before.
-    pub fn place_without_wait(&self, body: &[u8], command: CommandId) -> Option<Placed> {
+    /// The same of a row whose labels nobody else can put others beside. `None`: the session had to
+    /// wait, and took the row back before it waited.
+    pub fn place_or_retract(&self, body: &[u8], command: CommandId) -> Option<Placed> {
         let (row, version) = self.put(body, command);
         match self.enter_once(row, version) {
             Entered::Done => Some(self.placed(row, version, None)),

@@ -11,5 +11,5 @@ pub mod lock_rows;
 pub mod row_slot;
 pub mod tid;
 pub mod tuple;
-mod upon;
 pub mod write;
+mod xmax;

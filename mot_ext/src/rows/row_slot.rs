@@ -3,13 +3,13 @@
 //! It is core's slot of heap tuples, pointed at a version in the arena. There is one difference.
 //! Where a heap tuple's header has `xmax`, `cmin` and `ctid`, a version has the engine's word
 //! (`mot_engine/src/row/version.rs`). So this kind of slot answers for those system columns
-//! (`upon.rs`), and gives copies of the tuple a heap tuple's header. Nobody reads a header in the
+//! (`xmax.rs`), and gives copies of the tuple a heap tuple's header. Nobody reads a header in the
 //! arena in another way: a plan's expressions ask the slot, and PL/pgSQL, sorts and triggers keep
 //! copies.
 //!
 //! A re-evaluation stores the rows that it fetches again as copies, which the slot owns
 //! (`tuple::store_copy`).
-use super::upon;
+use super::xmax;
 use crate::transaction::clock::narrow;
 use mot_engine::Upon;
 use mot_engine::key::TAIL_MARK;
@@ -111,7 +111,7 @@ unsafe extern "C-unwind" fn getsysattr(
                     (fields.t_field3.t_cid, fields.t_xmax)
                 }
             };
-            let (xmax, cid) = match upon::of((*tuple).t_tableOid, (*tuple).t_self) {
+            let (xmax, cid) = match xmax::of((*tuple).t_tableOid, (*tuple).t_self) {
                 Upon::State(xid, cid) => (narrow(xid), cid.0),
                 Upon::Lock(xid) => (narrow(xid), made_by),
                 Upon::Nothing => (xmax, made_by),

@@ -75,13 +75,14 @@ pub struct Control {
     /// The checkpoint on disk is not marked final: whoever loads it reads the WAL between it and
     /// PostgreSQL's redo position, or fails.
     pub gap_is_read: AtomicBool,
-    /// Sessions that may be copying checkpoint files (`checkpoint::copies`).
+    /// Sessions that may be copying checkpoint files (`checkpoint::base_backups`).
     pub copiers: AtomicU32,
-    /// Sessions that are in the transaction in which they begin a backup (`checkpoint::copies`).
+    /// Sessions that are in the transaction in which they begin a backup
+    /// (`checkpoint::base_backups`).
     pub beginners: AtomicU32,
     /// On a standby: our checkpoint is not behind PostgreSQL's, and stays so
-    /// (`checkpoint::first_copy`).
-    pub copies_are_whole: AtomicBool,
+    /// (`checkpoint::backup_start`).
+    pub base_backups_are_whole: AtomicBool,
     /// The tables could not be loaded because their checkpoint is that of a cluster with another
     /// system identifier.
     pub is_of_another_cluster: AtomicBool,

@@ -4,12 +4,12 @@ use mot_engine::Lsn;
 use pgrx::pg_sys;
 use std::sync::atomic::Ordering;
 
-/// Whether the whole server shuts down, and not only this worker was told to end.
+/// Whether the whole server shuts down, and not only this worker was asked to end.
 pub fn server_is_stopping() -> bool {
     is_ordered_to_stop() || has_stopped_in_recovery()
 }
 
-/// The postmaster says so in its lock file, where somebody has told it to.
+/// The postmaster says so in its lock file, where somebody has asked it to.
 fn is_ordered_to_stop() -> bool {
     /// PM_STATUS of `miscadmin.h`: the eighth line.
     const STATUS_LINE: usize = 7;
@@ -44,7 +44,7 @@ pub fn is_replayer_there() -> Option<bool> {
 /// Whether a checkpoint for the redo position `redo` would be one of the timeline that an archive
 /// recovery, or a standby, has come to the end of, and without what had not committed there: that
 /// is taken out by then. The server may yet be lost before it is for good on its new timeline, and
-/// go on with the old one, where the commits are behind that end.
+/// continue with the old one, where the commits are behind that end.
 pub fn is_of_old_timeline(redo: Lsn) -> bool {
     if !has_ended_beside_timeline() {
         return false;

@@ -17,7 +17,7 @@ pub enum Step {
     #[name = c"none"]
     None,
     /// Before a row is changed: whether it is still in the state the statement saw. READ
-    /// COMMITTED's second judgement and REPEATABLE READ's 40001 go with it.
+    /// COMMITTED's second look at the row and REPEATABLE READ's 40001 go with it.
     #[cfg_attr(debug_assertions, name = c"skip-update-recheck")]
     UpdateRecheck,
     /// FOR UPDATE and its weaker kin lock the row.

@@ -17,7 +17,7 @@
 use super::computed_keys::Evaluator;
 use super::definition::index_definition;
 use super::labels::rank::{LabelsByRow, Ranked};
-use super::labels::{Label, Labelling};
+use super::labels::{Label, LabelSource};
 use crate::errors::or_raise;
 use crate::errors::refuse::unsupported;
 use crate::pg::{self, interrupts, predicate};
@@ -182,7 +182,7 @@ unsafe fn walk(
     let Some(mut rows) = (unsafe { Rows::open(table, index) }) else {
         return;
     };
-    rows.evaluator.set_labelling(|| Labelling::Found);
+    rows.evaluator.set_label_source(|| LabelSource::Index);
     for row in 0..rows.storage.slots_end().0 {
         while !each(&mut rows, Slot(row)) {}
         pause();
@@ -308,7 +308,7 @@ impl Rows {
     fn set_labels(&mut self, labels: Vec<Label>) {
         let labels = &labels;
         self.evaluator
-            .set_labelling(|| Labelling::Given(labels.clone()));
+            .set_label_source(|| LabelSource::Caller(labels.clone()));
     }
 
     /// Gives a row its key, and makes room for the next.
@@ -373,7 +373,7 @@ impl Rows {
             let labels = or_raise(labels_in_tail(definition, body)).unwrap_or_default();
             let labels: Vec<_> = labels.into_iter().map(Option::unwrap_or_default).collect();
             self.evaluator
-                .set_labelling(|| Labelling::Given(labels.clone()));
+                .set_label_source(|| LabelSource::Caller(labels.clone()));
         }
         let tail = &mut self.evaluator.tail;
         or_raise(match &self.kept {

@@ -14,7 +14,7 @@
 //!   (`compiled/computed.rs`).
 //! - Each index is locked as core locks those of a table that it writes to.
 use super::definition::index_definition;
-use super::labels::{Labeller, Labelling};
+use super::labels::{LabelMaker, LabelSource};
 use crate::errors::or_raise;
 use crate::executor::expressions::passes;
 use crate::keys::{self, IndexColumn};
@@ -39,7 +39,7 @@ struct Computed {
     predicate: *mut pg_sys::ExprState,
     columns: Vec<KeyColumn>,
     /// Of an index whose values have labels.
-    labeller: Option<Box<Labeller>>,
+    label_maker: Option<Box<LabelMaker>>,
 }
 
 /// Goes back to a memory context, also where an error unwinds: what is current then may be freed.
@@ -123,32 +123,32 @@ impl Evaluator {
             let definition = index_definition(table, index);
             let number = definition.computed.unwrap_or_default();
             let columns = definition.columns.clone();
-            let labeller = (definition.has_labels())
-                .then(|| Box::new(Labeller::new(table, index, definition)));
+            let label_maker = (definition.has_labels())
+                .then(|| Box::new(LabelMaker::new(table, index, definition)));
             pg_sys::MemoryContextSwitchTo(old);
             self.indexes.push(Computed {
                 number,
                 info,
                 predicate,
                 columns,
-                labeller,
+                label_maker,
             });
         }
     }
 
     /// Whether values of some index have labels.
     pub fn has_labels(&self) -> bool {
-        self.indexes.iter().any(|index| index.labeller.is_some())
+        self.indexes.iter().any(|index| index.label_maker.is_some())
     }
 
     /// Says how the labels of the next rows come about.
-    pub fn set_labelling(&mut self, labelling: impl Fn() -> Labelling) {
-        for labeller in self
+    pub fn set_label_source(&mut self, source: impl Fn() -> LabelSource) {
+        for label_maker in self
             .indexes
             .iter_mut()
-            .filter_map(|index| index.labeller.as_mut())
+            .filter_map(|index| index.label_maker.as_mut())
         {
-            labeller.labelling = labelling();
+            label_maker.source = source();
         }
     }
 
@@ -203,8 +203,8 @@ impl Evaluator {
                 }
                 let (given, are_null) = (values.as_mut_ptr(), nulls.as_mut_ptr());
                 pg_sys::FormIndexDatum(index.info, slot, self.estate, given, are_null);
-                if let Some(labeller) = &mut index.labeller {
-                    labeller.take(&values, &nulls);
+                if let Some(label_maker) = &mut index.label_maker {
+                    label_maker.take(&values, &nulls);
                     continue;
                 }
                 let columns = index.columns.iter().enumerate();
@@ -214,11 +214,11 @@ impl Evaluator {
             }
             (*self.context).ecxt_scantuple = std::ptr::null_mut();
             // Behind all expressions, which may wait for others: no lock is held there.
-            let labellers = self
+            let makers = self
                 .indexes
                 .iter_mut()
-                .filter_map(|index| index.labeller.as_mut());
-            labellers.for_each(|labeller| labeller.enter(&mut self.tail));
+                .filter_map(|index| index.label_maker.as_mut());
+            makers.for_each(|label_maker| label_maker.enter(&mut self.tail));
         }
     }
 }

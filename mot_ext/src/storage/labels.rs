@@ -10,7 +10,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `labels.rs` | the labels of a row that is formed ([`Labeller`]) |
+//! | `labels.rs` | the labels of a row that is formed ([`LabelMaker`]) |
 //! | [`search`] | from a value to its equal, or its neighbours, in the index |
 //! | [`order`] | the class's comparison |
 //! | `values` | the values of key columns, read from stored rows |
@@ -41,7 +41,7 @@ mod search;
 mod values;
 
 pub use order::Order;
-pub use search::{Neighbours, Search, Seen};
+pub use search::{ComparedStates, Neighbours, Search};
 pub use values::RowValues;
 
 use crate::errors::{labels, or_raise};
@@ -61,17 +61,17 @@ use std::collections::{HashMap, VecDeque};
 pub type Label = Vec<u8>;
 
 /// Where the labels of a row come from.
-pub enum Labelling {
+pub enum LabelSource {
     /// From the index, for a write: a value that it lacks gets a new one.
-    Written,
+    IndexOrNew,
     /// From the index, for a check: a value that it lacks gets an empty one.
-    Found,
+    Index,
     /// From the caller, by column. An empty list raises `KeyNotComputed`.
-    Given(Vec<Label>),
+    Caller(Vec<Label>),
 }
 
 /// Finds or makes the labels of rows in one index.
-pub struct Labeller {
+pub struct LabelMaker {
     table: TableRef,
     definition: IndexDefinition,
     search: Search,
@@ -80,10 +80,10 @@ pub struct Labeller {
     /// Of the row that is formed, by column.
     values: Vec<pg_sys::Datum>,
     nulls: Vec<bool>,
-    pub labelling: Labelling,
+    pub source: LabelSource,
 }
 
-impl Labeller {
+impl LabelMaker {
     /// Of an open index of an open table, whose definition has labels. What is made lies in the
     /// current memory context.
     ///
@@ -93,21 +93,21 @@ impl Labeller {
         table: pg_sys::Relation,
         index: pg_sys::Relation,
         definition: IndexDefinition,
-    ) -> Labeller {
+    ) -> LabelMaker {
         let columns = definition.columns.iter().enumerate();
         // SAFETY: the caller's relations.
         unsafe {
             let orders = columns
                 .map(|(at, column)| (column.kind == KeyKind::Label).then(|| Order::own(index, at)))
                 .collect();
-            Labeller {
+            LabelMaker {
                 table: super::described(table),
                 search: Search::new(RowValues::new(table, index).for_writer(table)),
                 definition,
                 orders,
                 values: Vec::new(),
                 nulls: Vec::new(),
-                labelling: Labelling::Written,
+                source: LabelSource::IndexOrNew,
             }
         }
     }
@@ -115,7 +115,7 @@ impl Labeller {
     /// Takes the values of a row that is in the index.
     ///
     /// # Safety
-    /// They live until [`Labeller::enter`].
+    /// They live until [`LabelMaker::enter`].
     pub unsafe fn take(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) {
         let count = self.definition.columns.len();
         self.values.extend_from_slice(&values[..count]);
@@ -157,16 +157,16 @@ impl Labeller {
 
     /// The labels of a row, by column.
     unsafe fn labels(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Option<Vec<Label>> {
-        if let Labelling::Given(labels) = &self.labelling {
+        if let LabelSource::Caller(labels) = &self.source {
             if labels.is_empty() {
                 or_raise::<()>(Err(EngineError::KeyNotComputed));
             }
             return Some(labels.clone());
         }
         let oid = self.definition.relation;
-        let is_written = matches!(self.labelling, Labelling::Written);
+        let may_make = matches!(self.source, LabelSource::IndexOrNew);
         let session = session::session();
-        if is_written && session.find_index(self.table, oid, &PgClock).is_some() {
+        if may_make && session.find_index(self.table, oid, &PgClock).is_some() {
             label_locks::acquire(oid);
         }
         // Behind the wait for the lock, in which a build may have put another one in its place.
@@ -182,12 +182,16 @@ impl Labeller {
                 // SAFETY: the caller's value, which is of the class's type.
                 let found = unsafe {
                     let value = values[at];
-                    self.search
-                        .neighbours(place, prefix.as_slice(), (order, value), Seen::Lasting)
+                    self.search.neighbours(
+                        place,
+                        prefix.as_slice(),
+                        (order, value),
+                        ComparedStates::Lasting,
+                    )
                 };
                 label = match found {
                     Neighbours::Equal(label) => label,
-                    Neighbours::Between(below, above) if is_written => made(oid, below, above),
+                    Neighbours::Between(below, above) if may_make => made(oid, below, above),
                     Neighbours::Between(..) => label,
                 };
             }

@@ -1,4 +1,4 @@
-//! Heapam's answers (`TM_Result`): why a change cannot be made, and what core is told of it
+//! Heapam's answers (`TM_Result`): why a change cannot be made, and what is reported to core
 //! (`TM_FailureData`).
 use crate::rows::tid;
 use crate::rows::write::Target;
@@ -63,11 +63,11 @@ pub fn count_changed_meanwhile() {
     session::count_conflict(|conflicts| &conflicts.rows_changed_meanwhile);
 }
 
-/// Tells core of a refusal about the row whose version was asked for by its tuple id.
+/// Reports to core a refusal about the row whose version was asked for by its tuple id.
 ///
 /// # Safety
 /// `failure` points to core's structure.
-pub unsafe fn tell(
+pub unsafe fn report(
     refusal: Refusal,
     target: &Target,
     row: Slot,

@@ -128,7 +128,7 @@ unsafe fn place(
         let target = target::of(relation);
         let command = target::command(command);
         let placed = target::with_body(relation, slot, |body| match label_locks::are_held() {
-            true => target.place_without_wait(body, command),
+            true => target.place_or_retract(body, command),
             false => Some(target.place(body, command)),
         });
         target::check_row_id(placed.row);

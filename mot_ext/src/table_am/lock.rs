@@ -105,7 +105,7 @@ pub unsafe fn lock(
                 {
                     errors::moved_to_another_partition();
                 }
-                failure::tell(refusal, &target, row, *id, failure)
+                failure::report(refusal, &target, row, *id, failure)
             }
         }
     }

@@ -94,7 +94,7 @@ pub unsafe fn next_block(
 ) -> bool {
     // SAFETY: as core calls it; the method's functions may raise.
     unsafe {
-        // Core goes on here for as long as the blocks are empty.
+        // Core continues here for as long as the blocks are empty.
         interrupts::check_for_interrupts();
         let scan = scan::state(scan);
         let blocks = scan.end.0.div_ceil(scan.rows_per_block);

@@ -101,7 +101,7 @@ impl RowCounts {
     /// # Safety
     /// In the transaction in which this was made.
     pub unsafe fn scan_begins(&self) {
-        // SAFETY: the caller's transaction goes on.
+        // SAFETY: the caller's transaction continues.
         if let Some(scanned) = unsafe { self.scanned.as_mut() } {
             version::count_scan(version::counts(scanned));
         }
@@ -112,7 +112,7 @@ impl RowCounts {
     /// # Safety
     /// In the transaction in which this was made.
     pub unsafe fn add(&self, rows: i64) {
-        // SAFETY: the caller's transaction goes on.
+        // SAFETY: the caller's transaction continues.
         if let Some(scanned) = unsafe { self.scanned.as_mut() } {
             let counters = version::counts(scanned);
             version::count_rows_read(counters, rows);
@@ -129,7 +129,7 @@ impl RowCounts {
     /// In the transaction in which this was made.
     #[inline]
     pub unsafe fn add_change(&self, change: RowChange) -> bool {
-        // SAFETY: the caller's transaction goes on.
+        // SAFETY: the caller's transaction continues.
         unsafe {
             if self.table.is_null() {
                 return true;
@@ -171,7 +171,7 @@ unsafe fn status(relation: pg_sys::Relation) -> *mut pg_sys::PgStat_TableStatus 
 pub enum RowChange {
     Insert,
     Update,
-    /// No index had to be told.
+    /// No index needed a new entry.
     UpdateBesideKeys,
     Delete,
 }

@@ -102,7 +102,7 @@ pub unsafe fn update(
                 TM_Ok
             }
             Err(Refusal::Invisible) => errors::invisible_version("update"),
-            Err(refusal) => failure::tell(refusal, &target, row, *old, failure),
+            Err(refusal) => failure::report(refusal, &target, row, *old, failure),
         }
     }
 }
@@ -217,7 +217,7 @@ pub unsafe fn delete(
                 TM_Ok
             }
             Err(Refusal::Invisible) => errors::invisible_version("delete"),
-            Err(refusal) => failure::tell(refusal, &target, row, *old, failure),
+            Err(refusal) => failure::report(refusal, &target, row, *old, failure),
         }
     }
 }

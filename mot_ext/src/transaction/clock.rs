@@ -155,14 +155,14 @@ pub struct PgSnapshot<'a> {
     subs: &'a [u32],
     overflowed: bool,
     in_recovery: bool,
-    judges_ahead: bool,
+    resolves_ahead: bool,
 }
 
 impl PgSnapshot<'_> {
-    /// The same, for a scan that judges no row before it is asked for.
+    /// The same, for a scan that resolves no row before it is asked for.
     pub fn one_by_one(self) -> Self {
         PgSnapshot {
-            judges_ahead: false,
+            resolves_ahead: false,
             ..self
         }
     }
@@ -195,7 +195,7 @@ impl PgSnapshot<'_> {
                 subs: slice(s.subxip, s.subxcnt.max(0) as usize),
                 overflowed: s.suboverflowed,
                 in_recovery: s.takenDuringRecovery,
-                judges_ahead: true,
+                resolves_ahead: true,
             }
         }
     }
@@ -260,7 +260,7 @@ impl Snapshot for PgSnapshot<'_> {
     }
 
     fn may_resolve_early(&self) -> bool {
-        self.judges_ahead
+        self.resolves_ahead
     }
 
     fn between_groups(&self) {

@@ -4,9 +4,9 @@
 //! `mot_engine/src/pause.rs` has the list of points. Here is who stops at them:
 //!
 //! - `mot.pause_at(point, times)` arms a point for the next arrivals and takes an advisory lock of
-//!   its own for the session that calls it. Who arrives waits for that lock, so isolationtester and
-//!   pg_locks see a session that is blocked by another. `mot.resume(point)` gives the lock up and
-//!   disarms.
+//!   its own for the session that calls it. A process that arrives waits for that lock, so
+//!   isolationtester and pg_locks see a session that is blocked by another. `mot.resume(point)`
+//!   gives the lock up and disarms.
 //! - The session that armed a point passes it: it has the lock.
 //! - A background worker has no deadlock timer, and PostgreSQL's lock manager needs one to wait: it
 //!   sleeps until the point is resumed. So does a thread that replays, at its one point, unless the
@@ -40,7 +40,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-/// How often a sleeping worker looks whether it may go on, in milliseconds.
+/// How often a sleeping worker looks whether it may continue, in milliseconds.
 const POLL_MS: i64 = 5;
 
 /// How often this session has each point's lock.

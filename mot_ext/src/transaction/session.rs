@@ -230,7 +230,7 @@ fn wait_until_loaded() {
     }
     let timeout_ms = settings::LOAD_TIMEOUT_MS.get();
     let start = Instant::now();
-    let mut told = false;
+    let mut is_logged = false;
     loop {
         match engine.state() {
             State::Ready | State::Replaying => return,
@@ -240,14 +240,14 @@ fn wait_until_loaded() {
         if timeout_ms > 0 && start.elapsed() >= Duration::from_millis(timeout_ms as u64) {
             errors::still_loading(timeout_ms);
         }
-        if !told && start.elapsed() > Duration::from_secs(1) {
-            errors::tell(
+        if !is_logged && start.elapsed() > Duration::from_secs(1) {
+            errors::log_message(
                 PgLogLevel::LOG,
                 PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
                 "waiting for memory-optimized tables to be loaded".into(),
                 "The view mot.stat_recovery shows how far the load is. If it does not begin: is max_worker_processes large enough for the workers of mot?",
             );
-            told = true;
+            is_logged = true;
         }
         interrupts::sleep_ms(LOAD_POLL_MS);
         interrupts::check_for_interrupts();

@@ -149,11 +149,11 @@ unsafe impl Sync for Flag {}
 /// The tables have been seen ready for writers; they stay so as long as this process lives.
 static MAY_WRITE: Flag = Flag(Cell::new(false));
 
-/// The log will be told no more of this process's transaction, also where it has none of ours yet:
+/// Nothing more is logged of this process's transaction, also where it has none of ours yet:
 /// between PRE_COMMIT, or PRE_PREPARE, and its end, by whichever event.
 static IS_ENDING: Flag = Flag(Cell::new(false));
 
-/// This process's transaction is marked as not judged yet.
+/// This process's transaction is marked as unresolved.
 static IS_MARKED: Flag = Flag(Cell::new(false));
 
 /// How often a writer looks whether the tables are ready, in milliseconds.

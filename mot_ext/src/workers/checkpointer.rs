@@ -1,4 +1,4 @@
-//! The checkpoint worker: loads the tables after a clean start, tells of replay threads without
+//! The checkpoint worker: loads the tables after a clean start, reports replay threads without
 //! memory, stands at the gate, writes a checkpoint whenever PostgreSQL's redo position has passed
 //! the one that is covered, and the last one at shutdown.
 //!
@@ -13,8 +13,8 @@
 //!   replaced by a partial one.
 mod cover;
 
-use crate::checkpoint::leave::{may_leave_uncovered, must_leave};
-use crate::checkpoint::{copies, files, first_copy, gate, restartpoint};
+use crate::checkpoint::shutdown::{may_exit_uncovered, must_exit};
+use crate::checkpoint::{backup_start, base_backups, files, gate, restartpoint};
 use crate::errors;
 use crate::pg::checkpointer::Checkpointer;
 use crate::pg::{self, interrupts, slot};
@@ -50,12 +50,14 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
     session::join_uncounted();
     // Of a former life of this worker.
     let control = shared_memory::control();
-    control.copies_are_whole.store(false, Ordering::SeqCst);
+    control
+        .base_backups_are_whole
+        .store(false, Ordering::SeqCst);
     control.slot_is_settled.store(false, Ordering::SeqCst);
     gate::hold();
     // Nobody held the gate before.
-    if !first_copy::is_covered() {
-        copies::end_base_backups();
+    if !backup_start::is_covered() {
+        base_backups::end_base_backups();
     }
     // SAFETY: registered once; runs before the process leaves the ProcArray (callbacks run last in,
     // first out).
@@ -76,7 +78,7 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
         stalls: StallWatch::default(),
         orphans: orphans::Watch::default(),
     };
-    while !must_leave() {
+    while !must_exit() {
         crate::pg::worker::reload_if_asked();
         worker.turn();
         interrupts::sleep_ms(TURN_MS);
@@ -93,9 +95,9 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
 unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum) {
     // Before restartpoints may pass: they do when the slot's lock goes with this process.
     shared_memory::control()
-        .copies_are_whole
+        .base_backups_are_whole
         .store(false, Ordering::SeqCst);
-    copies::end_base_backups_to_come();
+    base_backups::end_base_backups_to_come();
     outcome_bound::end_to_show(outcome_bound::Worker::Checkpointer);
     // The postmaster is gone. The checkpointer may not have noticed: waiting at our gate, it would
     // complete a checkpoint that removes WAL.
@@ -132,7 +134,7 @@ impl Worker {
         // Without a slot that surely keeps it nothing else keeps the WAL that a failed checkpoint
         // leaves needed, and a backup does not bring it along: the gate stays shut until a try
         // succeeds, also when the server shuts down.
-        while !self.cover(redo) && !self.may_pass_uncovered() && !may_leave_uncovered() {
+        while !self.cover(redo) && !self.may_pass_uncovered() && !may_exit_uncovered() {
             interrupts::sleep_ms(TURN_MS);
             crate::pg::worker::reload_if_asked();
             self.stalls.look();
@@ -143,7 +145,7 @@ impl Worker {
     fn turn(&mut self) {
         let restartpoint_waits = restartpoint::is_waiting();
         self.was_shut = restartpoint::is_shut();
-        let began_uncovered = has_gate() && !first_copy::is_covered();
+        let began_uncovered = has_gate() && !backup_start::is_covered();
         let redo = gate::open_turn();
         self.stalls.look();
         keep_commit_log();
@@ -158,8 +160,8 @@ impl Worker {
         } else {
             is_covered
         };
-        if !may_run && copies::base_backup_is_running() {
-            copies::end_base_backups();
+        if !may_run && base_backups::base_backup_is_running() {
+            base_backups::end_base_backups();
         }
         gate::close_turn();
         // A crash recovery has none, and the slot's lock would only keep its last checkpoint. Nor
@@ -172,11 +174,13 @@ impl Worker {
             && !has_ended_beside_timeline();
         // Every restartpoint that completes after `redo` was read waits for us, if the gate was
         // shut before. (Without a slot there is no gate.) Told before the gate opens: a
-        // restartpoint that goes on although our checkpoint failed is one that no backup may begin
-        // from.
+        // restartpoint that continues although our checkpoint failed is one that no backup may
+        // begin from.
         let control = shared_memory::control();
         let are_whole = is_guarded && (self.was_shut || !slot::is_held()) && is_covered;
-        control.copies_are_whole.store(are_whole, Ordering::SeqCst);
+        control
+            .base_backups_are_whole
+            .store(are_whole, Ordering::SeqCst);
         self.no_sender_since = match self.no_sender_since {
             _ if are_whole => None,
             None => Some(Instant::now()),
@@ -185,19 +189,19 @@ impl Worker {
         // At a shutdown it waits for no backup, which comes to nothing then: a session whose end
         // `finish` waits for may stand behind that restartpoint, and so may the backup's own WAL
         // sender, where no signal ends them (`restartpoint`).
-        let waits_for_backup = copies::may_begin() && !control.closing.load(Ordering::SeqCst);
+        let waits_for_backup = base_backups::may_begin() && !control.closing.load(Ordering::SeqCst);
         let may_pass = is_covered || (self.lets_nobody_in() && !waits_for_backup);
         if (restartpoint_waits && may_pass) || !is_guarded {
             if is_guarded && !is_covered {
-                // They would be told of this restartpoint, and begin with it.
-                copies::end_base_backups_to_come();
+                // They would get this restartpoint, and begin with it.
+                base_backups::end_base_backups_to_come();
             }
             restartpoint::open();
         }
         if is_guarded {
             restartpoint::shut();
-            if has_gate() && !first_copy::is_covered() && copies::base_backup_is_running() {
-                copies::end_base_backups();
+            if has_gate() && !backup_start::is_covered() && base_backups::base_backup_is_running() {
+                base_backups::end_base_backups();
             }
         }
         if !crate::pg::worker::shutdown_asked() {
@@ -212,16 +216,16 @@ impl Worker {
     }
 
     /// After an error: with all locks of this process it has given up the gate's, and a
-    /// restartpoint that waited there goes on, covered or not. Nobody may begin a backup from it.
+    /// restartpoint that waited there continues, covered or not. Nobody may begin a backup from it.
     fn shut_again(&mut self) {
         if !self.was_shut || restartpoint::is_shut() {
             return;
         }
         self.was_shut = false;
         shared_memory::control()
-            .copies_are_whole
+            .base_backups_are_whole
             .store(false, Ordering::SeqCst);
-        copies::end_base_backups_to_come();
+        base_backups::end_base_backups_to_come();
         restartpoint::shut();
     }
 
@@ -242,7 +246,7 @@ impl Worker {
         }
         shared_memory::control().set_failure(&error);
         engine.set_state(State::Failed);
-        errors::tell(
+        errors::log_message(
             PgLogLevel::LOG,
             PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
             format!("mot could not load its tables: {error}"),
@@ -253,7 +257,7 @@ impl Worker {
     /// What this process has to do so that statements may run.
     fn load_step() -> Option<fn() -> Result<(), String>> {
         let control = shared_memory::control();
-        // Told to end alone it may stay for long (`must_leave`), and nobody else does this: the
+        // Asked to end alone it may stay for long (`must_exit`), and nobody else does this: the
         // first writer would wait.
         if control.redo_began.load(Ordering::SeqCst)
             || (crate::pg::worker::shutdown_asked() && server_is_stopping())
@@ -263,7 +267,7 @@ impl Worker {
         // Read first: a recovery that ends after it is met at the next turn.
         let in_recovery = recovery_in_progress();
         if !in_recovery && !outcome_bound::is_published() {
-            // It was when this turn asked, so nobody was told yet what is kept.
+            // It was when this turn asked, so nothing is published yet of what is kept.
             return None;
         }
         match shared_memory::engine().expect("preloaded").state() {
@@ -318,7 +322,7 @@ impl Worker {
             .store(true, Ordering::SeqCst);
         if let Err(error) = held {
             self.retry_slot_at = Some(Instant::now() + files::RETRY);
-            errors::tell(
+            errors::log_message(
                 PgLogLevel::WARNING,
                 PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
                 format!("mot could not hold its replication slot: {error}"),
@@ -329,9 +333,10 @@ impl Worker {
 }
 
 /// All of the commit log is needed until the reclaimer knows better. Here where there was nothing
-/// to replay; the end of a replay tells itself (`load::finish_after_replay`), before anybody can
-/// cut the commit log off. Not while the server recovers: a standby's is cut off by what it replays
-/// (`recovery::commit_log`), and what it showed would go to its primary, with its feedback.
+/// to replay; the end of a replay publishes the bound itself (`load::finish_after_replay`), before
+/// anybody can cut the commit log off. Not while the server recovers: a standby's is cut off by
+/// what it replays (`recovery::commit_log`), and what it showed would go to its primary, with its
+/// feedback.
 fn keep_commit_log() {
     if shared_memory::engine().expect("preloaded").state() == State::Failed {
         outcome_bound::withdraw();

@@ -8,7 +8,7 @@
 //! its turns.
 pub mod checkpointer;
 
-use crate::checkpoint::{copies, files, first_copy};
+use crate::checkpoint::{backup_start, base_backups, files};
 use crate::pg::worker::describe;
 use pgrx::prelude::*;
 use std::ffi::CStr;
@@ -20,8 +20,8 @@ pub fn init() {
         return;
     }
     files::refuse_link();
-    copies::init();
-    first_copy::init();
+    base_backups::init();
+    backup_start::init();
     register(
         c"mot checkpointer",
         c"mot_checkpointer_main",

@@ -31,8 +31,8 @@ pub fn clog_begins() -> Xid {
 /// writes the commit log. May raise.
 ///
 /// A transaction that the commit log knew no more when the walk began, which is below `known_from`,
-/// stays open; while the server runs it is cut off far behind what the reclaimer has judged. A
-/// standby may replay a cut behind the walk: what is older is judged first
+/// stays open; while the server runs it is cut off far behind what the reclaimer has resolved. A
+/// standby may replay a cut behind the walk: what is older is resolved first
 /// (`recovery::commit_log`), but the walk did not see that. So the attempt fails where one of
 /// `open` lies between the two, and the next walk sees it.
 pub(super) fn committed_among(open: &[Xid], known_from: Xid) -> Result<Vec<Xid>, EngineError> {

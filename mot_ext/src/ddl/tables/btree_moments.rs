@@ -437,7 +437,7 @@ unsafe fn change_for_good(index: pg_sys::Oid, becomes: Method) {
         let none = pg_sys::NoLock as pg_sys::LOCKMODE;
         let opened = pg_sys::index_open(index, pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE);
         if becomes == Method::Mot {
-            whose_index::refuse_unsupported(opened);
+            whose_index::refuse_other_methods(opened);
         }
         access_method::write(index, becomes);
         access_method::replace_routine(opened);

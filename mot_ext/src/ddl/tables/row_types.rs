@@ -208,7 +208,7 @@ unsafe fn build_if_changed(index: pg_sys::Oid) {
                 })
         });
         if is_changed {
-            whose_index::refuse_unsupported(opened);
+            whose_index::refuse_other_methods(opened);
         }
         pg_sys::index_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
         if is_changed {

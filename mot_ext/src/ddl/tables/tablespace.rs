@@ -3,7 +3,7 @@
 //!
 //! The engine knows an index by its file. The new one has no index behind it, and using it is an
 //! error. So the index is built anew in the same statement, which drops what the old file had.
-use crate::ddl::{identity, latest};
+use crate::ddl::{catalog_query, identity};
 use crate::errors::refuse::raise;
 use crate::pg::{nodes, text, version};
 use crate::storage;
@@ -54,7 +54,7 @@ pub unsafe fn indexes_in(node: *mut pg_sys::AlterTableMoveAllStmt) -> Vec<pg_sys
         } else {
             tablespace
         };
-        let found = latest::select(
+        let found = catalog_query::select(
             "SELECT oid, relowner FROM pg_catalog.pg_class WHERE relkind = 'i' AND relpersistence <> 't' AND reltablespace = $1 ORDER BY oid",
             &[recorded.into()],
             |row| Some((row.get::<pg_sys::Oid>(1)?, row.get::<pg_sys::Oid>(2)?)),

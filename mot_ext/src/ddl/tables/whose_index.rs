@@ -37,7 +37,7 @@ pub unsafe fn created(relation: pg_sys::Oid) {
         let index = pg_sys::RelationIdGetRelation(relation);
         let table = (*(*index).rd_index).indrelid;
         if storage::is_mot_table(table) {
-            refuse_unsupported(index);
+            refuse_other_methods(index);
             if (*(*index).rd_rel).relam != Method::Mot.oid() {
                 access_method::write(relation, Method::Mot);
                 access_method::refresh_routine(index);
@@ -70,7 +70,7 @@ unsafe fn kind_of_open(relation: pg_sys::Oid) -> u8 {
 ///
 /// # Safety
 /// An open index.
-pub unsafe fn refuse_unsupported(index: pg_sys::Relation) {
+pub unsafe fn refuse_other_methods(index: pg_sys::Relation) {
     // SAFETY: the caller's index is open.
     unsafe {
         refuse_method((*(*index).rd_rel).relam);

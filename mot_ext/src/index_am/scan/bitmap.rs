@@ -51,7 +51,7 @@ impl State {
         }
         let snapshot = match &self.view {
             Some(Seen::By(View::Mvcc(snapshot))) => *snapshot,
-            // What is read and passed over is told, row by row.
+            // What is read and passed over is reported row by row.
             _ => {
                 while rows.len() < ROWS_TOGETHER {
                     // SAFETY: under a snapshot that is no SnapshotDirty nothing is copied, and no

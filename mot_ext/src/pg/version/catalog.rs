@@ -185,7 +185,7 @@ pub unsafe fn attributes(descriptor: pg_sys::TupleDesc) -> *const pg_sys::FormDa
 }
 
 /// Whether the catalog promises that no row has NULL in a column. Since 18 a NOT NULL constraint
-/// may be one that old rows were not judged by.
+/// may be one that old rows were not checked by.
 pub unsafe fn promises_no_null(descriptor: pg_sys::TupleDesc, position: usize) -> bool {
     // SAFETY: a live descriptor with an attribute at this position (caller); the compact forms are
     // as many as the attributes.

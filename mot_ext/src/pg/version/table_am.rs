@@ -113,7 +113,7 @@ pub unsafe fn count_update(relation: pg_sys::Relation) {
     unsafe { count_one_update(relation, false) };
 }
 
-/// A row was changed, and no index had to be told: PostgreSQL's figure of HOT updates.
+/// A row was changed, and no index needed a new entry: PostgreSQL's figure of HOT updates.
 pub unsafe fn count_update_beside_keys(relation: pg_sys::Relation) {
     // SAFETY: an open relation (caller).
     unsafe { count_one_update(relation, true) };
@@ -306,7 +306,7 @@ pub type IndexesToUpdate = bool;
 #[cfg(not(feature = "pg15"))]
 pub type IndexesToUpdate = pg_sys::TU_UpdateIndexes::Type;
 
-/// No index is to be told of an update.
+/// No index gets an entry for an update.
 pub const NO_INDEXES: IndexesToUpdate = {
     #[cfg(feature = "pg15")]
     {
@@ -318,7 +318,7 @@ pub const NO_INDEXES: IndexesToUpdate = {
     }
 };
 
-/// Every index is to be told of an update.
+/// Every index gets an entry for an update.
 pub const ALL_INDEXES: IndexesToUpdate = {
     #[cfg(feature = "pg15")]
     {

@@ -74,7 +74,7 @@ pub fn open(bytes: usize, huge_pages: HugePages) -> Option<Opened> {
     let path = match path() {
         Ok(path) => path,
         Err(error) => {
-            tell_without(&error.to_string());
+            log_without(&error.to_string());
             return None;
         }
     };
@@ -83,14 +83,14 @@ pub fn open(bytes: usize, huge_pages: HugePages) -> Option<Opened> {
         return None;
     }
     if HUGE_PAGES.get() == settings::HugePages::On {
-        tell_without("mot.huge_pages = on, and files of memory have no reserved huge pages");
+        log_without("mot.huge_pages = on, and files of memory have no reserved huge pages");
         remove_leftover(&path);
         return None;
     }
     let library = match proof::Library::find() {
         Ok(library) => library,
         Err(error) => {
-            tell_without(&format!("the file of the library cannot be read: {error}"));
+            log_without(&format!("the file of the library cannot be read: {error}"));
             remove_leftover(&path);
             return None;
         }
@@ -102,7 +102,7 @@ pub fn open(bytes: usize, huge_pages: HugePages) -> Option<Opened> {
     let (region, found) = match Region::open_kept(place, bytes, huge_pages) {
         Ok(opened) => opened,
         Err(error) => {
-            tell_without(&error.to_string());
+            log_without(&error.to_string());
             return None;
         }
     };
@@ -152,7 +152,7 @@ unsafe extern "C-unwind" fn on_end(code: c_int, _arg: pg_sys::Datum) {
         return;
     };
     let marked = if code == 0 || nothing_began() {
-        judge().and_then(|mark| region.mark(&mark).map_err(|error| error.to_string()))
+        prove().and_then(|mark| region.mark(&mark).map_err(|error| error.to_string()))
     } else {
         Err("it ends with an error".into())
     };
@@ -172,7 +172,7 @@ unsafe extern "C-unwind" fn on_end(code: c_int, _arg: pg_sys::Datum) {
 }
 
 /// Whether the memory may be taken over, and the proof for it. Atomics and files only.
-fn judge() -> Result<Mark, String> {
+fn prove() -> Result<Mark, String> {
     let engine = shared_memory::engine().ok_or("there is none")?;
     let control = shared_memory::control();
     let last = control.final_generation.load(Ordering::SeqCst);
@@ -232,7 +232,7 @@ fn remove_leftover(path: &std::path::Path) {
                 path.display()
             )
         ),
-        Err(error) => errors::tell(
+        Err(error) => errors::log_message(
             PgLogLevel::LOG,
             PgSqlErrorCode::ERRCODE_IO_ERROR,
             format!("mot leaves \"{}\" alone: {error}", path.display()),
@@ -241,8 +241,8 @@ fn remove_leftover(path: &std::path::Path) {
     }
 }
 
-fn tell_without(why: &str) {
-    errors::tell(
+fn log_without(why: &str) {
+    errors::log_message(
         PgLogLevel::LOG,
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
         format!("mot.warm_restart has no effect: {why}"),

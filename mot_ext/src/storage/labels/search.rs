@@ -20,7 +20,7 @@ const HAS_VALUE: u8 = 1;
 
 /// With which states of rows a value is compared.
 #[derive(Clone, Copy)]
-pub enum Seen<'a> {
+pub enum ComparedStates<'a> {
     /// With all that some snapshot may yet see: for writers.
     Lasting,
     /// With those that this snapshot sees, which stays registered: for scans.
@@ -83,7 +83,7 @@ impl Search {
         column: KeyColumnRef<'_>,
         prefix: &[u8],
         (order, value): (&mut Order, pg_sys::Datum),
-        seen: Seen<'_>,
+        states: ComparedStates<'_>,
     ) -> Neighbours {
         let mut compare = |search: &mut Search, low: End<'_>, high: End<'_>, which| {
             // SAFETY: the caller's value and snapshot.
@@ -93,7 +93,7 @@ impl Search {
                     prefix,
                     (low, high, which),
                     (&mut *order, value),
-                    seen,
+                    states,
                 )
             }
         };
@@ -152,7 +152,7 @@ impl Search {
         prefix: &[u8],
         (low, high, which): (End<'_>, End<'_>, Which),
         (order, value): (&mut Order, pg_sys::Datum),
-        seen: Seen<'_>,
+        states: ComparedStates<'_>,
     ) -> Option<(Label, Ordering)> {
         self.set_range(column, prefix, low, high);
         let direction = match (which, column.descending) {
@@ -162,15 +162,15 @@ impl Search {
         let session = session::session();
         self.scan.start(table, index, &self.range, direction);
         let image = self.values.image();
-        let label = match seen {
-            Seen::Lasting => {
+        let label = match states {
+            ComparedStates::Lasting => {
                 let found = self.scan.next_lasting(session, &PgClock, |version, key| {
                     image.extend_from_slice(version.body());
                     label::of_key(column, &key[prefix.len()..])
                 });
                 or_raise(found)?
             }
-            Seen::By(snapshot) => {
+            ComparedStates::By(snapshot) => {
                 let (_, version) = or_raise(self.scan.next(session, snapshot))?;
                 image.extend_from_slice(version.body());
                 label::of_key(column, &self.scan.entry_key()[prefix.len()..])

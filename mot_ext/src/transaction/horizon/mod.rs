@@ -41,7 +41,8 @@ fn while_still<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// A process's line, by its place among [`processes`]; processes beyond the last line tell nothing.
+/// A process's line, by its place among [`processes`]; processes beyond the last line publish
+/// nothing.
 fn line(place: usize) -> Option<&'static PublishedSnapshot> {
     shared_memory::control().published_snapshots.get(place)
 }

@@ -84,7 +84,8 @@ pub fn begin_to_show(worker: Worker) {
     });
 }
 
-/// Before a process that shows leaves the ProcArray. The other one goes on, and the next one will.
+/// Called before a process that shows the bound leaves the ProcArray. The other one continues to
+/// show it, and the next one will.
 pub fn end_to_show(worker: Worker) {
     let bound = &shared_memory::control().outcome_bound;
     while_still(|| bound.shown_by[worker as usize].store(0, Ordering::Relaxed));
@@ -95,7 +96,7 @@ pub fn is_reclaimer_running() -> bool {
     shown_by()[Worker::Reclaimer as usize].is_some()
 }
 
-/// The places of the processes that show.
+/// The places of the processes that show the bound.
 pub(super) fn shown_by() -> [Option<usize>; 2] {
     let place = |shown_by: &AtomicU32| (shown_by.load(Ordering::Relaxed) as usize).checked_sub(1);
     shared_memory::control()

@@ -7,8 +7,9 @@
 //! - Only the head watches: it has the tuple lock, all others sleep on that. So the order of the
 //!   queue is what it was. (Who holds a lock on the row already does not queue, and watches, too.)
 //! - What it learns is only that looking at the row again is worth while: PostgreSQL, asked then,
-//!   says that the transaction has ended. The engine judges as ever. What was read in the process
-//!   is a hint: the process may be another one by now, or the transaction have been prepared.
+//!   says that the transaction has ended. The engine resolves rows as ever. What was read in the
+//!   process is a hint: the process may be another one by now, or the transaction have been
+//!   prepared.
 //! - Nothing is watched that sleeps: an owner that waits for its client, for another row, or for
 //!   its commit to reach the disk.
 //! - Nobody is woken by what the owner does, so the watch is short ([`WATCH_MAX`]). It ends when an

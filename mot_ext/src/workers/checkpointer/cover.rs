@@ -4,11 +4,11 @@
 //! Called from a turn at the gate, between its opening and its closing, and (`finish`) when nobody
 //! is left who could log.
 use super::{TURN_MS, Worker};
-use crate::checkpoint::leave::{
-    keeps_wal, keeps_wal_alone, let_limited_slot_go, may_leave_uncovered, must_leave,
+use crate::checkpoint::shutdown::{
+    keeps_wal, keeps_wal_alone, let_limited_slot_go, may_exit_uncovered, must_exit,
     recovery_may_checkpoint,
 };
-use crate::checkpoint::{copies, files, gate, restartpoint};
+use crate::checkpoint::{base_backups, files, gate, restartpoint};
 use crate::pg::text::show_lsn;
 use crate::pg::{self, interrupts, report, slot};
 use crate::shared_memory::server_phase::{
@@ -63,7 +63,7 @@ impl Worker {
     /// which have a gate of their own.) Not in the turn that has made the slot: PostgreSQL may have
     /// asked the slots before.
     pub(super) fn may_pass_uncovered(&self) -> bool {
-        !self.slot_is_new && keeps_wal() && (recovery_in_progress() || !copies::may_begin())
+        !self.slot_is_new && keeps_wal() && (recovery_in_progress() || !base_backups::may_begin())
     }
 
     fn write(&mut self, redo: Lsn, last: bool) -> bool {
@@ -109,11 +109,11 @@ impl Worker {
         report::error_without_jump(
             &format!("mot checkpoint at redo {} failed: {error}", show_lsn(redo)),
             if !keeps_wal() {
-                match must_leave() && server_is_stopping() && !may_leave_uncovered() {
+                match must_exit() && server_is_stopping() && !may_exit_uncovered() {
                     true => errors::HINT_CHECKPOINT_FAILED_SHUTDOWN_WAITS,
                     false => errors::HINT_CHECKPOINT_FAILED_GATE_SHUT,
                 }
-            } else if copies::may_begin() {
+            } else if base_backups::may_begin() {
                 errors::HINT_CHECKPOINT_FAILED_BACKUP_WAITS
             } else {
                 errors::HINT_CHECKPOINT_FAILED
@@ -127,15 +127,15 @@ impl Worker {
     pub(super) fn finish(&mut self) {
         let control = shared_memory::control();
         control.closing.store(true, Ordering::SeqCst);
-        let mut told = Vec::new();
+        let mut ended = Vec::new();
         loop {
             let is_waiting = control.participants.load(Ordering::SeqCst) > 0;
             if !is_waiting && !recovery_may_checkpoint() {
                 break;
             }
             if is_waiting {
-                // The postmaster has told all others to end.
-                copies::end_transactions_of_senders(&mut told);
+                // The postmaster has asked all others to end.
+                base_backups::end_transactions_of_senders(&mut ended);
             }
             if recovery_in_progress() && !has_restartpoints() {
                 let_limited_slot_go();

@@ -10,8 +10,8 @@ use crate::transaction::session;
 use mot_engine::Upon;
 use pgrx::pg_sys;
 
-/// What lies upon the version that a tuple was made of. Nothing, if the relation is no table of the
-/// access method.
+/// Who changed or locked the version that a tuple was made of. Nothing, if the relation is no table
+/// of the access method.
 ///
 /// # Safety
 /// The relation is locked, or gone.

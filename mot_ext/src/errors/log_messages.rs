@@ -5,8 +5,8 @@ use mot_engine::EngineError;
 use mot_engine::memory::ArenaFull;
 use pgrx::prelude::*;
 
-/// Says something in the server log, with a hint, and goes on.
-pub fn tell(level: PgLogLevel, code: PgSqlErrorCode, message: String, hint: &str) {
+/// Writes a message with a hint to the server log, and returns.
+pub fn log_message(level: PgLogLevel, code: PgSqlErrorCode, message: String, hint: &str) {
     pg_sys::panic::ErrorReport::new(code, message, pgrx::function_name!())
         .set_hint(hint)
         .report(level);
@@ -14,7 +14,7 @@ pub fn tell(level: PgLogLevel, code: PgSqlErrorCode, message: String, hint: &str
 
 /// Says that a checkpoint of a cluster with another identifier is taken for this one's.
 pub fn report_adopted(written_by: u64) {
-    tell(
+    log_message(
         PgLogLevel::LOG,
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
         format!(
@@ -38,7 +38,7 @@ pub const HINT_CHECKPOINT_FAILED_BACKUP_WAITS: &str = "It is tried again every f
 
 /// Says that a base backup was ended.
 pub fn report_base_backup_ended(pid: i32) {
-    tell(
+    log_message(
         PgLogLevel::WARNING,
         PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         format!(
@@ -55,7 +55,7 @@ pub fn report_begin_failed(error: &EngineError) {
     if interrupts::is_startup_process() {
         // An error is fatal there.
         let code = PgSqlErrorCode::ERRCODE_IO_ERROR;
-        tell(PgLogLevel::WARNING, code, text, HINT);
+        log_message(PgLogLevel::WARNING, code, text, HINT);
     } else {
         report::error_without_jump(&text, HINT);
     }
@@ -63,7 +63,7 @@ pub fn report_begin_failed(error: &EngineError) {
 
 /// Says that storages of a database that is no more are being freed.
 pub fn report_orphans_freed(database: pg_sys::Oid, tables: usize) {
-    tell(
+    log_message(
         PgLogLevel::LOG,
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
         format!("mot frees {tables} tables of the database with OID {database}, which is no more"),
@@ -73,7 +73,7 @@ pub fn report_orphans_freed(database: pg_sys::Oid, tables: usize) {
 
 /// Says that recovery has no checkpoint worker beside it.
 pub fn report_no_worker(may_go_on: bool) {
-    tell(
+    log_message(
         PgLogLevel::WARNING,
         PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
         "the checkpoint worker of mot did not start in time".into(),
@@ -87,7 +87,7 @@ pub fn report_no_worker(may_go_on: bool) {
 
 /// Says that it is not known whether there are storages of databases that are no more.
 pub fn report_orphans_unknown() {
-    tell(
+    log_message(
         PgLogLevel::WARNING,
         PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
         "mot could not start a worker that frees the tables of dropped databases".into(),
@@ -97,7 +97,7 @@ pub fn report_orphans_unknown() {
 
 /// Says that no statement will run compiled.
 pub fn report_statements_hidden() {
-    tell(
+    log_message(
         PgLogLevel::WARNING,
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
         "mot runs all statements by the general executor: pg_stat_statements hides which libraries were loaded before it".into(),
@@ -107,7 +107,7 @@ pub fn report_statements_hidden() {
 
 /// Says that files of older checkpoints could not be removed.
 pub fn report_files_stay(error: &EngineError) {
-    tell(
+    log_message(
         PgLogLevel::WARNING,
         PgSqlErrorCode::ERRCODE_IO_ERROR,
         format!("mot could not remove files of older checkpoints: {error}"),
@@ -117,7 +117,7 @@ pub fn report_files_stay(error: &EngineError) {
 
 /// Says that checkpoints were passed by of which a copy has not all files.
 pub fn report_passed_by(count: usize, redo: mot_engine::Lsn) {
-    tell(
+    log_message(
         PgLogLevel::WARNING,
         PgSqlErrorCode::ERRCODE_WARNING,
         format!(
@@ -132,7 +132,7 @@ pub fn report_passed_by(count: usize, redo: mot_engine::Lsn) {
 
 /// Says that a clean start has no rows of unlogged tables.
 pub fn report_unlogged_begin_empty() {
-    tell(
+    log_message(
         PgLogLevel::WARNING,
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
         "unlogged memory-optimized tables begin empty: mot wrote no last checkpoint when the server was shut down".into(),
@@ -142,7 +142,7 @@ pub fn report_unlogged_begin_empty() {
 
 /// Says that a checkpoint had to be written as a whole.
 pub fn report_base_lost(error: &str) {
-    tell(
+    log_message(
         PgLogLevel::WARNING,
         PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
         format!("mot wrote a whole checkpoint because it cannot build on the one before: {error}"),
@@ -150,9 +150,9 @@ pub fn report_base_lost(error: &str) {
     );
 }
 
-/// Says that rows were met that nobody can judge any more.
+/// Says that rows were met whose transaction has no known outcome.
 pub fn report_lost_outcome(xid: u64) {
-    tell(
+    log_message(
         PgLogLevel::WARNING,
         PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
         format!(

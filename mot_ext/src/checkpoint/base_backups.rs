@@ -21,10 +21,10 @@
 //!   lists later, and finds the generations that stay.
 //!
 //! A backup brings the WAL from the redo position of the checkpoint that it begins with, and no
-//! slot: no such checkpoint may complete before ours covers its redo position (`first_copy`). A WAL
-//! sender is in the state BACKUP, a session among the beginners, before it asks for that
+//! slot: no such checkpoint may complete before ours covers its redo position (`backup_start`). A
+//! WAL sender is in the state BACKUP, a session among the beginners, before it asks for that
 //! checkpoint.
-use super::first_copy;
+use super::backup_start;
 use crate::pg::version::local_transaction_of;
 use crate::{errors, shared_memory};
 use pgrx::pg_sys;
@@ -108,7 +108,7 @@ unsafe extern "C-unwind" fn begin(until_exit: bool) {
         return;
     }
     if !until_exit {
-        first_copy::wait_as_session();
+        backup_start::wait_as_session();
     }
     if !STATE.registered.replace(true) {
         // SAFETY: registered once per process; the callbacks live as long as the library, which is
@@ -167,7 +167,7 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
             if STATE.begins.get()
                 && status() == pg_sys::SessionBackupState::SESSION_BACKUP_RUNNING =>
         {
-            first_copy::check_beginning();
+            backup_start::check_beginning();
         }
         pg_sys::XactEvent::XACT_EVENT_COMMIT
         | pg_sys::XactEvent::XACT_EVENT_ABORT
@@ -218,14 +218,14 @@ pub fn end_base_backups_to_come() {
 /// PostgreSQL does the same, but only when our workers are gone: the checkpoint worker would wait
 /// for those that have written for ever. Who streams stays, also in the transactions in which it
 /// decodes. (One that has sent a base backup is still called so.)
-pub fn end_transactions_of_senders(told: &mut Vec<i32>) {
+pub fn end_transactions_of_senders(ended: &mut Vec<i32>) {
     for (pid, state) in senders() {
         let runs_sql = matches!(
             state,
             pg_sys::WalSndState::WALSNDSTATE_STARTUP | pg_sys::WalSndState::WALSNDSTATE_BACKUP
         );
-        if runs_sql && is_in_transaction(pid) && !told.contains(&pid) {
-            told.push(pid);
+        if runs_sql && is_in_transaction(pid) && !ended.contains(&pid) {
+            ended.push(pid);
             // SAFETY: a signal to a process of this server, as pg_terminate_backend sends it.
             unsafe { libc::kill(pid, libc::SIGTERM) };
         }

@@ -1,6 +1,6 @@
-//! Whether the checkpoint worker may leave, and with what left undone: what it leaves must be in
-//! the WAL that a slot surely keeps.
-use super::{copies, restartpoint};
+//! Whether the checkpoint worker may exit, and with what left undone: what it leaves must be in the
+//! WAL that a slot surely keeps.
+use super::{base_backups, restartpoint};
 use crate::pg::{self, slot};
 use crate::shared_memory::server_phase::{
     has_restartpoints, is_replayer_there, recovery_in_progress, server_is_stopping,
@@ -14,11 +14,11 @@ use pgrx::prelude::*;
 /// complete without ours before the next worker is there. It stays for the sake of unlogged rows,
 /// too. But where slots have a limit that may have been the reason, and the checkpointer waits for
 /// its end.
-pub fn must_leave() -> bool {
+pub fn must_exit() -> bool {
     crate::pg::worker::shutdown_asked()
         && (server_is_stopping()
             || (slot::is_held() && !slot::is_unlimited())
-            || (keeps_wal_alone() && !copies::may_begin() && !has_unlogged_rows()))
+            || (keeps_wal_alone() && !base_backups::may_begin() && !has_unlogged_rows()))
 }
 
 /// Whether rows would be lost if the server were shut down before the next worker is there: no WAL
@@ -33,16 +33,17 @@ fn has_unlogged_rows() -> bool {
     tables.any(|walk| is_filled(walk.table()))
 }
 
-/// Whether this process may leave, `must_leave`, although PostgreSQL's checkpoint is not covered.
-/// Not where the WAL that the next start needs would then be nobody's: the server's shutdown waits
-/// for this process (`stop -m immediate` does not, and no checkpoint completes then), and so does
-/// whoever told it alone to end. But a slot with a limit may be what the checkpointer told it for,
-/// as above; a shutdown does not wait for the checkpointer before it has waited for this process.
+/// Whether this process may exit, as `must_exit` says, although PostgreSQL's checkpoint is not
+/// covered. Not where the WAL that the next start needs would then be nobody's: the server's
+/// shutdown waits for this process (`stop -m immediate` does not, and no checkpoint completes
+/// then), and so does whoever told it alone to end. But a slot with a limit may be what the
+/// checkpointer told it for, as above; a shutdown does not wait for the checkpointer before it has
+/// waited for this process.
 ///
 /// A standby's restartpoint at its shutdown waits for nobody, whatever is done here (README.md,
 /// limits).
-pub fn may_leave_uncovered() -> bool {
-    must_leave()
+pub fn may_exit_uncovered() -> bool {
+    must_exit()
         && (keeps_wal_alone() || has_restartpoints() || (slot::is_held() && !server_is_stopping()))
 }
 

@@ -1,8 +1,8 @@
 //! Queries of catalogs under the latest snapshot, and under `pg_catalog` alone (`search_path`).
 //!
-//! Who holds the locks that DDL takes must see what others committed before it got them. SPI's own
-//! snapshot is the transaction's: in REPEATABLE READ one from before, under which a table that was
-//! made since is not there, while its rows would be misread. Core reads catalogs, and validates
+//! A session that holds the locks of DDL must see what others committed before it got them. SPI's
+//! own snapshot is the transaction's: in REPEATABLE READ one from before, under which a table that
+//! was made since is not there, while its rows would be misread. Core reads catalogs, and validates
 //! rows, under a new snapshot each time, as is done here. What the transaction itself has done is
 //! seen, too.
 use crate::errors::refuse::raise;

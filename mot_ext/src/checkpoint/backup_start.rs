@@ -10,31 +10,31 @@
 //!
 //! - a WAL sender at the end of its authentication: PostgreSQL lets nobody in between its command
 //!   BASE_BACKUP and the first file. So a cascaded standby waits, too, and a logical subscriber,
-//!   whose connection may say BASE_BACKUP as well; all are told to come again (57P03) rather than
+//!   whose connection may say BASE_BACKUP as well; all are asked to try again (57P03) rather than
 //!   run into `authentication_timeout`;
 //! - a session that calls `pg_backup_start` (`copies`): as long as it likes to.
 //!
 //! The worker says so anew at each turn: not while its checkpoints fail (a full disk; a
-//! restartpoint goes on then, see `restartpoint`), nor from its end, whatever ended it, to the
-//! first good turn of the next one. A restartpoint whose checkpoint of ours fails does not go on
-//! while somebody who was let in before has asked for a backup. When it does go on, WAL senders
+//! restartpoint continues then, see `restartpoint`), nor from its end, whatever ended it, to the
+//! first good turn of the next one. A restartpoint whose checkpoint of ours fails does not continue
+//! while somebody who was let in before has asked for a backup. When it does continue, WAL senders
 //! that were let in and do not stream yet are ended, and whoever slipped through and begins a
 //! backup from it all the same is, too; so are they if an error has opened the gate
 //! (`restartpoint`).
 //!
 //! A primary's checkpoint waits for ours at the gate, but not for ever if ours fails: the slot
-//! keeps the WAL. While somebody may be about to begin a backup (`copies::may_begin`) it does wait,
-//! and the backup with it, cancellable: for the disk to have room again, for instance. That is for
-//! the worker to do, so:
+//! keeps the WAL. While somebody may be about to begin a backup (`base_backups::may_begin`) it does
+//! wait, and the backup with it, cancellable: for the disk to have room again, for instance. That
+//! is for the worker to do, so:
 //!
 //! - while the worker does not stand at the gate, WAL senders and `pg_backup_start` wait for it, as
 //!   above;
-//! - a worker that is told to end stays while somebody may be about to begin a backup
-//!   (`leave::must_leave`);
+//! - a worker that is asked to end stays while somebody may be about to begin a backup
+//!   (`shutdown::must_exit`);
 //! - whatever else makes it leave, or keeps it from writing a checkpoint at all (the tables could
 //!   not be loaded, the server shuts down), WAL senders with a base backup are ended; who streams
 //!   is not. A worker that begins looks whether one has slipped through;
-//! - a session is told by an error when the transaction with its `pg_backup_start` commits.
+//! - a session gets an error when the transaction with its `pg_backup_start` commits.
 //!
 //! Nobody waits on a server on which the worker never began (no room among `max_worker_processes`).
 //! Where the tables could not be loaded it is not worth waiting: the failure is raised, to a
@@ -97,7 +97,7 @@ unsafe extern "C-unwind" fn wait_as_sender() {
     let start = Instant::now();
     while !may_begin() {
         if start.elapsed() > patience {
-            come_again();
+            refuse_for_now();
         }
         interrupts::sleep_ms(POLL_MS);
         interrupts::check_for_interrupts();
@@ -106,7 +106,7 @@ unsafe extern "C-unwind" fn wait_as_sender() {
 
 /// Ends a WAL sender whose standby takes longer for its checkpoint than a client may be kept
 /// waiting.
-fn come_again() -> ! {
+fn refuse_for_now() -> ! {
     // SAFETY: reads shared state; never raises.
     if !unsafe { pg_sys::RecoveryInProgress() } {
         ErrorReport::new(
@@ -155,7 +155,7 @@ fn may_begin() -> bool {
         }
         return control.gate_is_held.load(Ordering::SeqCst) || !has_begun;
     }
-    if control.copies_are_whole.load(Ordering::SeqCst) {
+    if control.base_backups_are_whole.load(Ordering::SeqCst) {
         return true;
     }
     if has_failed {

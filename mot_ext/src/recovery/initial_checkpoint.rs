@@ -17,11 +17,11 @@ use std::sync::atomic::Ordering;
 ///
 /// It is right wherever there is none. On a server that began cleanly PostgreSQL's first
 /// checkpoint, with the first rows before it, completes only after ours; of one that is copied the
-/// copy has ours. A directory that is lost altogether is told by the slot (`load`).
+/// copy has ours. The slot shows a directory that is lost altogether (`load`).
 pub(super) fn begin_without_tables(to: Lsn) -> Result<(), String> {
-    let redo = beginning(to);
+    let redo = replay_begin(to);
     files::begin_empty(redo).map_err(|e| e.to_string())?;
-    tell_covered(redo);
+    record_covered(redo);
     ereport!(
         PgLogLevel::LOG,
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
@@ -33,16 +33,16 @@ pub(super) fn begin_without_tables(to: Lsn) -> Result<(), String> {
     Ok(())
 }
 
-/// Where the replay that goes on from `to` begins: where a shutdown's checkpoint begins, rather
+/// Where the replay that continues from `to` begins: where a shutdown's checkpoint begins, rather
 /// than where it ends, for there another timeline may begin.
-pub(super) fn beginning(to: Lsn) -> Lsn {
+pub(super) fn replay_begin(to: Lsn) -> Lsn {
     // SAFETY: reads a shared position; never raises.
     let begin = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
     begin.min(to)
 }
 
 /// The checkpoint on disk covers `redo`, and is not a final one.
-pub(super) fn tell_covered(redo: Lsn) {
+pub(super) fn record_covered(redo: Lsn) {
     let control = shared_memory::control();
     control.covered.store(redo.0, Ordering::SeqCst);
     control.gap_is_read.store(true, Ordering::SeqCst);
