@@ -25,6 +25,7 @@
 //! WAL sender is in the state BACKUP, a session among the beginners, before it asks for that
 //! checkpoint.
 use super::backup_start;
+use crate::pg::local::ProcessLocal;
 use crate::pg::version::local_transaction_of;
 use crate::{errors, shared_memory};
 use pgrx::pg_sys;
@@ -50,15 +51,12 @@ struct BackupState {
     registered: Cell<bool>,
 }
 
-// SAFETY: each process runs PostgreSQL's code, and ours, on one thread.
-unsafe impl Sync for BackupState {}
-
-static STATE: BackupState = BackupState {
+static STATE: ProcessLocal<BackupState> = ProcessLocal(BackupState {
     previous: Cell::new(None),
     copying: Cell::new(Copying::No),
     begins: Cell::new(false),
     registered: Cell::new(false),
-};
+});
 
 /// Installs the hook; called once, while the server preloads libraries.
 pub fn init() {

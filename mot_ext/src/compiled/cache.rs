@@ -11,6 +11,7 @@ use super::entry::{Compiled, Entry, Form, SerialHasher};
 use super::statement::{Statement, Uncompiled};
 use super::tree::Tree;
 use super::{foreign_keys, index_lock, watch};
+use crate::pg::local::ProcessLocal;
 use crate::shared_memory::settings::{self, CompiledStatements};
 use crate::{errors, pg};
 use pgrx::pg_sys;
@@ -49,13 +50,10 @@ struct CacheState {
     functions_generation: Cell<u64>,
 }
 
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for CacheState {}
-
-static STATE: CacheState = CacheState {
+static STATE: ProcessLocal<CacheState> = ProcessLocal(CacheState {
     cache: UnsafeCell::new(None),
     functions_generation: Cell::new(0),
-};
+});
 
 /// The cache; made, with its callbacks, at first use in a process. The reference must not be kept
 /// across a call that may run another statement.

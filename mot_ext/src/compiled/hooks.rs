@@ -13,6 +13,7 @@
 use super::cache::{self, Candidate};
 use super::{mark, parent_check};
 use crate::errors;
+use crate::pg::local::ProcessLocal;
 use crate::pg::version::{self, Extent, run_hook};
 use crate::pg::{self, guard, text};
 use crate::shared_memory::settings::{self, CompiledStatements};
@@ -35,10 +36,7 @@ struct Hooks {
     outermost: Cell<([usize; 4], bool)>,
 }
 
-// SAFETY: written while libraries are loaded; each process runs PostgreSQL's code on one thread.
-unsafe impl Sync for Hooks {}
-
-static HOOKS: Hooks = Hooks {
+static HOOKS: ProcessLocal<Hooks> = ProcessLocal(Hooks {
     previous: Cell::new(PreviousHooks {
         start: None,
         run: None,
@@ -46,7 +44,7 @@ static HOOKS: Hooks = Hooks {
         end: None,
     }),
     outermost: Cell::new(([0; 4], false)),
-};
+});
 
 unsafe extern "C-unwind" {
     // PostgreSQL's own functions without pgrx's guard: see the module header.

@@ -6,14 +6,12 @@
 //! before the portal is dropped, so an abort comes between. The relation cache may be asked as
 //! before: whom the lock keeps out cannot have changed the index meanwhile.
 use crate::pg;
+use crate::pg::local::ProcessLocal;
 use pgrx::pg_sys;
 use std::cell::Cell;
 
-struct Aborts(Cell<u64>);
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Aborts {}
 /// Transactions and subtransactions of this process that were aborted.
-static ABORTS: Aborts = Aborts(Cell::new(0));
+static ABORTS: ProcessLocal<Cell<u64>> = ProcessLocal(Cell::new(0));
 
 /// A transaction or subtransaction is being aborted.
 pub fn note_abort() {

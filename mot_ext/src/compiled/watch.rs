@@ -1,5 +1,6 @@
 //! What changes in the catalogs under forms that are kept: counters that PostgreSQL's invalidation
 //! messages move on.
+use crate::pg::local::ProcessLocal;
 use pgrx::prelude::*;
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -10,14 +11,11 @@ struct Watch {
     is_on: Cell<bool>,
 }
 
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Watch {}
-
-static WATCH: Watch = Watch {
+static WATCH: ProcessLocal<Watch> = ProcessLocal(Watch {
     rights: Cell::new(1),
     types: Cell::new(1),
     is_on: Cell::new(false),
-};
+});
 
 /// The caches from which core's check of rights answers: rights on relations, columns, schemas
 /// and functions, roles and their members, and databases (whose owners have a role). Those of roles

@@ -34,19 +34,15 @@
 //! ALTER DATABASE ... RENAME and SET TABLESPACE change neither the oid nor anything that storages
 //! know.
 use crate::errors;
+use crate::pg::local::ProcessLocal;
 use crate::storage;
 use crate::transaction::{dropped_database, session, xact};
 use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString};
 
-struct Name(RefCell<Option<CString>>);
-
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Name {}
-
 /// The name of the database that the running CREATE DATABASE copies.
-static TEMPLATE: Name = Name(RefCell::new(None));
+static TEMPLATE: ProcessLocal<RefCell<Option<CString>>> = ProcessLocal(RefCell::new(None));
 
 /// CREATE DATABASE is about to run: notes what it copies.
 pub unsafe fn create(node: *mut pg_sys::CreatedbStmt) {

@@ -14,6 +14,7 @@
 //! Single-user mode fires no event triggers. DROP DATABASE never does: the storages of its tables
 //! stay until `mot` is preloaded again and finds them (`reclaim::orphans`).
 use super::{earlier_build, identity};
+use crate::pg::local::ProcessLocal;
 use crate::pg::{nodes, version};
 use crate::{errors, shared_memory, storage};
 use pgrx::pg_sys::AlterTableType::{AT_AttachPartition, AT_DetachPartition};
@@ -100,13 +101,11 @@ struct Hook {
     /// The transaction whose changes are looked at.
     armed_in: Cell<pg_sys::LocalTransactionId>,
 }
-// SAFETY: each process runs PostgreSQL's code on one thread.
-unsafe impl Sync for Hook {}
-static HOOK: Hook = Hook {
+static HOOK: ProcessLocal<Hook> = ProcessLocal(Hook {
     previous: Cell::new(None),
     is_installed: Cell::new(false),
     armed_in: Cell::new(0),
-};
+});
 
 unsafe fn arm() {
     // SAFETY: plain variables of this process, which runs a transaction and so has a PGPROC.

@@ -1,5 +1,6 @@
 //! Changes an index's access method: in the catalog, and in the entry of the relation cache.
 use crate::errors::refuse::raise;
+use crate::pg::local::ProcessLocal;
 use crate::pg::version;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::cell::{Cell, RefCell};
@@ -99,12 +100,10 @@ struct ReplacedRoutine {
     level: i32,
 }
 
-struct ReplacedRoutines(RefCell<Vec<ReplacedRoutine>>, Cell<bool>);
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for ReplacedRoutines {}
 /// The replaced routines of this transaction, in their order, and whether the callbacks are
 /// installed.
-static REPLACED: ReplacedRoutines = ReplacedRoutines(RefCell::new(Vec::new()), Cell::new(false));
+static REPLACED: ProcessLocal<RefCell<Vec<ReplacedRoutine>>, Cell<bool>> =
+    ProcessLocal(RefCell::new(Vec::new()), Cell::new(false));
 
 /// As `refresh_routine`, of an index that was there before: what a rollback to a savepoint must put
 /// back is kept.

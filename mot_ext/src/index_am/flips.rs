@@ -19,6 +19,7 @@
 //!   shown as ours again: in `Drop`, or in the callbacks of (sub)transactions.
 use super::access_method::Method;
 use crate::pg::btree::{LOW_TREE, Tree};
+use crate::pg::local::ProcessLocal;
 use crate::pg::version::index_am::ASKS_FOR_BTREE;
 use pgrx::pg_sys;
 use std::cell::UnsafeCell;
@@ -49,10 +50,7 @@ struct State {
     has_callbacks: bool,
 }
 
-struct StateCell(UnsafeCell<State>);
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for StateCell {}
-static STATE: StateCell = StateCell(UnsafeCell::new(State {
+static STATE: ProcessLocal<UnsafeCell<State>> = ProcessLocal(UnsafeCell::new(State {
     flips: Vec::new(),
     awaited: Vec::new(),
     last_group: 0,

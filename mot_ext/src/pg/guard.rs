@@ -23,6 +23,7 @@
 //!   they stay, and say nothing while they are nobody's, but lead on to the execution they were in.
 mod noted;
 
+use crate::pg::local::ProcessLocal;
 use noted::Noted;
 use pgrx::PgLogLevel;
 use pgrx::pg_sys;
@@ -62,10 +63,7 @@ struct Guard {
 
 /// The entries of this process, one for each guard of those one within another. They are never
 /// given back.
-struct Entries(UnsafeCell<Pool>);
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Entries {}
-static ENTRIES: Entries = Entries(UnsafeCell::new(Pool {
+static ENTRIES: ProcessLocal<UnsafeCell<Pool>> = ProcessLocal(UnsafeCell::new(Pool {
     entries: Vec::new(),
     used: 0,
 }));
@@ -291,10 +289,7 @@ unsafe fn first_of_us(
 }
 
 /// The error raised last. Nothing may be left to drop when PostgreSQL jumps.
-struct Raised(UnsafeCell<Option<Noted>>);
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Raised {}
-static RAISED: Raised = Raised(UnsafeCell::new(None));
+static RAISED: ProcessLocal<UnsafeCell<Option<Noted>>> = ProcessLocal(UnsafeCell::new(None));
 
 /// Raises what ended a body.
 ///

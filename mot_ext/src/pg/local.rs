@@ -1,4 +1,5 @@
 //! Statics of a process: PostgreSQL's code runs on one thread.
+use std::ops::Deref;
 
 /// A value that only this process's one thread looks at.
 pub struct ProcessLocal<T>(pub T);
@@ -7,3 +8,12 @@ pub struct ProcessLocal<T>(pub T);
 unsafe impl<T> Sync for ProcessLocal<T> {}
 // SAFETY: as above.
 unsafe impl<T> Send for ProcessLocal<T> {}
+
+impl<T> Deref for ProcessLocal<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}

@@ -5,6 +5,7 @@
 //! change, each in one load: `xid`, cleared (under ProcArrayLock) at the moment from which
 //! everybody takes the transaction for ended, and `wait_event_info`, not 0 while the process
 //! sleeps.
+use crate::pg::local::ProcessLocal;
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -50,13 +51,8 @@ impl Owner {
 /// Processes met lately, by pid: to find one by its pid PostgreSQL looks at every connection.
 const PROCESSES_MAX: usize = 64;
 
-struct ProcessesByPid([Cell<(c_int, *const pg_sys::PGPROC)>; PROCESSES_MAX]);
-
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for ProcessesByPid {}
-
-static PROCESSES: ProcessesByPid =
-    ProcessesByPid([const { Cell::new((0, std::ptr::null())) }; PROCESSES_MAX]);
+static PROCESSES: ProcessLocal<[Cell<(c_int, *const pg_sys::PGPROC)>; PROCESSES_MAX]> =
+    ProcessLocal([const { Cell::new((0, std::ptr::null())) }; PROCESSES_MAX]);
 
 fn place(pid: c_int) -> &'static Cell<(c_int, *const pg_sys::PGPROC)> {
     &PROCESSES.0[pid as usize % PROCESSES_MAX]

@@ -1,6 +1,7 @@
 //! What core's sender of rows to a client (`printtup`) has to be asked for: whose rows it sends,
 //! and in which encoding.
 use super::small_context;
+use crate::pg::local::ProcessLocal;
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -22,12 +23,9 @@ struct ReceiverCache {
     printtup: Cell<usize>,
 }
 
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for ReceiverCache {}
-
-static RECEIVER_CACHE: ReceiverCache = ReceiverCache {
+static RECEIVER_CACHE: ProcessLocal<ReceiverCache> = ProcessLocal(ReceiverCache {
     printtup: Cell::new(0),
-};
+});
 
 /// Whether a text goes to the client byte by byte as it is stored.
 pub fn is_text_sent_as_stored() -> bool {

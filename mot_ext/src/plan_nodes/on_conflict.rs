@@ -9,6 +9,7 @@
 //! Their unique indexes are shown as btrees from the start of the statement to its end.
 use crate::index_am::access_method::indexes_of;
 use crate::index_am::flips::{self, Flips};
+use crate::pg::local::ProcessLocal;
 use crate::pg::version::index_am::ASKS_FOR_BTREE;
 use crate::pg::{inheritance, nodes};
 use crate::storage;
@@ -20,10 +21,8 @@ use std::ffi::c_int;
 
 /// The indexes shown for statements that run, by their executor states. Those of statements that
 /// failed stay until the next one comes, and show nothing.
-struct Held(RefCell<Vec<(*mut pg_sys::EState, Flips)>>);
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Held {}
-static HELD: Held = Held(RefCell::new(Vec::new()));
+static HELD: ProcessLocal<RefCell<Vec<(*mut pg_sys::EState, Flips)>>> =
+    ProcessLocal(RefCell::new(Vec::new()));
 
 /// Core's executor has started a query: a plain frame that looks at the plan first.
 ///

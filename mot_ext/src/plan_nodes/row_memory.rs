@@ -4,6 +4,7 @@
 //! lies in the query's memory for one row, which every ModifyTable node of the query empties at
 //! each of its rows. A part that SET or WHERE of ON CONFLICT DO UPDATE reads first would empty it
 //! under EXCLUDED. So each such part has a memory of its own.
+use crate::pg::local::ProcessLocal;
 use crate::pg::{guard, nodes};
 use crate::storage;
 use pgrx::pg_sys::NodeTag::T_ModifyTableState;
@@ -21,10 +22,7 @@ struct Part {
 
 /// The parts of the queries that run. One of a query that failed stays until another comes to its
 /// address.
-struct Parts(RefCell<Vec<Part>>);
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Parts {}
-static PARTS: Parts = Parts(RefCell::new(Vec::new()));
+static PARTS: ProcessLocal<RefCell<Vec<Part>>> = ProcessLocal(RefCell::new(Vec::new()));
 
 /// Core's executor has started a query: a plain frame that looks at the plan first.
 ///

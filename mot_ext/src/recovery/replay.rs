@@ -9,6 +9,7 @@
 //!   snapshot.
 use super::{ended, stall};
 use crate::errors::{self, or_raise};
+use crate::pg::local::ProcessLocal;
 use crate::pg::text::show_lsn;
 use crate::pg::worker::shutdown_asked;
 use crate::pg::{self, interrupts};
@@ -311,16 +312,11 @@ impl Clock for DuringReplay {
     }
 }
 
-struct Redo(UnsafeCell<Option<Replay>>);
-
-// SAFETY: used by the startup process (or the single-user process) alone, on one thread.
-unsafe impl Sync for Redo {}
-
-static REPLAYER: Redo = Redo(UnsafeCell::new(None));
+static REPLAYER: ProcessLocal<UnsafeCell<Option<Replay>>> = ProcessLocal(UnsafeCell::new(None));
 
 /// The replay of this process.
 pub(super) fn replayer() -> &'static mut Replay {
-    // SAFETY: see `Redo`; no caller keeps the reference across a callback of PostgreSQL.
+    // SAFETY: the startup process's one thread; no caller keeps the reference across a callback of PostgreSQL.
     unsafe { (*REPLAYER.0.get()).get_or_insert_with(Replay::new) }
 }
 
@@ -333,7 +329,7 @@ pub(super) fn resolve_below(below: Xid, at: Lsn) {
 
 /// Replay is over. With the replayer its threads end.
 pub(super) fn end() {
-    // SAFETY: see `Redo`.
+    // SAFETY: as for `replayer`.
     unsafe { *REPLAYER.0.get() = None };
 }
 

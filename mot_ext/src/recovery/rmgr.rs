@@ -14,6 +14,7 @@
 use super::replay::{self, Stopwatch, replayer};
 use super::{commit_log, ended, load, reader};
 use crate::checkpoint::recovery_end;
+use crate::pg::local::ProcessLocal;
 use crate::pg::{self, interrupts, slot, unlogged};
 use crate::transaction::wal_log::RMGR_ID;
 use crate::transaction::{clock, session};
@@ -63,12 +64,8 @@ pub fn init() {
     }
 }
 
-struct Watch(UnsafeCell<Stopwatch>);
-
-// SAFETY: used by the startup process (or the single-user process) alone, on one thread.
-unsafe impl Sync for Watch {}
-
-static STOPWATCH: Watch = Watch(UnsafeCell::new(Stopwatch::new()));
+static STOPWATCH: ProcessLocal<UnsafeCell<Stopwatch>> =
+    ProcessLocal(UnsafeCell::new(Stopwatch::new()));
 
 #[pg_guard]
 unsafe extern "C-unwind" fn startup() {
@@ -133,7 +130,7 @@ unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
     }
     let began = Instant::now();
     replayer().apply(session::join_uncounted(), data, end, clock::widen(xid));
-    // SAFETY: see `Watch`.
+    // SAFETY: the startup process's one thread.
     unsafe { (*STOPWATCH.0.get()).record_done(began) };
     let stats = &shared_memory::control().recovery;
     stats.records_replayed.fetch_add(1, Ordering::Relaxed);
@@ -145,7 +142,7 @@ unsafe extern "C-unwind" fn cleanup() {
     let control = shared_memory::control();
     let began = Instant::now();
     replayer().drain(session::join_uncounted());
-    // SAFETY: see `Watch`.
+    // SAFETY: the startup process's one thread.
     unsafe { (*STOPWATCH.0.get()).record_done(began) };
     replay::report(shared_memory::engine().expect("preloaded"));
     replay::end();

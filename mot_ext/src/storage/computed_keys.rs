@@ -19,6 +19,7 @@ use crate::errors::or_raise;
 use crate::executor::expressions::passes;
 use crate::keys::{self, IndexColumn};
 use crate::pg;
+use crate::pg::local::ProcessLocal;
 use crate::transaction::{label_locks, relation};
 use mot_engine::key::{KeyColumn, Tail};
 use pgrx::pg_sys;
@@ -324,13 +325,10 @@ struct Cache {
     functions: Cell<u64>,
 }
 
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Cache {}
-
-static CACHE: Cache = Cache {
+static CACHE: ProcessLocal<Cache> = ProcessLocal(Cache {
     kept: RefCell::new(None),
     functions: Cell::new(0),
-};
+});
 
 #[pg_guard]
 unsafe extern "C-unwind" fn on_function(_arg: pg_sys::Datum, _cache: i32, _hash: u32) {

@@ -46,6 +46,7 @@ pub use core_keys::{has_keys_of_core, is_kept_though_deferrable, is_unique_to_co
 pub use database_copy::copy_table;
 
 use crate::errors::{self, or_raise};
+use crate::pg::local::ProcessLocal;
 use crate::pg::version::table_am as version;
 use crate::shared_memory::server_phase::recovery_in_progress;
 use crate::transaction::clock::PgClock;
@@ -73,11 +74,9 @@ pub fn index_method() -> pg_sys::Oid {
     unsafe { pg_sys::get_index_am_oid(INDEX_METHOD.as_ptr(), true) }
 }
 
-struct Routine(Cell<*const pg_sys::TableAmRoutine>);
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Routine {}
 /// The access method's functions, once this process has asked for them.
-static ROUTINE: Routine = Routine(Cell::new(std::ptr::null()));
+static ROUTINE: ProcessLocal<Cell<*const pg_sys::TableAmRoutine>> =
+    ProcessLocal(Cell::new(std::ptr::null()));
 
 /// Names the access method's functions. Its handler calls this, and gives them to core, which knows
 /// an open table of the access method by nothing else.

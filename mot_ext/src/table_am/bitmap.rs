@@ -11,6 +11,7 @@
 //! still fail by a bitmap of a table of more than 33 million row ids.
 use super::scan::{self, Scan};
 use super::statistics;
+use crate::pg::local::ProcessLocal;
 use crate::pg::version::bitmap::{OFFSETS_MAX, Page, Pages};
 use mot_engine::Slot;
 use pgrx::pg_sys;
@@ -37,10 +38,7 @@ pub mod reading_ahead {
     use pgrx::pg_sys;
     use std::cell::Cell;
 
-    struct MayHaveBitmap(Cell<bool>);
-    // SAFETY: PostgreSQL's processes run this code on one thread.
-    unsafe impl Sync for MayHaveBitmap {}
-    static MAY_HAVE: MayHaveBitmap = MayHaveBitmap(Cell::new(false));
+    static MAY_HAVE: ProcessLocal<Cell<bool>> = ProcessLocal(Cell::new(false));
 
     /// An index scan of ours has begun, perhaps for a bitmap.
     #[inline]

@@ -2,6 +2,7 @@
 use super::failure::{self, Refusal, by_own_command, is_too_young};
 use super::slot::{self, Shown};
 use super::{resolve, target};
+use crate::pg::local::ProcessLocal;
 use crate::rows::lock_rows::policy;
 use crate::rows::tid;
 use crate::rows::write::{Skipped, Target};
@@ -16,12 +17,8 @@ use std::cell::Cell;
 
 /// The row locked last by this process's transaction: what is updated next is most often it (ON
 /// CONFLICT DO UPDATE).
-struct LastLocked(Cell<Option<(TableRef, Slot, pg_sys::TransactionId)>>);
-
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for LastLocked {}
-
-static LAST_LOCKED: LastLocked = LastLocked(Cell::new(None));
+static LAST_LOCKED: ProcessLocal<Cell<Option<(TableRef, Slot, pg_sys::TransactionId)>>> =
+    ProcessLocal(Cell::new(None));
 
 /// The transaction that `xmax` of an updated row names, if it is the one that was locked just
 /// before.

@@ -1,5 +1,6 @@
 //! A table as a whole: its files, its size, what VACUUM does.
 use super::{statistics, transient};
+use crate::pg::local::ProcessLocal;
 use crate::pg::version::table_am as version;
 use crate::transaction::clock::{PgClock, narrow};
 use crate::transaction::{horizon, session, xact};
@@ -174,10 +175,7 @@ pub struct BecomesHeap {
     outer: pg_sys::Oid,
 }
 
-struct TableToBeHeap(Cell<pg_sys::Oid>);
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for TableToBeHeap {}
-static TO_BE_HEAP: TableToBeHeap = TableToBeHeap(Cell::new(pg_sys::InvalidOid));
+static TO_BE_HEAP: ProcessLocal<Cell<pg_sys::Oid>> = ProcessLocal(Cell::new(pg_sys::InvalidOid));
 
 impl BecomesHeap {
     /// `table` becomes a heap table in the statement that begins.

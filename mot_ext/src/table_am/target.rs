@@ -1,4 +1,5 @@
 //! The table that a callback changes: its storage, and how a row is formed for it.
+use crate::pg::local::ProcessLocal;
 use crate::rows::write::Target;
 use crate::rows::{tid, tuple};
 use crate::storage::computed_keys::with_tail;
@@ -25,12 +26,8 @@ pub unsafe fn of(relation: pg_sys::Relation) -> Target {
 }
 
 /// Memory for the tuple of one row, from its forming until the engine has copied it.
-struct RowMemory(Cell<pg_sys::MemoryContext>);
-
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for RowMemory {}
-
-static ROW_MEMORY: RowMemory = RowMemory(Cell::new(std::ptr::null_mut()));
+static ROW_MEMORY: ProcessLocal<Cell<pg_sys::MemoryContext>> =
+    ProcessLocal(Cell::new(std::ptr::null_mut()));
 
 /// Forms the row of a slot, with its computed keys, in the process's memory for this. Hands its
 /// body to `action`, which writes the row, enters it, and runs no code of users. If `action`

@@ -3,6 +3,7 @@
 //!
 //! Core gives it the view's access method. With CONCURRENTLY it makes it temporary, and it becomes
 //! a heap table: nobody but the statement sees it.
+use crate::pg::local::ProcessLocal;
 use crate::pg::version;
 use crate::storage;
 use crate::transaction::relation;
@@ -10,17 +11,12 @@ use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::CStr;
 
-struct TransientTable(Cell<pg_sys::Oid>);
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for TransientTable {}
 /// A transient heap table that core has not written to the catalog yet.
-static TRANSIENT: TransientTable = TransientTable(Cell::new(pg_sys::InvalidOid));
+static TRANSIENT: ProcessLocal<Cell<pg_sys::Oid>> = ProcessLocal(Cell::new(pg_sys::InvalidOid));
 
-struct RefreshedTable(Cell<(pg_sys::Oid, u64)>);
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for RefreshedTable {}
 /// The table that REFRESH fills, found at a generation of the process's cache: each row asks.
-static REFRESHED: RefreshedTable = RefreshedTable(Cell::new((pg_sys::InvalidOid, 0)));
+static REFRESHED: ProcessLocal<Cell<(pg_sys::Oid, u64)>> =
+    ProcessLocal(Cell::new((pg_sys::InvalidOid, 0)));
 
 /// As [`is_of_refresh`], of an open table that gets a row.
 ///

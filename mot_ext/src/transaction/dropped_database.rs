@@ -3,16 +3,14 @@
 use super::clock::PgClock;
 use super::{session, xact};
 use crate::errors;
+use crate::pg::local::ProcessLocal;
 use mot_engine::{RelationKey, TableRef};
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::collections::HashSet;
 
-struct Database(Cell<pg_sys::Oid>);
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Database {}
 /// The database that the running DROP DATABASE drops.
-static DROPPED: Database = Database(Cell::new(pg_sys::InvalidOid));
+static DROPPED: ProcessLocal<Cell<pg_sys::Oid>> = ProcessLocal(Cell::new(pg_sys::InvalidOid));
 
 /// A database is dropped by this transaction.
 pub fn note(database: pg_sys::Oid) {

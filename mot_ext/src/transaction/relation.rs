@@ -5,6 +5,7 @@
 //! relation, as DROP, TRUNCATE and ALTER do. The whole cache goes when a transaction or savepoint
 //! aborts, since its storages may just have been unlinked. A caller that keeps a storage between
 //! statements compares [`generation`] with the one under which it found it.
+use crate::pg::local::ProcessLocal;
 use mot_engine::TableRef;
 use pgrx::prelude::*;
 use std::cell::{Cell, UnsafeCell};
@@ -106,13 +107,10 @@ struct Cache {
     generation: Cell<u64>,
 }
 
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Cache {}
-
-static CACHE: Cache = Cache {
+static CACHE: ProcessLocal<Cache> = ProcessLocal(Cache {
     relations: UnsafeCell::new(None),
     generation: Cell::new(0),
-};
+});
 
 /// Changes whenever a storage found before may not be the relation's any more.
 pub fn generation() -> u64 {

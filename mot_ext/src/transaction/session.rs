@@ -12,6 +12,7 @@
 //! - While tables are loaded after a clean start, the server already takes connections. A statement
 //!   waits here, interruptibly.
 use crate::errors;
+use crate::pg::local::ProcessLocal;
 use crate::pg::{self, interrupts};
 use crate::shared_memory::{self, settings};
 use mot_engine::engine::ConflictCounters;
@@ -32,17 +33,12 @@ struct SessionState {
     leaves: Cell<bool>,
 }
 
-// SAFETY: PostgreSQL's processes run its code, and ours, on one thread; helper threads make
-// sessions of their own and never come here (pgrx's thread check stands before every setting that
-// is read on the slow path).
-unsafe impl Sync for SessionState {}
-
-static STATE: SessionState = SessionState {
+static STATE: ProcessLocal<SessionState> = ProcessLocal(SessionState {
     session: UnsafeCell::new(None),
     ready: Cell::new(false),
     counted: Cell::new(false),
     leaves: Cell::new(false),
-};
+});
 
 /// How the tables are loaded where there are no workers: a function of `recovery`, which is above
 /// this room.

@@ -1,4 +1,5 @@
 //! Wakes the reclaimer from a long sleep (`reclaim/idle_sleep.rs`).
+use crate::pg::local::ProcessLocal;
 use crate::shared_memory;
 use mot_engine::Session;
 use std::cell::Cell;
@@ -6,11 +7,8 @@ use std::cell::Cell;
 /// Rows that a session leaves behind between two looks.
 const ROWS_BETWEEN_LOOKS: u64 = 64;
 
-struct Looked(Cell<u64>);
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Looked {}
 /// What this process's session had left behind when it looked last.
-static LOOKED: Looked = Looked(Cell::new(0));
+static LOOKED: ProcessLocal<Cell<u64>> = ProcessLocal(Cell::new(0));
 
 /// A session has committed.
 #[inline]

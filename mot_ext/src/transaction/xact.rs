@@ -44,18 +44,14 @@
 use super::wal_log::WalLog;
 use super::{dropped_database, label_locks, relation, session, unconfirmed, wake};
 use crate::errors;
+use crate::pg::local::ProcessLocal;
 use crate::pg::{self, interrupts};
 use mot_engine::{Alias, CommandId, OwnRow, Slot, State, TableRef, Transaction, VersionRef, Xid};
 use pgrx::prelude::*;
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 
-struct CurrentTransaction(UnsafeCell<Option<Transaction>>);
-
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for CurrentTransaction {}
-
-static CURRENT: CurrentTransaction = CurrentTransaction(UnsafeCell::new(None));
+static CURRENT: ProcessLocal<UnsafeCell<Option<Transaction>>> = ProcessLocal(UnsafeCell::new(None));
 
 /// The current transaction's work, stamped with the current nesting level from here on.
 ///
@@ -141,20 +137,15 @@ pub fn write_xid() -> Xid {
     Xid(xid)
 }
 
-struct Flag(Cell<bool>);
-
-// SAFETY: as `CurrentTransaction`.
-unsafe impl Sync for Flag {}
-
 /// The tables have been seen ready for writers; they stay so as long as this process lives.
-static MAY_WRITE: Flag = Flag(Cell::new(false));
+static MAY_WRITE: ProcessLocal<Cell<bool>> = ProcessLocal(Cell::new(false));
 
 /// Nothing more is logged of this process's transaction, also where it has none of ours yet:
 /// between PRE_COMMIT, or PRE_PREPARE, and its end, by whichever event.
-static IS_ENDING: Flag = Flag(Cell::new(false));
+static IS_ENDING: ProcessLocal<Cell<bool>> = ProcessLocal(Cell::new(false));
 
 /// This process's transaction is marked as unresolved.
-static IS_MARKED: Flag = Flag(Cell::new(false));
+static IS_MARKED: ProcessLocal<Cell<bool>> = ProcessLocal(Cell::new(false));
 
 /// How often a writer looks whether the tables are ready, in milliseconds.
 const READY_POLL_MS: i64 = 5;

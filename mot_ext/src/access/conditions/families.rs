@@ -6,6 +6,7 @@
 //! all the same; a message of that catalog's cache, which an abort sends to its own process, too,
 //! empties what is kept. That an operator is *not* of a family is not kept: it is seldom asked
 //! twice.
+use crate::pg::local::ProcessLocal;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::cell::Cell;
@@ -36,13 +37,11 @@ struct Answers {
     generation: Cell<u64>,
     is_listening: Cell<bool>,
 }
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Answers {}
-static ANSWERS: Answers = Answers {
+static ANSWERS: ProcessLocal<Answers> = ProcessLocal(Answers {
     kept: [const { Cell::new(None) }; KEPT],
     generation: Cell::new(0),
     is_listening: Cell::new(false),
-};
+});
 
 /// Begins to listen; once in a process. Where core's list is full the session ends (FATAL).
 fn listen() {

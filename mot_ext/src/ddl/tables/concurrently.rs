@@ -13,6 +13,7 @@ use super::After;
 use crate::ddl::identity;
 use crate::index_am::access_method::indexes_of;
 use crate::index_am::flips;
+use crate::pg::local::ProcessLocal;
 use crate::pg::version::index_am::ASKS_FOR_BTREE;
 use crate::pg::{nodes, version};
 use crate::storage;
@@ -26,12 +27,9 @@ struct State {
     going: RefCell<Vec<(pg_sys::Oid, FileKey)>>,
 }
 
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for State {}
-
-static STATE: State = State {
+static STATE: ProcessLocal<State> = ProcessLocal(State {
     going: RefCell::new(Vec::new()),
-};
+});
 
 /// Whether a statement is a DROP INDEX CONCURRENTLY. What an earlier one has left by an error is
 /// forgotten: its index is still in the catalog.

@@ -34,6 +34,7 @@ mod proof;
 pub use proof::follows_shutdown;
 
 use crate::errors;
+use crate::pg::local::ProcessLocal;
 use crate::shared_memory::settings::{self, HUGE_PAGES};
 use crate::shared_memory::{self, Opened};
 use mot_engine::memory::{ArenaOptions, Found, HugePages, KeptPlace, Mark, Region, remove_kept};
@@ -57,13 +58,10 @@ struct WarmState {
     owner: Cell<u32>,
 }
 
-// SAFETY: set in the postmaster, which has one thread; children only inherit it.
-unsafe impl Sync for WarmState {}
-
-static STATE: WarmState = WarmState {
+static STATE: ProcessLocal<WarmState> = ProcessLocal(WarmState {
     library: Cell::new(None),
     owner: Cell::new(0),
-};
+});
 
 /// Opens the region in its file, and takes over what is in it if that may be done; `None`: do
 /// without.

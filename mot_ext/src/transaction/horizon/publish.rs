@@ -1,5 +1,6 @@
 //! A backend publishes the bounds of its snapshot, if it has only one.
 use super::{line, local_xid, processes};
+use crate::pg::local::ProcessLocal;
 use crate::shared_memory;
 use crate::transaction::clock::PgSnapshot;
 #[cfg(debug_assertions)]
@@ -14,13 +15,10 @@ struct PublishState {
     will_clear: Cell<bool>,
 }
 
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for PublishState {}
-
-static STATE: PublishState = PublishState {
+static STATE: ProcessLocal<PublishState> = ProcessLocal(PublishState {
     published: Cell::new(0),
     will_clear: Cell::new(false),
-};
+});
 
 /// Called at the start of every statement: the first one of a REPEATABLE READ transaction publishes
 /// its snapshot. May raise a PostgreSQL error, which jumps over the caller's frame.
