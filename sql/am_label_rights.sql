@@ -60,6 +60,45 @@ SELECT id FROM pairs WHERE doubled(t) =# 14 ORDER BY id;
 SELECT rows FROM mot.check('pairs');
 RESET search_path;
 SELECT rows FROM mot.check('label_shop.things');
+
+-- Only the expression that is asked for is evaluated.
+SET ROLE mot_label_owner;
+SET search_path = label_shop, pg_catalog;
+CREATE FUNCTION secret(x int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN x + 1; END $$;
+REVOKE EXECUTE ON FUNCTION secret(int) FROM PUBLIC;
+CREATE TABLE both (id int, t text, x int);
+CREATE INDEX ON both (size(t) abs_ops, secret(x));
+INSERT INTO both SELECT i, repeat('x', i), i FROM generate_series(1, 100) i;
+GRANT SELECT (id, t) ON both TO mot_label_user;
+SET ROLE mot_label_user;
+EXPLAIN (COSTS OFF) SELECT id FROM both WHERE size(t) =# 7;
+SELECT id FROM both WHERE size(t) =# 7;
+-- Who may not read rows is not shown them by functions found by a search_path of his own.
+SET ROLE mot_label_owner;
+RESET search_path;
+REVOKE SELECT ON label_shop.things FROM mot_label_user;
+SET ROLE mot_label_user;
+CREATE OR REPLACE FUNCTION label_trap.length(t text) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE NOTICE '% measures %', current_user, t;
+  RETURN pg_catalog.length(t);
+END $$;
+SET search_path = label_trap, pg_catalog;
+INSERT INTO label_shop.things VALUES (102, 'abc');
+SELECT current_user, current_setting('search_path');
+RESET search_path;
+SET ROLE mot_label_owner;
+GRANT SELECT ON label_shop.things TO mot_label_user;
+ALTER TABLE label_shop.things ENABLE ROW LEVEL SECURITY;
+CREATE POLICY few ON label_shop.things FOR SELECT TO mot_label_user USING (id > 100);
+CREATE POLICY all_new ON label_shop.things FOR INSERT TO mot_label_user WITH CHECK (true);
+SET ROLE mot_label_user;
+SET search_path = label_trap, pg_catalog;
+INSERT INTO label_shop.things VALUES (103, 'defgh');
+RESET search_path;
+RESET ROLE;
+SELECT id FROM label_shop.things WHERE label_shop.size(t) OPERATOR(label_shop.=#) 3 ORDER BY id;
+SELECT rows FROM mot.check('label_shop.things');
 SET client_min_messages = warning;
 DROP SCHEMA label_shop, label_trap CASCADE;
 DROP ROLE mot_label_owner, mot_label_user;

@@ -107,5 +107,24 @@ WITH x AS MATERIALIZED (SELECT g, 0 AS b FROM generate_series(1, 3) g)
 SELECT a, b FROM c WHERE inverse(b) = -1 ORDER BY a;
 SELECT a FROM seen ORDER BY a;
 SELECT rows, entries FROM mot.check('c');
+-- such a function writes, and then the row has to go
+CREATE TABLE d (a int PRIMARY KEY, b int) USING mot;
+CREATE FUNCTION rival(x int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('mot_test.busy', true) IS DISTINCT FROM '1' AND EXISTS (SELECT FROM d WHERE a = 1) THEN
+    PERFORM set_config('mot_test.busy', '1', false);
+    INSERT INTO d VALUES (99, x);
+  END IF;
+  RETURN x;
+END $$;
+CREATE FUNCTION rivalled(x int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN rival(x); END $$;
+CREATE UNIQUE INDEX ON d (rivalled(b));
+CREATE INDEX ON d (b);
+INSERT INTO d VALUES (1, 5) ON CONFLICT DO NOTHING;
+SELECT * FROM d;
+SELECT rows FROM mot.check('d');
+INSERT INTO d VALUES (1, 6) ON CONFLICT DO NOTHING;
+SELECT * FROM d ORDER BY a;
+SELECT rows, entries FROM mot.check('d');
 
 DROP SCHEMA am_on_conflict CASCADE;

@@ -98,9 +98,8 @@ impl Work<'_> {
         match entered {
             Entered::Done => {}
             Entered::Duplicate(_) => {
-                self.work
-                    .retract_insert(self.session, table, slot, version)
-                    .unwrap();
+                let taken_back = self.work.retract_insert(self.session, table, slot, version);
+                assert!(taken_back);
                 return false;
             }
             Entered::Busy(xid, _) => panic!("{xid:?} is at work in a table of ours"),

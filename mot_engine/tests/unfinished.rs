@@ -362,7 +362,7 @@ fn entries_made_one_by_one_are_those_made_together() {
         assert_eq!(enter(a), Entered::Duplicate(a));
         assert_eq!(enter(b), Entered::Done);
         assert_eq!(enter(c), Entered::Duplicate(c));
-        work.retract_insert(session, table, slot, version).unwrap();
+        assert!(work.retract_insert(session, table, slot, version));
         assert!(work.is_empty());
         me.end(Fate::Committed);
         work.commit(session);
@@ -387,16 +387,16 @@ fn a_row_taken_back_leaves_no_entries() {
                 let entered = work.enter_index(session, &me, table, slot, version, *index);
                 assert_eq!(entered.unwrap(), Entered::Done);
             }
-            work.retract_insert(session, table, slot, version).unwrap();
+            assert!(work.retract_insert(session, table, slot, version));
             assert_eq!(session.newest(&me, table, slot), Newest::None);
             // It was the last one, once.
-            assert!(work.retract_insert(session, table, slot, version).is_err());
+            assert!(!work.retract_insert(session, table, slot, version));
             let again = place.insert(&me, &mut work, new);
             let Newest::Live(newest) = session.newest(&me, table, again) else {
                 panic!("the row is gone")
             };
             place.change(&me, me.top, &mut work, kept, Some(a_row(9, 9)));
-            assert!(work.retract_insert(session, table, again, newest).is_err());
+            assert!(!work.retract_insert(session, table, again, newest));
             me.end(Fate::Committed);
             work.commit(session);
             place.check();

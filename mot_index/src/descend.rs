@@ -47,11 +47,11 @@ impl AtParent for PassBy {
     fn visit(&mut self, _: &Node, _: Seen, _: usize) {}
 }
 
-/// Asks for the leaves beside the one a scan begins with, so that their misses overlap: by their
+/// Prefetches the leaves beside the one a scan begins with, so that their misses overlap: by their
 /// own links they would come one by one.
-pub(crate) struct AskBeside {
+pub(crate) struct PrefetchBeside {
     pub(crate) direction: Direction,
-    /// How many are asked for at most, and then how many were.
+    /// How many are prefetched at most, and then how many were.
     pub(crate) leaves: usize,
     /// The slice in which the scan ends in this layer, if it does.
     pub(crate) end: Option<u64>,
@@ -61,9 +61,9 @@ pub(crate) struct AskBeside {
     pub(crate) covers_end: bool,
 }
 
-impl AskBeside {
+impl PrefetchBeside {
     pub(crate) fn new(direction: Direction, leaves: usize, end: Option<&[u8]>) -> Self {
-        AskBeside {
+        PrefetchBeside {
             direction,
             leaves,
             end: end.map(|end| cut(end).0),
@@ -72,7 +72,7 @@ impl AskBeside {
     }
 }
 
-impl AtParent for AskBeside {
+impl AtParent for PrefetchBeside {
     #[inline]
     fn visit(&mut self, parent: &Node, seen: Seen, index: usize) {
         let edge = match self.direction {

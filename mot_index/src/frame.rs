@@ -22,13 +22,13 @@
 //! if it changes meanwhile, its entries are taken out and it is entered like the others.
 //!
 //! Contract: whatever moves the scan on (entries read, entries skipped, an address followed) is
-//! validated before it counts. Asking for memory ahead is not: a prefetch follows nothing.
+//! validated before it counts. A prefetch is not: it follows nothing.
 
-mod ahead;
+mod prefetch;
 mod reading;
 mod small;
 
-use crate::descend::AskBeside;
+use crate::descend::PrefetchBeside;
 use crate::direction::Direction;
 use crate::entries::Entries;
 use crate::node::{Node, Place};
@@ -36,8 +36,8 @@ use crate::permutation::Permutation;
 use crate::slice::{LAYER, LONGER, SLICE_BYTES, class_of_kind, cut};
 use crate::sync::is_broken;
 use crate::version::{Seen, is_deleted, is_inner, same_range};
-use ahead::LEAVES_WORTH_ASKING;
 use core::cmp::Ordering;
+use prefetch::LEAVES_WORTH_PREFETCHING;
 use reading::{Put, Reading, slot_at};
 
 /// Why part of a scan ended early.
@@ -54,11 +54,11 @@ pub(crate) struct Frame<'a> {
     next: u64,
     previous: u64,
     /// How many leaves behind this one are on their way already.
-    asked: usize,
+    leaves_prefetched: usize,
     /// Up to which entry of this leaf the layers below are on their way already.
-    layers_asked: usize,
+    layers_prefetched: usize,
     /// Of how many entries of the neighbour they are.
-    layers_asked_beside: usize,
+    layers_prefetched_beside: usize,
     /// What is left in this layer of the key the scan ends at, if it ends in this layer.
     end: Option<&'a [u8]>,
     /// Whether no leaf behind this one has anything before the end.
@@ -101,7 +101,7 @@ impl<'a> Frame<'a> {
     pub(crate) fn create(
         root: &'a Node,
         (leaf, seen): (&'a Node, Seen),
-        beside: AskBeside,
+        beside: PrefetchBeside,
         end: Option<&'a [u8]>,
     ) -> Option<Self> {
         let mut frame = Frame {
@@ -111,9 +111,9 @@ impl<'a> Frame<'a> {
             permutation: Permutation::EMPTY,
             next: 0,
             previous: 0,
-            asked: beside.leaves,
-            layers_asked: 0,
-            layers_asked_beside: 0,
+            leaves_prefetched: beside.leaves,
+            layers_prefetched: 0,
+            layers_prefetched_beside: 0,
             end,
             covers_end: beside.covers_end,
             limit: 0,
@@ -147,8 +147,8 @@ impl<'a> Frame<'a> {
                 self.limit = limit;
                 self.covers_end |= has_end;
                 self.read = 0;
-                self.layers_asked = 0;
-                self.layers_asked_beside = 0;
+                self.layers_prefetched = 0;
+                self.layers_prefetched_beside = 0;
                 let neighbour = self.neighbour(direction);
                 // Small layers have none, and there are many.
                 if neighbour != 0 && !self.covers_end {
@@ -313,8 +313,12 @@ impl<'a> Frame<'a> {
         entries: &mut Entries,
         direction: Direction,
     ) -> Result<Option<&'a Node>, GoneDown> {
-        if self.read == 0 && self.asked > 0 && entries.room() > self.limit && !self.covers_end {
-            self.ask_for_suffixes_beside(direction);
+        if self.read == 0
+            && self.leaves_prefetched > 0
+            && entries.room() > self.limit
+            && !self.covers_end
+        {
+            self.prefetch_suffixes_beside(direction);
         }
         loop {
             let mark = entries.mark();
@@ -326,7 +330,7 @@ impl<'a> Frame<'a> {
                 if reached.layer == 0 {
                     return Ok(None);
                 }
-                self.ask_for_layers(direction, entries.room());
+                self.prefetch_layers(direction, entries.room());
                 return Ok(Some(layer_at(reached.layer)));
             }
             if !is_broken("index: taking out of a batch what did not count") {
@@ -382,7 +386,7 @@ impl<'a> Frame<'a> {
             return Ok(false);
         };
         let (from, from_seen) = (self.leaf, self.seen);
-        let layers_asked = self.layers_asked_beside;
+        let layers_prefetched = self.layers_prefetched_beside;
         debug_assert!(!self.covers_end);
         let seen = leaf.version.stable();
         if is_deleted(seen) || is_inner(seen) || !self.open(leaf, seen, direction) {
@@ -401,12 +405,12 @@ impl<'a> Frame<'a> {
         {
             return Err(GoneDown);
         }
-        self.layers_asked = layers_asked.min(self.limit);
-        if self.asked > 0 {
-            self.asked -= 1;
-        } else if wanted >= LEAVES_WORTH_ASKING && !self.covers_end {
+        self.layers_prefetched = layers_prefetched.min(self.limit);
+        if self.leaves_prefetched > 0 {
+            self.leaves_prefetched -= 1;
+        } else if wanted >= LEAVES_WORTH_PREFETCHING && !self.covers_end {
             // The first of another parent's leaves.
-            self.ask_ahead(direction, wanted);
+            self.prefetch_leaves(direction, wanted);
         }
         // What the leaf come from covered is not covered by this one, as long as it still is.
         debug_assert!(

@@ -1,7 +1,7 @@
 //! Looking many keys up at once, in one tree or in several, so that their misses overlap.
 //!
 //! Each key goes down as `Tree::get` does, hand over hand and with the same validations; but a
-//! child that was chosen is only asked for, and visited when the turn comes to the key again. What
+//! child that was chosen is only prefetched, and visited when the turn comes to the key again. What
 //! a key holds meanwhile, a node and its version or an address read under a validated version,
 //! stays good as long as the caller's epoch is pinned, however long the others take.
 
@@ -23,7 +23,7 @@ enum Place<'a> {
     Root,
     /// At a node whose version is known.
     Node(&'a Node, Seen),
-    /// Between a node and its child, which was asked for.
+    /// Between a node and its child, which was prefetched.
     Above(&'a Node, Seen, u64),
 }
 
@@ -63,7 +63,7 @@ impl<'a, 'k> Way<'a, 'k> {
         }
     }
 
-    /// Goes on until the next node is asked for; the end once it is reached, `None` in there for a
+    /// Goes on until the next node is prefetched; the end once it is reached, `None` in there for a
     /// tree that has become empty.
     #[inline]
     fn go_on(&mut self) -> Option<Option<End<'a, 'k>>> {

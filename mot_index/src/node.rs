@@ -42,7 +42,7 @@ const CELLS: usize = 34;
 /// What a narrow leaf has the size of.
 const LEAST_CELLS: usize = 24;
 
-/// Entries of a leaf of which not all lines are asked for ahead.
+/// Entries of a leaf of which not all lines are prefetched.
 const SMALL_LEAF: usize = 3;
 
 /// A leaf or an inner node. See the module.
@@ -62,10 +62,10 @@ struct Whole {
     others: [AtomicU64; CELLS - LEAST_CELLS],
 }
 
-/// Set in the addresses that cells keep of narrow leaves, so that who asks for a node ahead knows
+/// Set in the addresses that cells keep of narrow leaves, so that who prefetches a node knows
 /// how much of it there is. Blocks are aligned to more.
 const NARROW_TAG: u64 = 1;
-/// By how much less the end of a narrow leaf is asked for: a power of two, so that the end is one
+/// By how much less the end of a narrow leaf is prefetched: a power of two, so that the end is one
 /// of its own lines.
 const TAG_BYTES: u64 = 128;
 
@@ -175,7 +175,7 @@ impl Node {
     pub(crate) fn prefetch(address: u64) {
         // The tag is in the first line as well.
         prefetch(address, NARROW_LEAF_BYTES);
-        // The last line, for which there is no branch: a narrow leaf's is asked for already, like
+        // The last line, for which there is no branch: a narrow leaf's is prefetched already, like
         // the others.
         let to_last = NODE_BYTES as u64 - 1 - (address & NARROW_TAG) * TAG_BYTES;
         prefetch(address.wrapping_add(to_last), 1);

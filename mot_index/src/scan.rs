@@ -22,7 +22,7 @@
 //! meanwhile, the scan goes down again as well.
 
 use crate::batch::{Batch, Bound};
-use crate::descend::{AskBeside, Goal, reach_leaf_by};
+use crate::descend::{Goal, PrefetchBeside, reach_leaf_by};
 use crate::direction::Direction;
 use crate::entries::Entries;
 use crate::frame::{AtEdge, Frame, GoneDown};
@@ -176,7 +176,7 @@ fn enter<'a>(
             (None, Direction::Forward) => Goal::First,
             (None, Direction::Backward) => Goal::Last,
         };
-        let mut beside = AskBeside::new(direction, entries.leaves_wanted(), end);
+        let mut beside = PrefetchBeside::new(direction, entries.leaves_wanted(), end);
         let reached = reach_leaf_by(root, goal, &mut beside).ok_or(GoneDown)?;
         let Some(mut frame) = Frame::create(root, reached, beside, end) else {
             continue;
@@ -191,7 +191,7 @@ fn enter<'a>(
             Some(AtEdge::Nothing) => {}
             Some(AtEdge::Layer(layer)) => {
                 end = frame.end_below();
-                frame.ask_behind_edge(direction, entries.room());
+                frame.prefetch_behind_edge(direction, entries.room());
                 frames.push(frame);
                 entries.push_slice(slice);
                 root = layer;

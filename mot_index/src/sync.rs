@@ -65,7 +65,7 @@ use std::thread::yield_now;
 /// Bytes of a cache line; a prefetch brings in one.
 const CACHE_LINE_BYTES: usize = 64;
 
-/// Asks for the cache lines of `bytes` bytes from `address` on, so that their misses overlap.
+/// Prefetches the cache lines of `bytes` bytes from `address` on, so that their misses overlap.
 /// The address need not be valid: a prefetch never faults.
 #[inline(always)]
 pub(crate) fn prefetch(address: u64, bytes: usize) {

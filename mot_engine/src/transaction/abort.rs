@@ -75,27 +75,24 @@ impl Transaction {
     }
 
     /// Takes back the insert of just now: this row and no other, with the entries that were made of
-    /// it by now, in whichever indexes. `Err` if it was not the last operation, and then nothing is
-    /// taken back.
+    /// it by now, in whichever indexes. False if it was not the last operation: nothing is taken
+    /// back then.
     pub fn retract_insert(
         &mut self,
         session: &Session,
         table: TableRef,
         slot: Slot,
         version: VersionRef,
-    ) -> Result<(), EngineError> {
+    ) -> bool {
         let is_meant = self.operations.last().is_some_and(|last| {
             last.kind() == Kind::Insert
                 && (last.table, last.slot()) == (table, slot)
                 && last.address() == version.address()
         });
-        if !is_meant {
-            return Err(EngineError::Corrupt {
-                what: "a row to be taken back was not inserted last",
-            });
+        if is_meant {
+            self.retract(session);
         }
-        self.retract(session);
-        Ok(())
+        is_meant
     }
 
     /// Where the operations of `level` and deeper begin.

@@ -5,8 +5,8 @@
 //! was made since is not there, while its rows would be misread. Core reads catalogs, and validates
 //! rows, under a new snapshot each time, as is done here. What the transaction itself has done is
 //! seen, too.
-use super::search_path::within_catalog;
 use crate::errors::refuse::raise;
+use crate::pg::search_path::within_catalog;
 use crate::pg::{guard, text};
 use pgrx::pg_sys;
 use pgrx::prelude::*;

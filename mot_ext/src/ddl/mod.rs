@@ -11,7 +11,6 @@
 //! | `database` | CREATE DATABASE and DROP DATABASE |
 //! | `preload` | refuses DDL where the library is not preloaded |
 //! | `catalog_query` | queries under the latest snapshot, as core reads catalogs |
-//! | `search_path` | whose operators the text of our own statements means |
 //! | `identity`, `inheritance` | what names mean; whose columns a statement changes |
 //!
 //! The hooks are installed only when the library is preloaded; without it the handlers answer (so
@@ -29,7 +28,6 @@ mod inheritance;
 mod object_access;
 mod preload;
 mod publications;
-mod search_path;
 mod tables;
 mod utility;
 

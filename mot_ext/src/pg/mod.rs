@@ -6,7 +6,7 @@
 //! | `guard`, `report`, `violation`, `text` | errors of users' code, reports, text |
 //! | `version/` | what differs between major versions: no other room asks |
 //! | `nodes`, `list`, `depth`, `planning`, `executor`, `wire` | parse trees, plans, output |
-//! | `index_row`, `inheritance`, `rights`, `btree` | the catalog |
+//! | `index_row`, `inheritance`, `rights`, `search_path`, `btree` | the catalog |
 //! | `owner`, `predicate`, `sxact` | processes and transactions; predicate locks |
 //! | `interrupts`, `worker`, `checkpointer`, `title` | waits, background processes |
 //! | `slot`, `timeline`, `unlogged` | WAL and files |
@@ -32,6 +32,7 @@ pub mod planning;
 pub mod predicate;
 pub mod report;
 pub mod rights;
+pub mod search_path;
 pub mod slot;
 pub mod sxact;
 pub mod text;

@@ -1,4 +1,5 @@
-//! Rights on functions that core's executor does not ask for.
+//! Rights that core's executor does not ask for, and work with those of a table's owner.
+use super::search_path::within_catalog;
 use super::version;
 use pgrx::pg_sys;
 
@@ -22,5 +23,34 @@ pub unsafe fn require_execute(
         if (*hook).is_some() {
             pg_sys::RunFunctionExecuteHook(function);
         }
+    }
+}
+
+/// Does something as the owner of a table, with nothing of the caller's but the transaction: the
+/// operation is a restricted one, under `pg_catalog` alone. An error in it leaves user and setting
+/// to the abort of the transaction or savepoint.
+pub fn as_owner<T>(owner: pg_sys::Oid, work: impl FnOnce() -> T) -> T {
+    let mut user = pg_sys::InvalidOid;
+    let mut context = 0;
+    // SAFETY: variables of this process, which are put back here or at the abort.
+    unsafe {
+        pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
+        let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
+        pg_sys::SetUserIdAndSecContext(owner, restricted);
+    }
+    let result = within_catalog(work);
+    // SAFETY: as above.
+    unsafe { pg_sys::SetUserIdAndSecContext(user, context) };
+    result
+}
+
+/// Whether the current user may not see all rows and columns of a table.
+pub fn are_rows_hidden(table: pg_sys::Oid) -> bool {
+    // SAFETY: catalog look-ups, which may raise.
+    unsafe {
+        let mode = pg_sys::ACL_SELECT as pg_sys::AclMode;
+        pg_sys::pg_class_aclcheck(table, super::user(), mode) != pg_sys::AclResult::ACLCHECK_OK
+            || pg_sys::check_enable_rls(table, pg_sys::InvalidOid, true)
+                == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32
     }
 }

@@ -102,7 +102,7 @@ impl LabelMaker {
                 .collect();
             LabelMaker {
                 table: super::described(table),
-                search: Search::new(RowValues::new(table, index)),
+                search: Search::new(RowValues::new(table, index).for_writer(table)),
                 definition,
                 orders,
                 values: Vec::new(),

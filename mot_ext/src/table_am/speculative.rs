@@ -15,7 +15,7 @@ use super::statistics::RowChange;
 use super::{statistics, target};
 use crate::errors::or_raise;
 use crate::rows::tid;
-use crate::rows::write::Target;
+use crate::rows::write::{ChangeResult, Target};
 use crate::transaction::clock::PgClock;
 use crate::transaction::unconfirmed::{self, Entries, Unconfirmed};
 use crate::transaction::wait::{Purpose, RowLockQueue};
@@ -130,7 +130,12 @@ pub unsafe fn complete(
             pending.row,
             pending.version,
         );
-        or_raise(taken_back);
+        if !taken_back {
+            // A function of an index has written something since.
+            let command = xact::command_id();
+            let deleted = target.delete(pending.row, pending.version, command);
+            debug_assert!(matches!(deleted, ChangeResult::Done(_)));
+        }
         statistics::row_changed(relation, RowChange::Delete);
     }
 }

@@ -1,6 +1,7 @@
 //! The values of an index's key columns, computed from the bodies of stored rows.
-use crate::executor::expressions::passes;
-use crate::pg;
+use crate::executor::expressions::{evaluate, passes};
+use crate::pg::list::items;
+use crate::pg::{self, rights};
 use mot_engine::key::without_tail;
 use mot_engine::row::STAMP_BYTES;
 use pgrx::pg_sys;
@@ -15,8 +16,11 @@ pub struct RowValues {
     estate: *mut pg_sys::EState,
     context: *mut pg_sys::ExprContext,
     info: *mut pg_sys::IndexInfo,
-    /// NULL: every row is in the index.
-    predicate: *mut pg_sys::ExprState,
+    /// `None`: not prepared yet; NULL: every row is in the index.
+    predicate: Option<*mut pg_sys::ExprState>,
+    /// What computes a column; NULL: not prepared yet, or not computed.
+    expressions: [*mut pg_sys::ExprState; COLUMNS_MAX],
+    writer: Option<Writer>,
     slot: *mut pg_sys::TupleTableSlot,
     table: pg_sys::Oid,
     /// The row's tuple.
@@ -24,6 +28,14 @@ pub struct RowValues {
     tuple: pg_sys::HeapTupleData,
     values: [pg_sys::Datum; COLUMNS_MAX],
     nulls: [bool; COLUMNS_MAX],
+}
+
+/// Who writes a row, for which values of others are looked at.
+struct Writer {
+    /// The table's owner, who evaluates expressions of rows that are hidden from the user.
+    owner: pg_sys::Oid,
+    user: pg_sys::Oid,
+    is_hidden: bool,
 }
 
 impl RowValues {
@@ -44,7 +56,9 @@ impl RowValues {
                 estate,
                 context: pg_sys::MakePerTupleExprContext(estate),
                 info,
-                predicate: pg_sys::ExecPrepareQual((*info).ii_Predicate, estate),
+                predicate: None,
+                expressions: [std::ptr::null_mut(); COLUMNS_MAX],
+                writer: None,
                 slot: pg_sys::MakeSingleTupleTableSlot(
                     description,
                     &raw const pg_sys::TTSOpsHeapTuple,
@@ -60,6 +74,21 @@ impl RowValues {
         }
     }
 
+    /// The same, for who writes a row: expressions of rows that are hidden from the current user
+    /// are evaluated as the owner.
+    ///
+    /// # Safety
+    /// The table is open.
+    pub unsafe fn for_writer(mut self, table: pg_sys::Relation) -> RowValues {
+        self.writer = Some(Writer {
+            // SAFETY: the caller's table.
+            owner: unsafe { (*(*table).rd_rel).relowner },
+            user: pg_sys::InvalidOid,
+            is_hidden: false,
+        });
+        self
+    }
+
     /// A place for a row's body, to be filled before it is read.
     pub fn image(&mut self) -> &mut Vec<u8> {
         self.image.clear();
@@ -68,8 +97,8 @@ impl RowValues {
     }
 
     /// One column of the body in the image; `None`: it is NULL. It lives until the next row is
-    /// read. An expression runs code of users as the current user: who writes a row evaluates it,
-    /// and who looks for a value has it in the condition.
+    /// read. An expression runs code of users as the current user, who may see the row: it is in
+    /// the condition of who looks for a value. Of who writes a row that may not be so.
     pub fn value(&mut self, at: usize) -> Option<pg_sys::Datum> {
         self.show();
         let mut is_null = false;
@@ -77,10 +106,7 @@ impl RowValues {
         // names no attribute.
         let value = unsafe {
             match (*self.info).ii_IndexAttrNumbers[at] {
-                0 => {
-                    let (values, nulls) = self.form();
-                    return (!nulls[at]).then(|| values[at]);
-                }
+                0 => return self.computed(at),
                 number => pg_sys::slot_getattr(self.slot, i32::from(number), &raw mut is_null),
             }
         };
@@ -92,8 +118,49 @@ impl RowValues {
     pub fn read_if_inside(&mut self) -> Option<(&[pg_sys::Datum], &[bool])> {
         self.show();
         // SAFETY: this value's own predicate and executor state, whose slot is filled.
-        let is_inside = self.predicate.is_null() || unsafe { passes(self.predicate, self.context) };
+        let is_inside = unsafe {
+            let (info, estate) = (self.info, self.estate);
+            let prepare = || pg_sys::ExecPrepareQual((*info).ii_Predicate, estate);
+            let predicate = *self.predicate.get_or_insert_with(prepare);
+            passes(predicate, self.context)
+        };
         is_inside.then(|| self.form())
+    }
+
+    /// A column that an expression computes of the row in the slot.
+    fn computed(&mut self, at: usize) -> Option<pg_sys::Datum> {
+        if let Some(writer) = &mut self.writer {
+            let user = pg::user();
+            if writer.user != user {
+                writer.user = user;
+                writer.is_hidden = rights::are_rows_hidden(self.table);
+                // What is prepared was found callable by somebody else.
+                self.expressions = [std::ptr::null_mut(); COLUMNS_MAX];
+            }
+            if writer.is_hidden {
+                return rights::as_owner(writer.owner, || self.evaluate(at));
+            }
+        }
+        self.evaluate(at)
+    }
+
+    /// The same, as the current user. The other expressions are nobody's business here.
+    fn evaluate(&mut self, at: usize) -> Option<pg_sys::Datum> {
+        // SAFETY: the slot is filled; the executor's state is this value's own. There is an
+        // expression for each column that names no attribute, in their order.
+        unsafe {
+            if self.expressions[at].is_null() {
+                let numbers = &(&(*self.info).ii_IndexAttrNumbers)[..at];
+                let before = numbers.iter().filter(|number| **number == 0).count();
+                let all = items::<pg_sys::Expr>((*self.info).ii_Expressions);
+                self.expressions[at] = pg_sys::ExecPrepareExpr(all[before], self.estate);
+            }
+            let of_row = (*self.context).ecxt_per_tuple_memory;
+            let old = pg_sys::MemoryContextSwitchTo(of_row);
+            let (value, is_null) = evaluate(self.expressions[at], self.context);
+            pg_sys::MemoryContextSwitchTo(old);
+            (!is_null).then_some(value)
+        }
     }
 
     /// Shows the body in the image in the slot.

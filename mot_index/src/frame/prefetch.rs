@@ -1,47 +1,47 @@
-//! Asking for what a scan will come to, so that its misses overlap.
+//! Prefetches what a scan will come to, so that its misses overlap.
 //!
-//! Nothing here moves a scan on. What is read of a leaf may be stale, and what is only asked for
+//! Nothing here moves a scan on. What is read of a leaf may be stale, and what is only prefetched
 //! need not be valid; an address is followed only behind a validation of what it was read from, as
 //! everywhere.
 
 use super::{Frame, layer_at, slot_at};
 use crate::bag::Bag;
-use crate::descend::{AskBeside, Goal, reach_leaf_by};
+use crate::descend::{Goal, PrefetchBeside, reach_leaf_by};
 use crate::direction::Direction;
 use crate::node::Node;
 use crate::slice::LAYER;
 
-/// Layers asked for ahead of the one being read. Each is a miss of its own, and few of their
+/// Layers prefetched in front of the one being read. Each is a miss of its own, and few of their
 /// entries are read.
 const LAYERS_AHEAD: usize = 4;
-/// Of so many of them, which were asked for before, the suffixes as well, and the rest if they have
-/// many entries.
+/// Of so many of them, which were prefetched before, the suffixes as well, and the rest if they
+/// have many entries.
 const LAYERS_NEAR: usize = 2;
-/// About how many entries a layer beside the edge of a scan has; those asked for should be read.
+/// About how many entries a layer beside the edge of a scan has; those prefetched should be read.
 const ENTRIES_A_LAYER: usize = 16;
-/// Leaves still wanted from which on asking for them pays.
-pub(super) const LEAVES_WORTH_ASKING: usize = 3;
+/// Leaves still wanted from which on prefetching them pays.
+pub(super) const LEAVES_WORTH_PREFETCHING: usize = 3;
 
 impl Frame<'_> {
-    /// Asks for layers that follow the one the edge of a scan leads into, if the scan is long
+    /// Prefetches layers that follow the one the edge of a scan leads into, if the scan is long
     /// enough to come to them.
-    pub(crate) fn ask_behind_edge(&mut self, direction: Direction, room: usize) {
-        self.ask_for_layers(direction, room / ENTRIES_A_LAYER);
+    pub(crate) fn prefetch_behind_edge(&mut self, direction: Direction, room: usize) {
+        self.prefetch_layers(direction, room / ENTRIES_A_LAYER);
     }
 
-    /// Asks for layers that follow the one just read, beyond the end of the leaf as well, and for
-    /// what is in the next ones, which were asked for before.
-    pub(super) fn ask_for_layers(&mut self, direction: Direction, room: usize) {
+    /// Prefetches layers that follow the one just read, beyond the end of the leaf as well, and
+    /// what is in the next ones, which were prefetched before.
+    pub(super) fn prefetch_layers(&mut self, direction: Direction, room: usize) {
         let kinds = self.leaf.kinds();
         let ahead = self.read + LAYERS_AHEAD.min(room);
         let end = ahead.min(self.limit);
-        for number in self.layers_asked.max(self.read)..end {
+        for number in self.layers_prefetched.max(self.read)..end {
             let slot = self.slot(number, direction);
             if kinds.of(slot) == LAYER {
                 Node::prefetch_small_leaf(self.leaf.value(slot));
             }
         }
-        for number in self.read..self.layers_asked.min(self.read + LAYERS_NEAR).min(end) {
+        for number in self.read..self.layers_prefetched.min(self.read + LAYERS_NEAR).min(end) {
             let slot = self.slot(number, direction);
             if kinds.of(slot) == LAYER {
                 let address = self.leaf.value(slot);
@@ -50,16 +50,16 @@ impl Frame<'_> {
                 }
             }
         }
-        self.layers_asked = self.layers_asked.max(end);
+        self.layers_prefetched = self.layers_prefetched.max(end);
         if ahead > self.limit && !self.covers_end {
-            self.ask_for_layers_beside(direction, ahead - self.limit);
+            self.prefetch_layers_beside(direction, ahead - self.limit);
         }
     }
 
-    /// Asks for the suffixes of the next leaf, which was asked for before, if this one has any.
+    /// Prefetches the suffixes of the next leaf, which was prefetched before, if this one has any.
     /// Whatever that is by now: nothing is followed.
     #[inline]
-    pub(super) fn ask_for_suffixes_beside(&self, direction: Direction) {
+    pub(super) fn prefetch_suffixes_beside(&self, direction: Direction) {
         if self.leaf.bag() != 0
             // SAFETY: read under a validated version in the epoch that is still pinned
             // (`Tree::new`).
@@ -69,36 +69,36 @@ impl Frame<'_> {
         }
     }
 
-    /// Asks for the layers of the first entries of the next leaf. Whatever that is by now: nothing
-    /// is followed.
-    pub(super) fn ask_for_layers_beside(&mut self, direction: Direction, entries: usize) {
+    /// Prefetches the layers of the first entries of the next leaf. Whatever that is by now:
+    /// nothing is followed.
+    pub(super) fn prefetch_layers_beside(&mut self, direction: Direction, entries: usize) {
         // SAFETY: read under a validated version in the epoch that is still pinned (`Tree::new`).
         let Some(leaf) = (unsafe { Node::at(self.neighbour(direction)) }) else {
             return;
         };
         let (permutation, kinds) = (leaf.permutation(), leaf.kinds());
         let end = entries.min(permutation.count());
-        for number in self.layers_asked_beside..end {
+        for number in self.layers_prefetched_beside..end {
             let slot = slot_at(permutation, number, direction);
             if kinds.of(slot) == LAYER {
                 Node::prefetch_small_leaf(leaf.value(slot));
             }
         }
-        self.layers_asked_beside = self.layers_asked_beside.max(end);
+        self.layers_prefetched_beside = self.layers_prefetched_beside.max(end);
     }
 
-    /// Asks for the leaves behind this one by going down to it once more: cheaper than to wait for
-    /// each of so many.
-    pub(super) fn ask_ahead(&mut self, direction: Direction, wanted: usize) {
+    /// Prefetches the leaves behind this one by going down to it once more: cheaper than to wait
+    /// for each of so many.
+    pub(super) fn prefetch_leaves(&mut self, direction: Direction, wanted: usize) {
         if self.permutation.count() == 0 {
             return;
         }
         let slice = self.leaf.key(self.slot(0, direction));
-        let mut beside = AskBeside::new(direction, wanted, self.end);
+        let mut beside = PrefetchBeside::new(direction, wanted, self.end);
         // Only the prefetched leaves matter: a reader that follows the links sees itself what has
         // changed.
         if reach_leaf_by(self.root, Goal::Slice(slice), &mut beside).is_some() {
-            self.asked = beside.leaves;
+            self.leaves_prefetched = beside.leaves;
         }
     }
 }
