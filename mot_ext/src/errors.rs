@@ -57,7 +57,7 @@ pub use log_messages::*;
 pub use start::*;
 
 /// An SQL error passes through Rust as a panic, of which pgrx would put a backtrace into the DETAIL
-/// when RUST_BACKTRACE is set in the server's environment. Who wants that says so with
+/// when RUST_BACKTRACE is set in the server's environment. A developer who wants that says so with
 /// RUST_LIB_BACKTRACE.
 pub fn init() {
     const VARIABLE: &str = "RUST_LIB_BACKTRACE";

@@ -1,5 +1,5 @@
-//! Who may be copying the checkpoint files while the server runs: as long as anybody may, no old
-//! generation is removed.
+//! The sessions that may be copying the checkpoint files while the server runs: as long as one may,
+//! no old generation is removed.
 //!
 //! A copier lists the directory first and reads its files later; a generation that it has seen must
 //! still be there then, or the copy has a manifest without rows, or nothing at all.
@@ -17,8 +17,8 @@
 //! is set up: before it runs.
 //! - A session counts itself once (`Control::copiers`), in shared memory, and takes itself out at
 //!   its end in any case.
-//! - The worker removes a generation only after it has seen the count at 0. Who counts itself later
-//!   lists later, and finds the generations that stay.
+//! - The worker removes a generation only after it has seen the count at 0. A session that counts
+//!   itself later lists later, and finds the generations that stay.
 //!
 //! A backup brings the WAL from the redo position of the checkpoint that it begins with, and no
 //! slot: no such checkpoint may complete before ours covers its redo position (`backup_start`). A
@@ -187,7 +187,7 @@ pub fn may_be_under_way() -> bool {
 }
 
 /// Whether somebody may be waiting for the checkpoint that a backup begins with. A base backup
-/// counts until its end: nobody tells when it has begun.
+/// counts until its end: nothing shows when it has begun.
 pub fn may_begin() -> bool {
     shared_memory::control().beginners.load(Ordering::SeqCst) > 0 || base_backup_is_running()
 }
@@ -214,8 +214,8 @@ pub fn end_base_backups_to_come() {
 
 /// Ends the WAL senders that run SQL in a transaction, each once, when the server shuts down.
 /// PostgreSQL does the same, but only when our workers are gone: the checkpoint worker would wait
-/// for those that have written for ever. Who streams stays, also in the transactions in which it
-/// decodes. (One that has sent a base backup is still called so.)
+/// for those that have written for ever. A sender that streams stays, also in the transactions in
+/// which it decodes. (One that has sent a base backup is still called so.)
 pub fn end_transactions_of_senders(ended: &mut Vec<i32>) {
     for (pid, state) in senders() {
         let runs_sql = matches!(

@@ -9,7 +9,7 @@ use crate::transaction::session;
 use mot_engine::{Persistence, Session, Slot, TableRef};
 use pgrx::prelude::*;
 
-/// Whether this process was told to end, and may. Told alone it stays at the gate while a backup
+/// Whether this process was asked to end, and may. Asked alone it stays at the gate while a backup
 /// may be about to begin, and where no slot keeps the WAL: a checkpoint of PostgreSQL's might
 /// complete without ours before the next worker is there. It stays for the sake of unlogged rows,
 /// too. But where slots have a limit that may have been the reason, and the checkpointer waits for
@@ -36,9 +36,9 @@ fn has_unlogged_rows() -> bool {
 /// Whether this process may exit, as `must_exit` says, although PostgreSQL's checkpoint is not
 /// covered. Not where the WAL that the next start needs would then be nobody's: the server's
 /// shutdown waits for this process (`stop -m immediate` does not, and no checkpoint completes
-/// then), and so does whoever told it alone to end. But a slot with a limit may be what the
-/// checkpointer told it for, as above; a shutdown does not wait for the checkpointer before it has
-/// waited for this process.
+/// then), and so does the session that asked it alone to end. But a slot with a limit may be what
+/// the checkpointer asked for, as above; a shutdown does not wait for the checkpointer before it
+/// has waited for this process.
 ///
 /// A standby's restartpoint at its shutdown waits for nobody, whatever is done here (README.md,
 /// limits).
@@ -48,8 +48,8 @@ pub fn may_exit_uncovered() -> bool {
 }
 
 /// Whether the last checkpoint of a recovery may yet come, and would remove WAL that nothing else
-/// keeps. Told to end, the startup process does so between two records; behind the last one it goes
-/// on.
+/// keeps. Asked to end, the startup process does so between two records; behind the last one it
+/// goes on.
 pub fn recovery_may_checkpoint() -> bool {
     !keeps_wal_alone() && recovery_in_progress() && is_replayer_there() == Some(true)
 }

@@ -87,7 +87,7 @@ impl Access {
                 return None;
             }
             // Ahead of the others, as core's recheck is: a policy's condition may be among them,
-            // and another one may tell of a row by its error.
+            // and another one may show a row in its error.
             let rest = (0..found.len()).filter(|at| !chosen.contains(at) || found[*at].is_inexact);
             let mut conditions: Vec<_> = rest.map(|at| originals[at]).collect();
             conditions.extend(items::<pg_sys::Expr>(scan_of(scan.cast()).plan.qual));

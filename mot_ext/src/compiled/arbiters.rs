@@ -147,7 +147,7 @@ fn find(relation: pg_sys::Oid, named: &[pg_sys::Oid], table: TableRef) -> Option
     (named.is_empty() || found.len() == named.len()).then_some(found)
 }
 
-/// Who asks an index for a conflict.
+/// How an index is asked for a conflict.
 #[derive(PartialEq)]
 enum Asked {
     Yes {

@@ -257,8 +257,9 @@ impl Cache {
         }
     }
 
-    /// Forgets what began in a (sub)transaction that is gone. Core has told its portals so before:
-    /// they have let go of their queries and of the memory of their executions, and so do we.
+    /// Forgets what began in a (sub)transaction that is gone. Core has marked its portals so
+    /// before: they have let go of their queries and of the memory of their executions, and so do
+    /// we.
     fn forget_from(&mut self, level: i32) {
         let before = self.running.len();
         self.running.retain(|form| {

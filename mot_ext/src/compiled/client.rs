@@ -1,4 +1,4 @@
-//! Who gets the rows of a compiled statement: core's receiver or, past it, the client of an
+//! The receiver of the rows of a compiled statement: core's receiver or, past it, the client of an
 //! extended-protocol Execute.
 //!
 //! Core's receiver for such a client (`printtup`) looks up the output function of each column anew
@@ -284,7 +284,7 @@ unsafe fn by_function(
     }
 }
 
-/// Who gets the rows of one execution.
+/// The receiver of the rows of one execution.
 pub enum Client<'a> {
     Nobody,
     Receiver(*mut pg_sys::DestReceiver),
@@ -292,7 +292,7 @@ pub enum Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    /// The client of a running query, told of the rows to come. May raise.
+    /// The client of a running query, which gets the description of the rows. May raise.
     pub unsafe fn begin(
         query: *mut pg_sys::QueryDesc,
         gets_rows: bool,

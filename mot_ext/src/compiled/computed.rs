@@ -3,8 +3,8 @@
 //!
 //! What computes them is kept with the form. So expressions and predicates must be plain
 //! (`plain.rs`): they run no SQL, and nothing that they remember changes under them. Which indexes
-//! there are is looked up again when the relation cache tells of a change (`Frame::fits`), after
-//! the table is locked. Who makes an index waits for those who were earlier, as for core's list.
+//! there are is looked up again when the relation cache reports a change (`Frame::fits`), after the
+//! table is locked. A session that makes an index waits for earlier ones, as for core's list.
 use super::plain::{Scope, are_plain, calls_functions};
 use crate::rows::tuple;
 use crate::storage::computed_keys::{self, Evaluator};

@@ -366,8 +366,8 @@ impl Frame {
 /// The foreign keys that look at what a statement does to an open relation; `None`: core has to do
 /// it.
 ///
-/// A row that is locked in a partition may have moved to another one, which core tells by an error.
-/// Core refuses changes of rows that a publication cannot name; the question raises.
+/// A row that is locked in a partition may have moved to another one, which core reports by an
+/// error. Core refuses changes of rows that a publication cannot name; the question raises.
 unsafe fn target(
     relation: pg_sys::Relation,
     operation: pg_sys::CmdType::Type,

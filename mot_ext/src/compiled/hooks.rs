@@ -76,7 +76,7 @@ pub fn init() {
     }
 }
 
-/// What a cursor that may go back has ExecutorStart told.
+/// The flags of ExecutorStart for a cursor that may go back.
 const SCROLLS: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD;
 
 /// A plan that may have a form and may be run by it now.

@@ -40,7 +40,7 @@ pub unsafe fn scans(statement: *mut pg_sys::PlannedStmt) -> Option<Vec<Position>
     }
 }
 
-/// Whether a plan may be one of those of which [`core_scans`] tells: a look at its top, for every
+/// Whether a plan may be one of those that [`core_scans`] reports: a look at its top, for every
 /// plan that the server makes.
 #[inline]
 pub unsafe fn may_have_core_scans(statement: *const pg_sys::PlannedStmt) -> bool {
@@ -57,7 +57,7 @@ pub unsafe fn may_have_core_scans(statement: *const pg_sys::PlannedStmt) -> bool
 }
 
 /// The tables that core's nodes scan in a plan of several nodes whose states might be kept, as far
-/// as the kinds of nodes tell; none for other plans.
+/// as the kinds of nodes show; none for other plans.
 pub unsafe fn core_scans(statement: *mut pg_sys::PlannedStmt) -> Vec<Position> {
     // SAFETY: a finished plan; casts by tag.
     unsafe {

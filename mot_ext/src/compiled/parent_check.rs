@@ -1,8 +1,8 @@
 //! The check of a new row's foreign key: that its parent is there, and stays.
 //!
-//! Core queues the check as a trigger, and fires it. Who fires looks the trigger's function up in
-//! the result relation's `ri_TrigFunctions`, where a function that is there already is taken as it
-//! is. [`take_over`] puts ours there for the two triggers `RI_FKey_check_ins` and
+//! Core queues the check as a trigger, and fires it. The code that fires it looks the trigger's
+//! function up in the result relation's `ri_TrigFunctions`, where a function that is there already
+//! is taken as it is. [`take_over`] puts ours there for the two triggers `RI_FKey_check_ins` and
 //! `RI_FKey_check_upd`. Core's opens both tables and runs a query through SPI for each row. Ours
 //! looks the parent's key up (`parent.rs`), and calls core's for all that is not simply right: a
 //! NULL, a parent that is missing, has changed, is to be waited for or is no memory-optimized

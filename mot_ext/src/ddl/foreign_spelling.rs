@@ -3,7 +3,7 @@
 //!
 //! A server of our wrapper has no foreign tables. A statement that names one has its parse tree
 //! rewritten before anything else looks at it, and core executes what it would have got with the
-//! word TABLE. So event triggers are told of a table, the client reads the tag of what it wrote.
+//! word TABLE. So event triggers see a table, the client reads the tag of what it wrote.
 //!
 //! README.md lists the statements and what becomes of them.
 //! Whatever else knows no such word needs nothing: a table of ours is a table.

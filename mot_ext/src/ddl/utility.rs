@@ -31,7 +31,7 @@ pub struct Statement {
     completion: *mut pg_sys::QueryCompletion,
 }
 
-/// Who continues with a statement.
+/// What continues with a statement.
 pub enum Next {
     /// Nobody: it is done.
     Done,

@@ -3,8 +3,8 @@
 //! - `mot.table_size`, `mot.index_size` and `mot.total_size` count for the owner, and walk indexes.
 //! - PostgreSQL's own functions count the bytes of files, of which a memory-optimized table has
 //!   none. The planner (`planner::shown_sizes`) calls the functions of the same names here instead,
-//!   which add what is in memory. That takes no longer for a large table: rows are told by
-//!   counters, and a large index is estimated by some of its leaves.
+//!   which add what is in memory. That takes no longer for a large table: rows have counters, and a
+//!   large index is estimated by some of its leaves.
 use super::check::Opened;
 use crate::errors::or_raise;
 use crate::errors::refuse::raise;

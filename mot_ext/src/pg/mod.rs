@@ -183,7 +183,7 @@ pub fn request_checkpoint() {
     }
 }
 
-/// Whether `xid` is this transaction or a live subtransaction of it. PostgreSQL tells by 32 bits;
+/// Whether `xid` is this transaction or a live subtransaction of it. PostgreSQL compares 32 bits;
 /// rows keep the ids of their makers for ever, and a row of an earlier turn of the circle is not
 /// ours.
 pub fn is_current_xid(xid: u64) -> bool {

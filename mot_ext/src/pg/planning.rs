@@ -18,7 +18,7 @@ unsafe extern "C-unwind" {
     ) -> *mut pg_sys::PlannedStmt;
 }
 
-/// Who planned before a hook of ours came.
+/// The planner that ran before a hook of ours came.
 pub struct Next(Cell<pg_sys::planner_hook_type>);
 // SAFETY: written while libraries are loaded; each process runs PostgreSQL's code on one thread.
 unsafe impl Sync for Next {}

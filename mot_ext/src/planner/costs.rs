@@ -12,10 +12,10 @@
 //! - ranges of tuple ids: core takes the share of the blocks for that of the rows. In a query that
 //!   names `ctid` a table has as many pages as its tuple ids have blocks.
 //!
-//! A table of which VACUUM and ANALYZE have told nothing yet counts as ten pages of rows at least,
-//! as a heap table does: a plan of a new table that is kept is to be good when the table has grown.
-//! It also reads by keys, and a SERIALIZABLE transaction then locks what it reads and not the
-//! table.
+//! A table of which VACUUM and ANALYZE have counted nothing yet counts as ten pages of rows at
+//! least, as a heap table does: a plan of a new table that is kept is to be good when the table has
+//! grown. It also reads by keys, and a SERIALIZABLE transaction then locks what it reads and not
+//! the table.
 use crate::pg::list::cells;
 use crate::rows::tid;
 use crate::storage;

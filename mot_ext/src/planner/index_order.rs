@@ -2,7 +2,7 @@
 //! the catalog.
 //!
 //! The engine orders texts by their bytes where it has no way to their collation. There the planner
-//! is told of another operator family, which orders so and has the same `=`. So no ORDER BY of that
+//! is given another operator family, which orders so and has the same `=`. So no ORDER BY of that
 //! column, MIN or MAX uses the index. But the columns behind it are in order where `=` fixes it,
 //! and a merge join may sort its other side so. Where there is no such family the index gives no
 //! order. Equality and IN need none.

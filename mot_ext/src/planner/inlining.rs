@@ -6,8 +6,8 @@
 //! functions alone that a library wants to see the begin of (`needs_fmgr_hook`). Each call of such
 //! a function then goes through core's wrapper for that, and another library's `fmgr_hook` sees it.
 //!
-//! What a function asks for is told by the names in its text, or by the oids in its parse tree. One
-//! that asks by a view of a user's own is inlined, and finds what the catalog has.
+//! What a function asks for is known by the names in its text, or by the oids in its parse tree.
+//! One that asks by a view of a user's own is inlined, and finds what the catalog has.
 //!
 //! All of this is plain frames with nothing to drop, for errors of core jump over them.
 #![allow(ffi_unwind_calls)]

@@ -20,7 +20,7 @@
 //! core without guards (`pg::version::tree`).
 use crate::pg::list::cells;
 use crate::pg::version::tree::{self, change_below, look_below};
-use crate::planner::shown_sizes::{counterpart, tells_size};
+use crate::planner::shown_sizes::{counterpart, returns_size};
 use crate::shared_memory::settings::SHOW_INDEXES_AS_BTREE;
 use crate::storage;
 use pgrx::pg_sys;
@@ -95,7 +95,7 @@ unsafe extern "C-unwind" fn asks(node: *mut pg_sys::Node, context: *mut c_void) 
             }
             T_Var => is_like_method(node.cast()) || is_like_row(node.cast()),
             T_FuncExpr if pattern_of(node.cast()).is_some() => true,
-            T_FuncExpr if tells_size((*node.cast::<pg_sys::FuncExpr>()).funcid) => true,
+            T_FuncExpr if returns_size((*node.cast::<pg_sys::FuncExpr>()).funcid) => true,
             _ => look_below(node, asks, context),
         }
     }

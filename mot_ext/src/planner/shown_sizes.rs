@@ -1,4 +1,4 @@
-//! What queries are told of the sizes of our tables.
+//! What queries see of the sizes of our tables.
 //!
 //! Core's functions count the bytes of files. A call of one is planned as a call of the extension's
 //! function of the same name and arguments, which adds what rows and indexes take in memory
@@ -8,7 +8,7 @@ use crate::pg::version::tree;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// The name and number of arguments of a function that tells a size.
+/// The name and number of arguments of a function that returns a size.
 fn size_function(function: pg_sys::Oid) -> Option<(&'static CStr, usize)> {
     match function.to_u32() {
         pg_sys::F_PG_RELATION_SIZE_REGCLASS => Some((c"pg_relation_size", 1)),
@@ -20,12 +20,12 @@ fn size_function(function: pg_sys::Oid) -> Option<(&'static CStr, usize)> {
     }
 }
 
-/// Whether a function tells a size.
-pub fn tells_size(function: pg_sys::Oid) -> bool {
+/// Whether a function returns a size.
+pub fn returns_size(function: pg_sys::Oid) -> bool {
     size_function(function).is_some()
 }
 
-/// The extension's function in place of one that tells a size; that one in a database without it.
+/// The extension's function in place of one that returns a size; that one in a database without it.
 ///
 /// # Safety
 /// The caller is a plain frame.

@@ -122,8 +122,9 @@ const FILES: u64 = (1 << 32) / XIDS_PER_FILE;
 /// What the log itself says of a gap's transactions: a bit for each one that committed in it, and
 /// below which id all had ended.
 ///
-/// Who had committed before the gap is known by the checkpoint (its list of those that the walk
-/// found open). So of a transaction that is open in a row when the gap is in, one of these is true:
+/// The checkpoint knows the transactions that had committed before the gap (its list of those that
+/// the walk found open). So of a transaction that is open in a row when the gap is in, one of these
+/// is true:
 /// - its commit record is in the gap: it has a bit, as its subtransactions have, which that record
 ///   names;
 /// - it had ended where the commit log was cut off in the gap, and has no bit: it did not commit.

@@ -81,9 +81,9 @@ pub unsafe fn complete(copy: pg_sys::HeapTuple) {
     }
 }
 
-/// Whether a system column is told by what has become of the version: as on heap, `cmin` and `cmax`
+/// Whether a system column depends on what has become of the version: as on heap, `cmin` and `cmax`
 /// are one.
-fn asks_what_lies_upon(column: c_int) -> bool {
+fn shows_who_changed(column: c_int) -> bool {
     matches!(
         column,
         pg_sys::MinCommandIdAttributeNumber
@@ -101,7 +101,7 @@ unsafe extern "C-unwind" fn getsysattr(
     // SAFETY: as core calls it: a filled slot of this kind.
     unsafe {
         let tuple = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
-        if asks_what_lies_upon(column) && !tuple.is_null() {
+        if shows_who_changed(column) && !tuple.is_null() {
             *is_null = false;
             let header = (*tuple).t_data;
             let (made_by, xmax) = match in_place(slot) {

@@ -29,7 +29,7 @@ pub struct Target {
     pub relation: Relation,
     pub session: &'static Session,
     pub table: TableRef,
-    /// SSI is told of each write, so that it finds readers of what is written.
+    /// SSI hears of each write, so that it finds readers of what is written.
     pub is_serializable: bool,
 }
 

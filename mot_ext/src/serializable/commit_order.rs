@@ -16,7 +16,7 @@
 //! not see was first", if a T is *noted*. When T is noted it forgets W -> T if W is noted. So, if T
 //! is seen, R takes its snapshot, W is seen, W is noted, T is noted: W is not marked, and W -> T is
 //! forgotten. R then reads what W wrote, meets a committed writer without a mark, and commits. A
-//! READ ONLY R is even told that its snapshot is safe when W is noted.
+//! READ ONLY R even hears that its snapshot is safe when W is noted.
 //!
 //! `isolation/specs/pause_serializable` has these orders, on heap and MOT tables.
 //!

@@ -5,7 +5,7 @@
 //! hear of each pair "R did not see what W, running beside it, wrote". Locks are core's, so one
 //! guarantee covers heap and memory-optimized tables together.
 //!
-//! # Who says what
+//! # Which code reports what
 //!
 //! | who | what, in this order |
 //! |---|---|
@@ -50,7 +50,7 @@
 //!   the lock.
 //! - c replaces a later version of that row: then another W' replaced the one that R saw, and W saw
 //!   what W' wrote. R meets W'; W' comes before W. A cycle over R and W is one over R, W' and W: R
-//!   -> W' is enough, and heap tells of no more. If W has made the later version itself, it is the
+//!   -> W' is enough, and heap reports no more. If W has made the later version itself, it is the
 //!   W' of the rule above.
 //! - c makes a row, or moves one, into a range R read: the range.
 //! - c changes a row that R's snapshot does not see, in a range R read: then another W' made the

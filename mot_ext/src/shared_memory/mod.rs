@@ -47,8 +47,8 @@ const FAILURE_BYTES_MAX: usize = 1024;
 /// Processes that can publish their snapshots.
 const PUBLISHED_SNAPSHOTS: usize = EPOCH_PARTICIPANTS_MAX;
 
-/// The control block: what the workers, recovery and the backends tell each other. Plain atomics,
-/// zero at start.
+/// The control block: what the workers, recovery and the backends share. Plain atomics, zero at
+/// start.
 #[repr(C)]
 pub struct Control {
     /// Backends that have joined the engine, WAL senders only while their transaction has written;

@@ -3,7 +3,7 @@
 //!
 //! The engine refuses a second row of a unique key at once. A deferrable constraint may be broken
 //! until it is due, so its index is not unique to the engine. Core asks the index access method
-//! instead (`index_am/uniqueness.rs`), and must be told of each update that changes a key.
+//! instead (`index_am/uniqueness.rs`), and must hear of each update that changes a key.
 //!
 //! REINDEX CONCURRENTLY builds such an index's successor as one that is not deferrable, and marks
 //! it as deferrable when it is built. So a unique index that is built beside a deferrable one of

@@ -140,7 +140,7 @@ fn kind_and_method(relation: pg_sys::Oid) -> Option<(u8, pg_sys::Oid)> {
 /// The file by which the engine knows a relation.
 pub fn file_of(relation: pg_sys::Relation) -> FileKey {
     // SAFETY: the caller's relation is open. The catalog's tablespace is 0 for the database's own:
-    // ALTER DATABASE SET TABLESPACE changes where that is, and tells nobody.
+    // ALTER DATABASE SET TABLESPACE changes where that is, and sends no message.
     unsafe {
         let form = &*(*relation).rd_rel;
         FileKey {

@@ -29,8 +29,8 @@ pub enum Refusal {
     Waited,
 }
 
-/// An own change by command `by`, told to one that runs as command `asking`: heapam calls what an
-/// earlier command did invisible to the asker.
+/// An own change by command `by`, reported to one that runs as command `asking`: heapam calls what
+/// an earlier command did invisible to the asker.
 pub fn by_own_command(by: CommandId, asking: CommandId) -> Refusal {
     if by >= asking {
         Refusal::SelfModified(by)

@@ -22,9 +22,9 @@ pub struct Handed {
 #[derive(Clone, Copy)]
 pub struct HandedCopy {
     pub tuple: pg_sys::HeapTuple,
-    /// Who inserts it; invalid if that is over.
+    /// The transaction that inserts it; invalid if that is over.
     pub inserter: pg_sys::TransactionId,
-    /// Who replaces or deletes it; invalid if nobody does.
+    /// The transaction that replaces or deletes it; invalid if none does.
     pub replacer: pg_sys::TransactionId,
 }
 
@@ -180,7 +180,7 @@ pub unsafe fn tuple(
 
 /// Whether the row's state has other keys than the state that a tuple id names. So core asks when a
 /// constraint is due: it means the entries of the named state, and a change of keys has made
-/// others, of which the change has told core. On heap it has ended the HOT chain.
+/// others, which the change has reported to core. On heap it has ended the HOT chain.
 unsafe fn is_other_entry(
     table: TableRef,
     tid: pg_sys::ItemPointerData,

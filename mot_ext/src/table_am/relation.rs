@@ -255,7 +255,7 @@ unsafe fn is_new(relation: pg_sys::Relation) -> bool {
     form.reltuples < 0.0 && !form.relhassubclass
 }
 
-/// Pages of a table at least, as core's own estimate has it, until VACUUM or ANALYZE has told
+/// Pages of a table at least, as core's own estimate has it, until VACUUM or ANALYZE has filled
 /// pg_class (`planner::costs`).
 const PAGES_OF_A_NEW_TABLE: pg_sys::BlockNumber = 10;
 

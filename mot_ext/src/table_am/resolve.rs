@@ -7,7 +7,7 @@ use mot_engine::{Slot, StateAt, TableRef, VersionRef};
 use pgrx::pg_sys::{self, SnapshotType::SNAPSHOT_MVCC};
 
 /// The MVCC snapshots by which an id may have been read: the one given, by which it was read,
-/// unless that tells nothing (SnapshotAny), and the active one.
+/// unless that says nothing (SnapshotAny), and the active one.
 unsafe fn readings(snapshot: pg_sys::Snapshot) -> [Option<PgSnapshot<'static>>; 2] {
     // SAFETY: the caller's snapshot is NULL or valid; an active one is registered as long as the
     // statement runs.

@@ -101,7 +101,7 @@ fn report(parameter: u32, value: u64) {
     unsafe { pg_sys::pgstat_progress_update_param(parameter as c_int, value as i64) };
 }
 
-/// A copy under way, with what core is told of it: numbers of versions.
+/// A copy under way, with what is reported to core of it: numbers of versions.
 struct Copy {
     rows: TableCopy<'static, PgClock>,
     former: TableRef,

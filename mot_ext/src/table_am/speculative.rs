@@ -4,9 +4,9 @@
 //! the other, and then core confirms the row or takes it back. Between the two core computes keys
 //! of expressions, whose functions may write rows and catch errors (`transaction/unconfirmed.rs`).
 //!
-//! A rival's speculative row looks like any unfinished one. Whoever meets it takes its own row back
-//! and waits for the rival's transaction. Nobody waits with a speculative row in an arbiter, so two
-//! rivals do not wait for each other.
+//! A rival's speculative row looks like any unfinished one. A session that meets it takes its own
+//! row back and waits for the rival's transaction. Nobody waits with a speculative row in an
+//! arbiter, so two rivals do not wait for each other.
 //!
 //! A row under label locks is entered in all indexes at once, because nobody waits while it holds
 //! these locks.

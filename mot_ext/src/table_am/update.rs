@@ -160,7 +160,7 @@ unsafe fn change(
                 wait_or_refuse(target, row, written, strength, asked, &mut queue)?;
             }
             if label_locks::were_released() {
-                // Whoever waits behind comes first: the row's place in the queue goes.
+                // A session that waits behind comes first: the row's place in the queue goes.
                 queue.release();
                 return Err(Refusal::Waited);
             }

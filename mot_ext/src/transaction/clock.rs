@@ -56,8 +56,9 @@ pub fn oldest_active() -> Xid {
 /// heap tables: decoding reads no rows of ours. They do hold back
 /// `GetOldestNonRemovableTransactionId(NULL)`, which is about catalogs shared by all databases.
 ///
-/// Whoever asks PostgreSQL who is in progress rests on two variables of its process that only the
-/// taking of a snapshot keeps fresh, and is to call this first, again and again, if it takes none:
+/// A process that asks PostgreSQL which transactions are in progress rests on two variables of its
+/// process that only the taking of a snapshot keeps fresh, and is to call this first, again and
+/// again, if it takes none:
 /// - RecentXmin: nobody below it is asked about;
 /// - TransactionXmin: a subtransaction is not followed to its parents from there down, and one
 ///   whose parent may still tell is asked in pg_subtrans, which is cut off below.

@@ -52,7 +52,7 @@ pub const NAMED_XID_BYTES: usize = size_of::<u32>();
 /// `LOG_RECORD_BYTES_MAX`.
 const RECORD_BYTES_MAX: usize = LOG_RECORD_BYTES_OF_LONG_ROW_MAX;
 
-/// After a record this long its transaction has, most likely, more to log: the WAL writer is told
+/// After a record this long its transaction has, most likely, more to log: the WAL writer is asked
 /// to begin. Else all of a COPY's WAL would be written and flushed by the session, behind its last
 /// record. In bytes; also what lets the WAL writer flush, by default (`wal_writer_flush_after`).
 const WRITTEN_EARLY_BYTES: usize = 1 << 20;

@@ -25,8 +25,8 @@
 //!   raise, allocate nothing that can fail, and never panic: a panic there would take the server
 //!   down.
 //! - At COMMIT and ABORT the transaction's xid is already out of the ProcArray, and its locks are
-//!   still held. So whoever sleeps on our row wakes after the callback. Newcomers, and a waiter
-//!   that watches us (`wait/watch.rs`), may come before it.
+//!   still held. So a session that sleeps on our row wakes after the callback. Newcomers, and a
+//!   waiter that watches us (`wait/watch.rs`), may come before it.
 //! - ABORT may come after PRE_COMMIT or PRE_PREPARE has logged, because a deferred check or another
 //!   extension failed. The engine then marks the rows, so that their next change is logged whole.
 //!

@@ -78,8 +78,8 @@ pub(super) fn flush(redo: Lsn, rows: Lsn) -> Result<Lsn, EngineError> {
             }
             let replayed = Lsn(pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()));
             if replayed >= rows || shared_memory::control().redo_ended.load(Ordering::SeqCst) {
-                // What is being replayed may have told the commit log already, and so us: no
-                // recovery may end before it.
+                // The record being replayed may be in the commit log already, where we have read
+                // it: no recovery may end before it.
                 let end = pg_sys::GetCurrentReplayRecPtr(std::ptr::null_mut());
                 pg_sys::XLogFlush(end);
                 return Ok(replayed.max(Lsn(end)));

@@ -98,7 +98,7 @@ pub unsafe fn alter_table(
     relid: pg_sys::Oid,
     after: &mut After,
 ) {
-    // SAFETY: live commands, told by their kind; the relation is locked (caller).
+    // SAFETY: live commands, each cast by its kind; the relation is locked (caller).
     unsafe {
         let commands = nodes::items::<AlterTableCmd>((*node).cmds);
         let is_ours = storage::is_mot_table(relid);

@@ -4,9 +4,9 @@
 //! - **DROP INDEX CONCURRENTLY.** Core calls the object access hook in the first of its
 //!   transactions, in which the index is still used. Its place is noted there. The storage goes
 //!   when the statement ends, in the transaction that takes the index out of the catalog.
-//! - **REINDEX CONCURRENTLY** drops the former index under a lock that a standby is not told of.
-//!   The lock that is taken here is told: so a standby's queries that read the index end before it
-//!   goes.
+//! - **REINDEX CONCURRENTLY** drops the former index under a lock that is not logged for a standby.
+//!   The lock that is taken here is logged: so a standby's queries that read the index end before
+//!   it goes.
 //! - **REFRESH MATERIALIZED VIEW CONCURRENTLY** fills a temporary table of the view's access
 //!   method, and compares. That table becomes a heap table (`table_am/transient.rs`).
 use super::After;

@@ -139,8 +139,8 @@ impl After {
     }
 }
 
-/// The relation that a statement has made under a name. Whoever may make it need not have the right
-/// that a look-up by the schema's name asks for.
+/// The relation that a statement has made under a name. A user who may make it need not have the
+/// right that a look-up by the schema's name asks for.
 unsafe fn made(name: *mut pg_sys::RangeVar) -> pg_sys::Oid {
     // SAFETY: a live name (caller), looked up on a copy, since the look-up may note a schema in it.
     unsafe {

@@ -1,4 +1,4 @@
-//! Who may run an aggregate: what `ExecInitAgg` asks for.
+//! The right to run an aggregate: what `ExecInitAgg` asks for.
 use crate::pg::rights::require_execute;
 use pgrx::pg_sys;
 

@@ -5,7 +5,8 @@
 //! switches of context. So the head of a row's queue first looks at the owner's process.
 //!
 //! - Only the head watches: it has the tuple lock, all others sleep on that. So the order of the
-//!   queue is what it was. (Who holds a lock on the row already does not queue, and watches, too.)
+//!   queue is what it was. (A session that holds a lock on the row already does not queue, and
+//!   watches, too.)
 //! - What it learns is only that looking at the row again is worth while: PostgreSQL, asked then,
 //!   says that the transaction has ended. The engine resolves rows as ever. What was read in the
 //!   process is a hint: the process may be another one by now, or the transaction have been
