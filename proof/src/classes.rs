@@ -1,8 +1,8 @@
 //! Types and operator classes whose order only functions in SQL and PL/pgSQL know, so that the keys
 //! of a MOT index are labels.
 //!
-//! Operators are strict, as scans of indexes take them to be. Equal values may be written otherwise:
-//! texts in lower and upper case, numbers with either sign.
+//! Operators are strict, as scans of indexes take them to be. Equal values may be written
+//! otherwise: texts in lower and upper case, numbers with either sign.
 
 /// A btree operator class over a comparison function of its own.
 struct Class {

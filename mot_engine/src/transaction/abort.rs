@@ -6,7 +6,6 @@ use super::pending_free::{release_index, release_table};
 use super::pinned::Pinned;
 use super::prefetch::PrefetchWindow;
 use super::{Kind, Operation, Own, Transaction};
-use crate::errors::EngineError;
 use crate::ids::Slot;
 use crate::pause::{Point, reach};
 use crate::reclaim::{Part, take_states_out};

@@ -230,7 +230,8 @@ impl Parent {
         // SAFETY: catalog look-ups, which may raise.
         let may = unsafe {
             let has = |right: u32| {
-                let answer = pg_sys::pg_class_aclcheck(self.table, self.owner, right.into());
+                let answer =
+                    pg_sys::pg_class_aclcheck(self.table, self.owner, right as pg_sys::AclMode);
                 answer == pg_sys::AclResult::ACLCHECK_OK
             };
             has(pg_sys::ACL_SELECT)

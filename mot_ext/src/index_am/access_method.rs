@@ -102,8 +102,8 @@ struct ReplacedRoutine {
 
 /// The replaced routines of this transaction, in their order, and whether the callbacks are
 /// installed.
-static REPLACED: ProcessLocal<RefCell<Vec<ReplacedRoutine>>, Cell<bool>> =
-    ProcessLocal(RefCell::new(Vec::new()), Cell::new(false));
+static REPLACED: ProcessLocal<(RefCell<Vec<ReplacedRoutine>>, Cell<bool>)> =
+    ProcessLocal((RefCell::new(Vec::new()), Cell::new(false)));
 
 /// As `refresh_routine`, of an index that was there before: what a rollback to a savepoint must put
 /// back is kept.
@@ -121,7 +121,7 @@ pub unsafe fn replace_routine(index: pg_sys::Relation) {
             || version::first_file_subtransaction(index) != NOT_IN_SUBTRANSACTION;
         if stays {
             install_callbacks();
-            REPLACED.0.borrow_mut().push(ReplacedRoutine {
+            REPLACED.0.0.borrow_mut().push(ReplacedRoutine {
                 entry: index,
                 routine: Box::new(std::ptr::read((*index).rd_indam.cast())),
                 handler: (*index).rd_amhandler,
@@ -147,7 +147,7 @@ fn in_use(index: pg_sys::Relation) -> ! {
 }
 
 fn install_callbacks() {
-    if REPLACED.1.replace(true) {
+    if REPLACED.0.1.replace(true) {
         return;
     }
     // SAFETY: the callbacks live as long as the library, which PostgreSQL never unloads.
@@ -164,7 +164,7 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _: *m
         XACT_EVENT_COMMIT | XACT_EVENT_ABORT | XACT_EVENT_PREPARE
     ) {
         // Core takes the marks away, and reads the entries anew.
-        REPLACED.0.take();
+        REPLACED.0.0.take();
     }
 }
 
@@ -175,7 +175,7 @@ unsafe extern "C-unwind" fn on_subtransaction(
     _: *mut c_void,
 ) {
     use pgrx::pg_sys::SubXactEvent::*;
-    let mut replaced = REPLACED.0.borrow_mut();
+    let mut replaced = REPLACED.0.0.borrow_mut();
     if replaced.is_empty() {
         return;
     }

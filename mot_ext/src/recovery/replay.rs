@@ -316,7 +316,8 @@ static REPLAYER: ProcessLocal<UnsafeCell<Option<Replay>>> = ProcessLocal(UnsafeC
 
 /// The replay of this process.
 pub(super) fn replayer() -> &'static mut Replay {
-    // SAFETY: the startup process's one thread; no caller keeps the reference across a callback of PostgreSQL.
+    // SAFETY: the startup process's one thread; no caller keeps the reference across a callback of
+    // PostgreSQL.
     unsafe { (*REPLAYER.0.get()).get_or_insert_with(Replay::new) }
 }
 

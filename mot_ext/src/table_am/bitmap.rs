@@ -11,7 +11,6 @@
 //! still fail by a bitmap of a table of more than 33 million row ids.
 use super::scan::{self, Scan};
 use super::statistics;
-use crate::pg::local::ProcessLocal;
 use crate::pg::version::bitmap::{OFFSETS_MAX, Page, Pages};
 use mot_engine::Slot;
 use pgrx::pg_sys;
@@ -33,6 +32,7 @@ pub fn id_in_bitmap(row: Slot) -> pg_sys::ItemPointerData {
 
 /// Where core's bitmap scans read ahead what is not there.
 pub mod reading_ahead {
+    use crate::pg::local::ProcessLocal;
     use crate::pg::version::bitmap::{self, READS_AHEAD};
     use crate::storage;
     use pgrx::pg_sys;

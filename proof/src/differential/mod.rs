@@ -2,10 +2,10 @@
 //! several sessions, statement by statement; results, row counts, errors and waits must be the
 //! same.
 //!
-//! [`schema`] draws tables of [`types`], [`ordinary`] their partitions and foreign keys, [`triggers`] their
-//! triggers, [`around`] views over them and their parents, [`statement`] statements and
-//! [`definitions`] DDL; [`lockstep`] runs a statement on both sides and compares; [`round`]
-//! conducts the sessions; [`by_design`] lists the differences that are none. Everything drawn
+//! [`schema`] draws tables of [`types`], [`ordinary`] their partitions and foreign keys,
+//! [`triggers`] their triggers, [`around`] views over them and their parents, [`statement`]
+//! statements and [`definitions`] DDL; [`lockstep`] runs a statement on both sides and compares;
+//! [`round`] conducts the sessions; [`by_design`] lists the differences that are none. Everything drawn
 //! follows from the seed and from what the server answered, so a seed replays.
 
 mod around;

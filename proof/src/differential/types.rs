@@ -266,6 +266,13 @@ impl Type {
                 0 => format!("'[{n},)'::int4range"),
                 _ => format!("'[{n},{})'::int4range", n + 3),
             },
+            _ => self.literal_of_class(n),
+        }
+    }
+
+    /// A value of a type that functions of users order.
+    fn literal_of_class(self, n: i32) -> String {
+        match self {
             Type::Loose => format!("'{}'", spelled(n)),
             Type::Spelled => format!("'({})'::d_types.spelled", spelled(n)),
             Type::Amount => format!(
@@ -294,6 +301,7 @@ impl Type {
                     ["a", "A", "\u{e4}", "b-"][n.unsigned_abs() as usize % 4]
                 )
             }
+            _ => unreachable!("a type of the server's own"),
         }
     }
 }
