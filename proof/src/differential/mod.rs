@@ -5,8 +5,8 @@
 //! [`schema`] draws tables of [`types`], [`ordinary`] their partitions and foreign keys,
 //! [`triggers`] their triggers, [`around`] views over them and their parents, [`statement`]
 //! statements and [`definitions`] DDL; [`lockstep`] runs a statement on both sides and compares;
-//! [`round`] conducts the sessions; [`by_design`] lists the differences that are none. Everything drawn
-//! follows from the seed and from what the server answered, so a seed replays.
+//! [`round`] conducts the sessions; [`by_design`] lists the differences that are none. Everything
+//! drawn follows from the seed and from what the server answered, so a seed replays.
 
 mod around;
 mod by_design;
