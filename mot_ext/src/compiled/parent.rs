@@ -23,9 +23,10 @@ use crate::storage;
 use crate::table_am::note_locked;
 use crate::table_am::view::refuse_older_than_copy;
 use crate::transaction::clock::PgSnapshot;
-use crate::transaction::relation::Relation;
+use crate::transaction::relation::{Relation, may_be_younger};
 use mot_engine::{LockStrength, TableRef};
 use pgrx::pg_sys;
+use std::ffi::c_int;
 
 /// The lock that core's query takes on the parent and its index.
 const LOCK: pg_sys::LOCKMODE = pg_sys::RowShareLock as pg_sys::LOCKMODE;
@@ -253,7 +254,7 @@ impl Parent {
         // parent's own contexts.
         unsafe {
             empty((*self.values).ecxt_per_tuple_memory);
-            if !self.fill(child) {
+            if !self.fill(child) || self.is_younger_than_snapshot() {
                 return false;
             }
             // As SPI does for a query that may write.
@@ -268,6 +269,15 @@ impl Parent {
             pg_sys::PopActiveSnapshot();
             is_held
         }
+    }
+
+    /// Whether the index may show the transaction's one snapshot a row that has another key there:
+    /// a state from before the index was made. Core's plan does without such an index.
+    fn is_younger_than_snapshot(&self) -> bool {
+        // SAFETY: a plain variable of this process.
+        let has_one_snapshot =
+            unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as c_int };
+        has_one_snapshot && may_be_younger(self.index)
     }
 
     /// Counts a scan, as core counts one that its query makes.
@@ -305,8 +315,7 @@ impl Parent {
         }
     }
 
-    /// Looks the row up and locks it as it was seen. The lock says that this is the row's newest
-    /// state: an index that is younger than the snapshot may give one that has another key by now.
+    /// Looks the row up and locks it in the state that was seen, against changes of its key.
     unsafe fn look(&mut self, snapshot: PgSnapshot<'static>) -> bool {
         refuse_older_than_copy(self.scan.table, &snapshot);
         self.scan.rewind_under(snapshot);

@@ -23,19 +23,11 @@ pub unsafe fn withhold(root: *mut pg_sys::PlannerInfo, index: *mut pg_sys::Index
     unsafe {
         if (*index).unique
             && (*index).immediate
-            && (may_be_younger((*index).indexoid) || is_compared_loosely(root, index))
+            && (relation::may_be_younger((*index).indexoid) || is_compared_loosely(root, index))
         {
             (*index).immediate = false;
         }
     }
-}
-
-/// Whether a snapshot of this transaction may be older than the index: what it sees was never
-/// looked over for duplicates.
-unsafe fn may_be_younger(index: pg_sys::Oid) -> bool {
-    let made_by = relation::maker_of_index(index);
-    // SAFETY: a plain variable of this process.
-    unsafe { !pg_sys::TransactionIdPrecedes(made_by, pg_sys::TransactionXmin) }
 }
 
 /// Whether a key of the index has text or times, and the query compares anything in a way in which

@@ -6,7 +6,9 @@
 //!
 //! A rival's speculative row looks like any unfinished one. A session that meets it takes its own
 //! row back and waits for the rival's transaction. Nobody waits with a speculative row in an
-//! arbiter, so two rivals do not wait for each other.
+//! arbiter, so two rivals do not wait for each other. A row that has to go is taken back, and the
+//! rival continues. If a function of an index has written something since, the row is deleted, and
+//! the rival waits for the end of the transaction.
 //!
 //! A row under label locks is entered in all indexes at once, because nobody waits while it holds
 //! these locks.
@@ -21,7 +23,7 @@ use crate::transaction::unconfirmed::{self, Entries, Unconfirmed};
 use crate::transaction::wait::{Purpose, RowLockQueue};
 use crate::transaction::{label_locks, xact};
 use crate::{serializable, storage};
-use mot_engine::{CommandId, Entered, IndexRef, Slot, VersionRef};
+use mot_engine::{CommandId, EngineError, Entered, IndexRef, Slot, VersionRef};
 use pgrx::pg_sys;
 use std::ffi::c_int;
 
@@ -134,7 +136,11 @@ pub unsafe fn complete(
             // A function of an index has written something since.
             let command = xact::command_id();
             let deleted = target.delete(pending.row, pending.version, command);
-            debug_assert!(matches!(deleted, ChangeResult::Done(_)));
+            if !matches!(deleted, ChangeResult::Done(_)) {
+                or_raise::<()>(Err(EngineError::Corrupt {
+                    what: "a row that has to go was changed before",
+                }));
+            }
         }
         statistics::row_changed(relation, RowChange::Delete);
     }

@@ -163,6 +163,14 @@ pub fn maker_of_index(index: pg_sys::Oid) -> pg_sys::TransactionId {
     maker
 }
 
+/// Whether a snapshot of this transaction may be older than an index that the caller has locked:
+/// what it sees was never looked over for duplicates, and may have other keys than its entries.
+pub fn may_be_younger(index: pg_sys::Oid) -> bool {
+    let made_by = maker_of_index(index);
+    // SAFETY: a plain variable of this process.
+    unsafe { !pg_sys::TransactionIdPrecedes(made_by, pg_sys::TransactionXmin) }
+}
+
 /// Whether an index of a table has computed keys; `find` looks in the catalog, once until the table
 /// is invalidated. Each change of a row asks. The making of an index invalidates the table.
 pub fn has_computed_keys(table: pg_sys::Oid, find: impl FnOnce() -> bool) -> bool {

@@ -132,8 +132,8 @@ impl RowValues {
         if let Some(writer) = &mut self.writer {
             let user = pg::user();
             if writer.user != user {
-                writer.user = user;
                 writer.is_hidden = rights::are_rows_hidden(self.table);
+                writer.user = user;
                 // What is prepared was found callable by somebody else.
                 self.expressions = [std::ptr::null_mut(); COLUMNS_MAX];
             }
