@@ -2,43 +2,43 @@
 //!
 //! A base backup begins at PostgreSQL's redo position R and brings the WAL from there on. While the
 //! standby can be read our checkpoint is never behind R (`restartpoint`). When it has just begun it
-//! may be: R moved while nobody could read (`hot_standby = off`, a restartpoint during the start),
-//! or the server was a primary that was lost right after a recovery. The slot keeps the WAL between
-//! the two, and a backup has neither. Restoring it would fail, perhaps months later. So whoever may
-//! take one waits until the worker says that its checkpoint covers R and that it holds
-//! restartpoints:
+//! may be: R moved while no session could read (`hot_standby = off`, a restartpoint during the
+//! start), or the server was a primary that was lost right after a recovery. The slot keeps the WAL
+//! between the two, and a backup has neither. Restoring it would fail, perhaps months later. So a
+//! process that may take one waits until the worker says that its checkpoint covers R and that it
+//! holds restartpoints:
 //!
-//! - a WAL sender at the end of its authentication: PostgreSQL lets nobody in between its command
-//!   BASE_BACKUP and the first file. So a cascaded standby waits, too, and a logical subscriber,
-//!   whose connection may say BASE_BACKUP as well; all are asked to try again (57P03) rather than
-//!   run into `authentication_timeout`;
+//! - a WAL sender at the end of its authentication: PostgreSQL calls no extension between its
+//!   command BASE_BACKUP and the first file. So a cascaded standby waits, too, and a logical
+//!   subscriber, whose connection may say BASE_BACKUP as well; all are asked to try again (57P03)
+//!   rather than run into `authentication_timeout`;
 //! - a session that calls `pg_backup_start` (`copies`): as long as it likes to.
 //!
 //! The worker says so anew at each turn: not while its checkpoints fail (a full disk; a
 //! restartpoint continues then, see `restartpoint`), nor from its end, whatever ended it, to the
 //! first good turn of the next one. A restartpoint whose checkpoint of ours fails does not continue
-//! while somebody who was let in before has asked for a backup. When it does continue, WAL senders
-//! that were let in and do not stream yet are ended, and whoever slipped through and begins a
-//! backup from it all the same is, too; so are they if an error has opened the gate
+//! while a process that was let in before has asked for a backup. When it does continue, WAL
+//! senders that were let in and do not stream yet are ended, and a process that slipped through and
+//! begins a backup from it all the same is, too; so are they if an error has opened the gate
 //! (`restartpoint`).
 //!
 //! A primary's checkpoint waits for ours at the gate, but not for ever if ours fails: the slot
-//! keeps the WAL. While somebody may be about to begin a backup (`base_backups::may_begin`) it does
-//! wait, and the backup with it, cancellable: for the disk to have room again, for instance. That
-//! is for the worker to do, so:
+//! keeps the WAL. While a process may be about to begin a backup (`base_backups::may_begin`) it
+//! does wait, and the backup with it, cancellable: for the disk to have room again, for instance.
+//! That is for the worker to do, so:
 //!
 //! - while the worker does not stand at the gate, WAL senders and `pg_backup_start` wait for it, as
 //!   above;
-//! - a worker that is asked to end stays while somebody may be about to begin a backup
+//! - a worker that is asked to end stays while a process may be about to begin a backup
 //!   (`shutdown::must_exit`);
 //! - whatever else makes it leave, or keeps it from writing a checkpoint at all (the tables could
-//!   not be loaded, the server shuts down), WAL senders with a base backup are ended; who streams
-//!   is not. A worker that begins looks whether one has slipped through;
+//!   not be loaded, the server shuts down), WAL senders with a base backup are ended; streaming
+//!   ones are not. A worker that begins looks whether one has slipped through;
 //! - a session gets an error when the transaction with its `pg_backup_start` commits.
 //!
-//! Nobody waits on a server on which the worker never began (no room among `max_worker_processes`).
-//! Where the tables could not be loaded it is not worth waiting: the failure is raised, to a
-//! primary's sessions, and on a standby to all.
+//! No process waits on a server on which the worker never began (no room among
+//! `max_worker_processes`). Where the tables could not be loaded it is not worth waiting: the
+//! failure is raised, to a primary's sessions, and on a standby to all.
 use crate::pg::local::ProcessLocal;
 use crate::pg::{self, interrupts};
 use crate::{errors, shared_memory};

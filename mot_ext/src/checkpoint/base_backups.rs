@@ -181,12 +181,12 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
     }
 }
 
-/// Whether somebody may be copying the files of checkpoints.
+/// Whether a backup may be copying the files of checkpoints.
 pub fn may_be_under_way() -> bool {
     shared_memory::control().copiers.load(Ordering::SeqCst) > 0 || base_backup_is_running()
 }
 
-/// Whether somebody may be waiting for the checkpoint that a backup begins with. A base backup
+/// Whether a process may be waiting for the checkpoint that a backup begins with. A base backup
 /// counts until its end: nothing shows when it has begun.
 pub fn may_begin() -> bool {
     shared_memory::control().beginners.load(Ordering::SeqCst) > 0 || base_backup_is_running()
@@ -231,7 +231,7 @@ pub fn end_transactions_of_senders(ended: &mut Vec<i32>) {
 }
 
 /// Whether a WAL sender is in a transaction, where BASE_BACKUP is refused: a subscriber's that
-/// copies a table, perhaps for hours, or somebody's who runs SQL.
+/// copies a table, perhaps for hours, or a client's that runs SQL.
 fn is_in_transaction(pid: i32) -> bool {
     // SAFETY: looks through the ProcArray under its lock; the process may end, its PGPROC stays.
     unsafe {

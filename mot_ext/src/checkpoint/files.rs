@@ -4,8 +4,8 @@
 //! - The directory is `mot` under PGDATA, so base backups, pg_rewind and file copies carry it
 //!   along. A symbolic link in its place is refused at the server's start, and whenever it is
 //!   opened: base backups pass over it.
-//! - Rows that nobody changed are not written again: a checkpoint of an idle mot is a manifest.
-//! - Old generations go when the new one is complete, except while somebody may be copying them
+//! - Unchanged rows are not written again: a checkpoint of an idle mot is a manifest.
+//! - Old generations go when the new one is complete, except while a backup may be copying them
 //!   (`copies`).
 mod newest;
 mod wal_and_clog;
@@ -129,12 +129,12 @@ impl Drop for UnderWay {
 /// together.
 const SPREAD: f64 = 0.8;
 
-/// Time for a checkpoint with a bandwidth or a schedule, and who waits for it. Asked by threads, so
-/// it calls nothing of PostgreSQL.
+/// Time for a checkpoint with a bandwidth or a schedule, and whether a process waits for it. Asked
+/// by threads, so it calls nothing of PostgreSQL.
 struct ServerTimer {
     start: Instant,
     checkpointer: Option<Checkpointer>,
-    /// Nobody may be kept waiting from the beginning.
+    /// A last checkpoint hurries from the beginning.
     last: bool,
     /// It began while the server recovered: when replay has ended, the last checkpoint of recovery
     /// waits at the gate.
@@ -281,7 +281,7 @@ fn try_begin_empty(redo: Lsn) -> Result<(), EngineError> {
     leave_mark(&disk).map_err(located)
 }
 
-/// Whether files may go: nobody may be copying them, nor may the server yet be lost on its old
+/// Whether files may go: no backup may be copying them, nor may the server yet be lost on its old
 /// timeline, of which the newest generation is none.
 fn may_remove() -> bool {
     !base_backups::may_be_under_way() && !has_ended_beside_timeline()

@@ -28,8 +28,8 @@ pub fn hold() {
         .store(true, Ordering::SeqCst);
 }
 
-/// Begins a turn: lets through who waits at the first gate, keeps the second shut, and answers the
-/// redo position to cover.
+/// Begins a turn: lets through the process that waits at the first gate, keeps the second shut, and
+/// answers the redo position to cover.
 pub fn open_turn() -> Lsn {
     pg::change_delay_flags(pg::DELAY_COMPLETE, 0);
     pg::renew_virtual_xid();

@@ -6,21 +6,21 @@
 //! and that is the checkpoint worker, which
 //!
 //! - keeps the slot dirty and holds its I/O lock while the standby can be read;
-//! - looks at each turn whether somebody waits for the lock *before* it reads R: R is then the
+//! - checks at each turn whether a process waits for the lock *before* it reads R: R is then the
 //!   waiter's or a later one's;
 //! - lets the waiter through when its own checkpoint covers R, or when it cannot write one (the
 //!   slot keeps the WAL then).
 //!
-//! So whoever copies a standby finds a checkpoint of ours that is not older than PostgreSQL's: the
-//! WAL that a base backup brings along is enough for it. Before the standby can be read nobody can
-//! copy it through the server, and nothing is held.
+//! So a backup of a standby finds a checkpoint of ours that is not older than PostgreSQL's: the
+//! WAL that a base backup brings along is enough for it. Before the standby can be read no process
+//! can copy it through the server, and nothing is held.
 //!
 //! The lock is only ever taken by this worker and by the checkpointer; the worker takes no lock
 //! while it holds it that the waiting checkpointer has (that one has ReplicationSlotAllocationLock,
-//! shared). Others do take that one: whoever makes or drops a slot, a session with a temporary one
-//! at its end, too. They wait with the restartpoint, and no signal ends that. So a shutdown, which
-//! waits for sessions, lets the restartpoint through (`Worker::turn`); otherwise it is as long as
-//! the gate is shut (README.md, limits).
+//! shared). Others do take that one: a session that makes or drops a slot, a session with a
+//! temporary one at its end, too. They wait with the restartpoint, and no signal ends that. So a
+//! shutdown, which waits for sessions, lets the restartpoint through (`Worker::turn`); otherwise it
+//! is as long as the gate is shut (README.md, limits).
 use crate::pg::version::NO_WAITER;
 use pgrx::pg_sys;
 
@@ -60,8 +60,8 @@ pub fn shut() {
         return;
     }
     // SAFETY: this process has the slot, so it stays; waits for a slot's write at most. An error,
-    // later, releases the lock (`pg::catch`): who waited goes through then, and the worker ends
-    // whoever might begin a backup from there (`Worker::shut_again`).
+    // later, releases the lock (`pg::catch`): a waiter goes through then, and the worker ends
+    // each process that might begin a backup from there (`Worker::shut_again`).
     unsafe {
         pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
         pg_sys::ReplicationSlotMarkDirty();

@@ -34,13 +34,13 @@ fn has_unlogged_rows() -> bool {
 }
 
 /// Whether this process may exit, as `must_exit` says, although PostgreSQL's checkpoint is not
-/// covered. Not where the WAL that the next start needs would then be nobody's: the server's
+/// covered. Not where the WAL that the next start needs would then have no holder: the server's
 /// shutdown waits for this process (`stop -m immediate` does not, and no checkpoint completes
 /// then), and so does the session that asked it alone to end. But a slot with a limit may be what
 /// the checkpointer asked for, as above; a shutdown does not wait for the checkpointer before it
 /// has waited for this process.
 ///
-/// A standby's restartpoint at its shutdown waits for nobody, whatever is done here (README.md,
+/// A standby's restartpoint at its shutdown waits for no process, whatever is done here (README.md,
 /// limits).
 pub fn may_exit_uncovered() -> bool {
     must_exit()
@@ -55,7 +55,7 @@ pub fn recovery_may_checkpoint() -> bool {
 }
 
 /// Gives up a slot with a limit, which keeps nothing for sure: that checkpoint of the recovery may
-/// take its WAL away, and would wait for whoever holds it.
+/// take its WAL away, and would wait for the slot's holder.
 pub fn let_limited_slot_go() {
     if !slot::is_held() || slot::is_unlimited() {
         return;

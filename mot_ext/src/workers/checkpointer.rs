@@ -36,7 +36,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How long a standby lets no WAL sender in before a restartpoint passes by a checkpoint that
-/// failed: who was let in last is among the senders by then, where it is found.
+/// failed: the one let in last is among the senders by then, where it is found.
 const LAST_LET_IN: Duration = Duration::from_secs(1);
 
 /// Length of a turn at the gate: what a PostgreSQL checkpoint may wait longer than without us, in
@@ -55,7 +55,7 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
         .store(false, Ordering::SeqCst);
     control.slot_is_settled.store(false, Ordering::SeqCst);
     gate::hold();
-    // Nobody held the gate before.
+    // No process held the gate before.
     if !backup_start::is_covered() {
         base_backups::end_base_backups();
     }
@@ -153,8 +153,8 @@ impl Worker {
         self.hold_slot();
         self.cover_or_be_passable(redo);
         let is_covered = redo.0 <= shared_memory::control().covered.load(Ordering::SeqCst);
-        // On a standby nobody is let in who would begin one meanwhile: whoever did it has slipped
-        // through, and has copied files of before this turn.
+        // On a standby no process is let in that would begin one meanwhile: one that did has
+        // slipped through, and has copied files of before this turn.
         let may_run = if recovery_in_progress() {
             !began_uncovered
         } else {
@@ -209,14 +209,14 @@ impl Worker {
         }
     }
 
-    /// Whether nobody has been let in for so long that whoever was before is known.
+    /// Whether no process has been let in for so long that each before is known.
     fn lets_nobody_in(&self) -> bool {
         self.no_sender_since
             .is_some_and(|since| since.elapsed() > LAST_LET_IN)
     }
 
     /// After an error: with all locks of this process it has given up the gate's, and a
-    /// restartpoint that waited there continues, covered or not. Nobody may begin a backup from it.
+    /// restartpoint that waited there continues, covered or not. No backup may begin from it.
     fn shut_again(&mut self) {
         if !self.was_shut || restartpoint::is_shut() {
             return;
@@ -257,8 +257,8 @@ impl Worker {
     /// What this process has to do so that statements may run.
     fn load_step() -> Option<fn() -> Result<(), String>> {
         let control = shared_memory::control();
-        // Asked to end alone it may stay for long (`must_exit`), and nobody else does this: the
-        // first writer would wait.
+        // Asked to end alone it may stay for long (`must_exit`), and no other process does this:
+        // the first writer would wait.
         if control.redo_began.load(Ordering::SeqCst)
             || (crate::pg::worker::shutdown_asked() && server_is_stopping())
         {
@@ -334,7 +334,7 @@ impl Worker {
 
 /// All of the commit log is needed until the reclaimer knows better. Here where there was nothing
 /// to replay; the end of a replay publishes the bound itself (`load::finish_after_replay`), before
-/// anybody can cut the commit log off. Not while the server recovers: a standby's is cut off by
+/// any process can cut the commit log off. Not while the server recovers: a standby's is cut off by
 /// what it replays (`recovery::commit_log`), and what it showed would go to its primary, with its
 /// feedback.
 fn keep_commit_log() {

@@ -1,5 +1,5 @@
-//! What a checkpoint asks of PostgreSQL's WAL and commit log: who has committed, and that what was
-//! written down is durable there.
+//! What a checkpoint asks of PostgreSQL's WAL and commit log: which transactions have committed,
+//! and that what was written down is durable there.
 //!
 //! The engine's writer calls it after its walk over the rows, on the thread that called the writer,
 //! never on those that it started. All of it may raise.

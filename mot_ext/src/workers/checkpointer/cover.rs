@@ -1,8 +1,8 @@
 //! When the worker writes a checkpoint, which of PostgreSQL's may pass without one, and what a
 //! failure does.
 //!
-//! Called from a turn at the gate, between its opening and its closing, and (`finish`) when nobody
-//! is left who could log.
+//! Called from a turn at the gate, between its opening and its closing, and (`finish`) when no
+//! process is left that could log.
 use super::{TURN_MS, Worker};
 use crate::checkpoint::shutdown::{
     keeps_wal, keeps_wal_alone, let_limited_slot_go, may_exit_uncovered, must_exit,
