@@ -88,7 +88,7 @@ impl Arbiters {
     /// Opens only those that cannot be counted by an entry that was found before.
     ///
     /// # Safety
-    /// As for [`Arbiters::open`]; nobody looks at what is open while the execution runs.
+    /// As for [`Arbiters::open`]; no code asks what is open while the execution runs.
     pub unsafe fn find_counters(&mut self, relation: pg_sys::Oid) {
         for arbiter in &mut self.list {
             let known = Opened::closed(&arbiter.entries);

@@ -34,7 +34,7 @@ const TREE_BYTES_MAX: usize = 8 << 20;
 #[derive(Clone, Copy)]
 pub struct Candidate {
     pub serial: u64,
-    /// Somebody may ask its plan states for the row that it stands on, or for the rows before.
+    /// A cursor's caller may ask its plan states for its current row, or for the rows before.
     pub needs_states: bool,
 }
 

@@ -39,7 +39,7 @@ impl Compiled {
     /// The statement.
     ///
     /// # Safety
-    /// Nobody else uses it: its execution alone does, and no other one begins meanwhile.
+    /// Only its execution uses it, and no other one begins meanwhile.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn statement(&self) -> &mut Statement {
         // SAFETY: the caller's promise.
@@ -124,7 +124,7 @@ impl Form {
     /// Its execution is gone without an end.
     pub fn fail(self) {
         self.set_running(None);
-        // SAFETY: a form in the map, which nobody runs any more.
+        // SAFETY: a form in the map, which no execution uses any more.
         unsafe {
             match self {
                 Form::Compiled(compiled) => (*compiled).statement().fail(),

@@ -264,7 +264,7 @@ impl Queue {
             return kept;
         }
         self.kept.set(None);
-        // SAFETY: the statement's open table. Nobody uses what is kept between two executions.
+        // SAFETY: the statement's open table. Between two executions no code uses what is kept.
         let kept = unsafe {
             if let Some(stale) = known {
                 pg_sys::MemoryContextDelete(stale.memory);
@@ -306,8 +306,8 @@ impl Queue {
     }
 }
 
-/// Fires what was queued, as `standard_ExecutorFinish`. Runs any SQL: nobody may hold a reference
-/// to the statement meanwhile.
+/// Fires what was queued, as `standard_ExecutorFinish`. Runs any SQL: no caller may hold a
+/// reference to the statement meanwhile.
 pub unsafe fn fire(estate: *mut pg_sys::EState) {
     // SAFETY: the executor state of an execution that opened a level.
     unsafe {

@@ -1,12 +1,12 @@
-//! The executor's hooks: who runs a statement.
+//! The executor's hooks: which code runs a statement.
 //!
 //! - Each hook is a plain frame with nothing to drop: an error of a statement that is not ours
 //!   jumps over it, as it would without this library. What is ours runs guarded
 //!   ([`crate::pg::guard`]).
 //! - Kept plan states ([`super::tree`]) are core's own: core runs and finishes them, only Start and
 //!   End are ours.
-//! - A compiled statement has no tree of plan states. Everyone between us and core who might look
-//!   at one must not be there: with a hook of another library below ours, or an unknown one above,
+//! - A compiled statement has no tree of plan states. So no hook that might read one may be
+//!   between ours and core: with a hook of another library below ours, or an unknown one above,
 //!   every statement takes the general path. Only outermost hooks can be seen, so
 //!   pg_stat_statements, which hides what it was loaded after, has to come right behind us.
 #![allow(ffi_unwind_calls)]
@@ -137,7 +137,7 @@ unsafe fn is_named_cursor(query: *mut pg_sys::QueryDesc) -> bool {
         (*(*query).dest).mydest == pg_sys::CommandDest::DestNone
             && !portal.is_null()
             && *(*portal).name != 0
-            // EXECUTE's own portal has a name, which nobody sees.
+            // EXECUTE's own portal has a name, but is not visible.
             && (*portal).visible
     }
 }

@@ -4,7 +4,7 @@
 //! An execution that knows it to be held takes none. A lock goes early only with the subtransaction
 //! it was taken in, or with a portal that has failed. Such a portal's subtransaction is aborted
 //! before the portal is dropped, so an abort comes between. The relation cache may be asked as
-//! before: whom the lock keeps out cannot have changed the index meanwhile.
+//! before: sessions that the lock keeps out cannot have changed the index meanwhile.
 use crate::pg;
 use crate::pg::local::ProcessLocal;
 use pgrx::pg_sys;

@@ -98,8 +98,8 @@ fn is_kind_kept(kind: pg_sys::NodeTag) -> bool {
         )
 }
 
-/// Tells every node of a plan whose states may be kept that it depends on one more parameter, which
-/// nobody reads. When that "changes", core's own rescan does everything anew, subqueries included.
+/// Makes every node of a plan whose states may be kept depend on one more parameter, which
+/// no node reads. When that "changes", core's own rescan does everything anew, subqueries included.
 /// The parameter's number.
 pub unsafe fn make_rescannable(statement: *mut pg_sys::PlannedStmt) -> i32 {
     // SAFETY: a plan of ours to change, in the current memory context.

@@ -1,8 +1,8 @@
 //! The relations of an execution: core counts on their entries what is read and changed, and DDL
 //! finds the open ones in use.
 //!
-//! An execution that nobody finds in the midst of itself opens nothing: it counts through entries
-//! of the relation cache that it found before. Core frees an entry that nobody has open when it is
+//! An execution that no other code finds under way opens nothing: it counts through entries
+//! of the relation cache that it found before. Core frees an entry that is not open when it is
 //! invalidated. The callback that follows moves `relation::generation` on.
 use crate::table_am::{RowChange, RowCounts, first_row_changed};
 use crate::transaction::relation;

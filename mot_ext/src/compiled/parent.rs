@@ -56,7 +56,7 @@ pub struct Parent {
 
 impl Drop for Parent {
     fn drop(&mut self) {
-        // SAFETY: the parent's own context; nobody looks anything up in it.
+        // SAFETY: the parent's own context; no look-up uses it.
         unsafe { pg_sys::MemoryContextDelete(self.context) };
     }
 }
@@ -102,7 +102,7 @@ impl ForeignKey {
         (child, parent): (pg_sys::Relation, pg_sys::Relation),
         index: pg_sys::Oid,
     ) -> Option<Question> {
-        // REINDEX CONCURRENTLY marks the old index before it waits for who has the table locked.
+        // REINDEX CONCURRENTLY marks the old index before it waits for holders of table locks.
         if index_row::read(index, |_, row| row.indisvalid && row.indimmediate) != Some(true) {
             return None;
         }
@@ -161,7 +161,7 @@ impl Parent {
     /// Of the constraint that a trigger of an open child checks; `None`: core's query has to look.
     /// Locks the parent and the index. May raise.
     pub unsafe fn of(child: pg_sys::Relation, trigger: &pg_sys::Trigger) -> Option<Parent> {
-        // SAFETY: an open table (caller), under whose lock nobody drops the constraint, nor the
+        // SAFETY: an open table (caller), under whose lock no session drops the constraint, nor the
         // parent.
         unsafe {
             let key = ForeignKey::find(child, trigger.tgconstraint)?;

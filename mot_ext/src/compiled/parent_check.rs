@@ -74,7 +74,7 @@ pub unsafe fn take_over(info: *mut pg_sys::ResultRelInfo) {
     }
 }
 
-/// Whether a trigger is one that core made for a foreign key. Everybody may make others with these
+/// Whether a trigger is one that core made for a foreign key. Users may make others with these
 /// functions, on views and before rows, too, which raise that.
 fn is_of_core(trigger: &pg_sys::Trigger) -> bool {
     let timing = u32::from(trigger.tgtype as u16);
@@ -158,7 +158,7 @@ fn may_look() -> bool {
     };
     is_plain
         && !pg::is_in_parallel_mode()
-        // Core's query looks at them, and who fires triggers does not.
+        // Core's query checks them; the firing of triggers does not.
         && !interrupts::is_pending()
         && settings::COMPILED_STATEMENTS.get() != CompiledStatements::Off
         && hooks::others_miss_no_query()

@@ -3,7 +3,7 @@
 //! A compiled expression outlives the statement, and errors in it. So it may only call what
 //! PostgreSQL itself keeps that long (an index's support functions live as long as the relation
 //! cache): functions written in C inside the server. No sets, whole rows, domains (their checks
-//! change), or functions whose EXECUTE right somebody restricted (core asks at each start);
+//! change), or functions whose EXECUTE right is restricted (core asks at each start);
 //! subplans, aggregates and executor parameters only in a tree of core's nodes.
 //!
 //! - A polymorphic function keeps what it found out about its arguments' types as long as its
@@ -261,7 +261,7 @@ pub unsafe fn is_own_operator(oid: pg_sys::Oid) -> bool {
 /// `nextval`, `currval`, `setval`, `lastval`, `random` (`catalog/pg_proc.dat`).
 const HARMLESS: [u32; 6] = [1574, 1575, 1576, 1765, 2559, 1598];
 
-/// A function in C inside the server that everybody may call, and that runs no SQL.
+/// A function in C inside the server that every user may call, and that runs no SQL.
 unsafe fn is_own_function(oid: pg_sys::Oid) -> bool {
     if oid.to_u32() >= FIRST_NORMAL_OID {
         return false;

@@ -1,7 +1,7 @@
 //! Whether the user may do what a plan does: core's answer, kept for as long as nothing it rests on
 //! changes.
 //!
-//! The answer depends on the plan, on who asks, and on catalog entries that core reads through its
+//! The answer depends on the plan, on the user, and on catalog entries that core reads through its
 //! caches. Core itself gives the old answer until the message of a change arrives and empties those
 //! caches; the same message moves [`watch::rights`] on, so the kept answer lives exactly as long. A
 //! refusal is an error, and not kept. With another library's `ExecutorCheckPerms_hook`, core and

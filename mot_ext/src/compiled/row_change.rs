@@ -31,7 +31,7 @@ pub struct Change {
     pub beside_keys: Option<KeysUnchanged>,
     /// Makes the new row out of the old one's bytes, where it can.
     pub patch: Option<Patch>,
-    /// Whether somebody looks at the old row where it is still the one that the scan found.
+    /// Whether other code reads the old row where it is still the one that the scan found.
     pub needs_old: bool,
     /// The old row, of the heap kind.
     pub old: *mut pg_sys::TupleTableSlot,

@@ -110,7 +110,7 @@ impl Select {
         }
     }
 
-    /// Looks for the row, if there can be but one, before anybody asks for it.
+    /// Looks for the row, if there can be but one, before the caller asks for it.
     pub unsafe fn seek(&mut self, frame: &Frame) {
         if !self.is_done {
             // SAFETY: the statement's own context.

@@ -59,7 +59,7 @@ pub struct Statement {
 
 impl Drop for Statement {
     fn drop(&mut self) {
-        // SAFETY: the statement's own context; nobody runs it.
+        // SAFETY: the statement's own context; no execution uses it.
         unsafe { pg_sys::MemoryContextDelete(self.frame.context) };
     }
 }
@@ -277,7 +277,7 @@ impl Statement {
         }
         self.frame.opened = Opened::NONE;
         self.frame.queue.forget(self.frame.estate);
-        // SAFETY: the statement's own contexts; nobody runs it.
+        // SAFETY: the statement's own contexts; no execution uses it.
         unsafe {
             empty(self.frame.per_row());
             empty(self.frame.execution);
@@ -331,7 +331,7 @@ impl Statement {
 }
 
 /// Whether others may run statements between this query's Start and its End. SPI runs what it does
-/// not open a cursor for to the end, and so does everyone who changes rows, but SQL functions.
+/// not open a cursor for to the end, and so does every caller that changes rows, but SQL functions.
 unsafe fn may_be_suspended(query: *mut pg_sys::QueryDesc) -> bool {
     // SAFETY: core's query descriptor.
     unsafe {

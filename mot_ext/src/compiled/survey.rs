@@ -16,7 +16,7 @@ pub struct Survey {
     pub table_scans: Vec<*mut pg_sys::ScanState>,
     pub sorts: Vec<*mut pg_sys::SortState>,
     pub aggregates: Vec<*mut pg_sys::AggState>,
-    /// Subplans whose rows somebody keeps in a hash table.
+    /// Subplans whose rows are kept in a hash table.
     hashed: Vec<*mut pg_sys::PlanState>,
     /// Two keep the rows of one subplan, each in a table of its own. The first that fills its table
     /// anew takes the mark from the subplan that says that it changed, and the second one's stays

@@ -73,7 +73,7 @@ pub struct Tree {
 
 impl Drop for Tree {
     fn drop(&mut self) {
-        // SAFETY: the tree's own context; nobody runs it. The scans go with it.
+        // SAFETY: the tree's own context; no execution uses it. The scans go with it.
         unsafe { pg_sys::MemoryContextDelete(self.context) };
     }
 }
@@ -272,7 +272,7 @@ impl Tree {
     /// Has the nodes close their files. A subquery is not below the node that asks for it: core
     /// ends them one by one, too.
     unsafe fn take_down(&mut self) {
-        // SAFETY: the tree's own states, of no use to anybody from here on.
+        // SAFETY: the tree's own states, not used from here on.
         unsafe {
             pg_sys::ExecEndNode(self.root);
             for subplan in items::<pg_sys::PlanState>((*self.estate).es_subplanstates) {

@@ -298,7 +298,7 @@ impl Update {
 }
 
 /// The row lock ahead of the update, as `ExecUpdateLockMode` has it: if SET names a column of a
-/// key, nobody may hold on to that.
+/// key, no other transaction may hold on to that.
 fn strength(relation: pg_sys::Oid, change: &row_change::Change) -> LockStrength {
     // SAFETY: a locked table; the set of columns is a copy of ours.
     unsafe {
@@ -320,8 +320,8 @@ fn strength(relation: pg_sys::Oid, change: &row_change::Change) -> LockStrength 
     }
 }
 
-/// Locks the row in the way in the state that was found, waiting for those who hold it; false: it
-/// is in another one, and may be in nobody's way any more.
+/// Locks the row in the way in the state that was found, waiting for its holders; false: it
+/// is in another one, and may be in no row's way any more.
 fn lock(
     target: &Target,
     row: Slot,

@@ -47,7 +47,7 @@ pub fn begin() {
     }
 }
 
-/// Changes whenever somebody's rights may have. Never 0.
+/// Changes whenever a user's rights may have. Never 0.
 #[inline]
 pub fn rights() -> u64 {
     WATCH.rights.get()
