@@ -6,7 +6,7 @@
 //! that makes the database.
 //!
 //! That is done in the object access hook. Core calls it when it has locked the template against
-//! new sessions and renaming, has seen that nobody is connected, and has copied nothing yet: an
+//! new sessions and renaming, has seen that no session is connected, and has copied nothing yet: an
 //! error there leaves no files behind. The statement's own hook comes before that, and notes the
 //! name alone.
 //!
@@ -15,8 +15,8 @@
 //!
 //! 1. in the hook nothing is looked at: the database is noted (`dropped`), and this process gets
 //!    ready to write;
-//! 2. at PRE_COMMIT (`transaction::dropped_database`) core has removed the files: nobody is in the
-//!    database, no prepared transaction, and nobody can come in, since core keeps its
+//! 2. at PRE_COMMIT (`transaction::dropped_database`) core has removed the files: no session is in
+//!    the database, no prepared transaction, and none can come in, since core keeps its
 //!    AccessExclusiveLock on it to the end of the transaction. The storages that are there now are
 //!    all there will ever be, and stand still without relation locks. They are dropped and logged
 //!    like any others, ahead of the commit record that deletes the row of `pg_database`: they go
@@ -28,8 +28,8 @@
 //! files leave: a row without files, which core marks as invalid. It can only be dropped again, and
 //! so come the storages here again.
 //!
-//! **A drop where the library is not preloaded** calls nobody: `reclaim::orphans` finds what is
-//! left at the next start with it.
+//! **A drop where the library is not preloaded** calls no code of ours: `reclaim::orphans` finds
+//! what is left at the next start with it.
 //!
 //! ALTER DATABASE ... RENAME and SET TABLESPACE change neither the oid nor anything that storages
 //! know.
@@ -66,7 +66,7 @@ pub fn created(database: pg_sys::Oid) {
         return;
     };
     // A server whose tables could not be loaded is to be repaired by way of a new database. In
-    // `template0` nobody makes tables.
+    // `template0` no session makes tables.
     if name.as_c_str() == c"template0" && session::is_refused() {
         return;
     }

@@ -2,7 +2,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `utility` | the ProcessUtility hook and who handles which statement |
+//! | `utility` | the ProcessUtility hook and which code handles which statement |
 //! | `object_access` | the object access hook: what was made, and what is dropped |
 //! | [`tables`] | tables of the access method `mot`: a room of its own |
 //! | `foreign_spelling` | FOREIGN TABLE in a statement means a table of the access method |

@@ -7,9 +7,9 @@
 //!
 //! - Statements whose text names a memory-optimized table are refused from their parse tree.
 //! - What reaches one in another way (DROP SCHEMA, DROP OWNED, ALTER TABLE of a parent) is refused
-//!   in the object access hook. The hook is installed now, and armed for this transaction only: who
-//!   disables the trigger, to give the tables up, is not stopped by what an earlier transaction of
-//!   the session did.
+//!   in the object access hook. The hook is installed now, and armed for this transaction only: a
+//!   user who disables the trigger, to give the tables up, is not stopped by what an earlier
+//!   transaction of the session did.
 //!
 //! Single-user mode fires no event triggers. DROP DATABASE never does: the storages of its tables
 //! stay until `mot` is preloaded again and finds them (`reclaim::orphans`).

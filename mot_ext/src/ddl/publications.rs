@@ -144,8 +144,8 @@ unsafe fn publishes_mot_table(relation: *mut pg_sys::RangeVar) -> bool {
 }
 
 /// Whether a partitioned table has memory-optimized partitions, at any depth. Partitioned tables
-/// are locked against new partitions on the way: who waits for that finds the table published
-/// (`refuse_published`).
+/// are locked against new partitions on the way: a session that waits for that finds the table
+/// published (`refuse_published`).
 unsafe fn partitions_include_mot_table(relation: *mut pg_sys::RangeVar) -> bool {
     // SAFETY: a live name; oids of relations, which may go as long as they are not locked.
     unsafe {

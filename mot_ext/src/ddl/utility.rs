@@ -1,4 +1,4 @@
-//! The ProcessUtility hook: which statements concern memory-optimized tables, and who handles them.
+//! The ProcessUtility hook: which statements concern memory-optimized tables, and their handlers.
 //!
 //! Contract:
 //! - A statement that has nothing to do with us reaches the previous hook (or PostgreSQL)
@@ -33,7 +33,7 @@ pub struct Statement {
 
 /// What continues with a statement.
 pub enum Next {
-    /// Nobody: it is done.
+    /// Nothing: it is done.
     Done,
     /// PostgreSQL, as it came.
     PassOn,

@@ -63,8 +63,8 @@ pub fn index_dropped(index: pg_sys::Oid, flags: c_int) {
             .extend(storage::place_of_index(index));
         return;
     }
-    // SAFETY: core has it locked, mostly in this mode. After REINDEX CONCURRENTLY nobody uses it:
-    // core has waited for all who did.
+    // SAFETY: core has it locked, mostly in this mode. After REINDEX CONCURRENTLY no session uses
+    // it: core has waited for all that did.
     unsafe { pg_sys::LockRelationOid(index, pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE) };
     storage::drop_index(index);
 }

@@ -34,9 +34,9 @@ struct Dependent {
     object: pg_sys::Oid,
 }
 
-/// Relations that have got or lost a column in a transaction since somebody looked.
+/// Relations that have got or lost a column in a transaction since the last check.
 struct Altered {
-    /// When the transaction began: what one that failed has left is nobody's.
+    /// When the transaction began: what a failed one has left does not count.
     transaction: pg_sys::TimestampTz,
     relations: Vec<pg_sys::Oid>,
 }
@@ -54,7 +54,7 @@ pub fn altered(relation: pg_sys::Oid) {
     }
 }
 
-/// Whether a relation has got or lost a column since somebody looked.
+/// Whether a relation has got or lost a column since the last check.
 pub fn are_altered() -> bool {
     !of_transaction().relations.is_empty()
 }

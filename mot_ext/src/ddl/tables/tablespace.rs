@@ -14,7 +14,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 /// The index that ALTER INDEX, or ALTER TABLE with an index's name, moves to another tablespace, if
 /// it is ours.
 ///
-/// Its table is locked as the build will lock it, ahead of the index, as everybody locks them.
+/// Its table is locked as the build will lock it, ahead of the index, as all statements do.
 ///
 /// # Safety
 /// A live node.
