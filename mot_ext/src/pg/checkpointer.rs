@@ -1,9 +1,9 @@
 //! Whether PostgreSQL's checkpointer takes its time.
 //!
 //! It spreads the writing of buffers over `checkpoint_completion_target` of `checkpoint_timeout`
-//! unless somebody waits for the checkpoint (CHECKPOINT, a backup, a shutdown) or the WAL grows
+//! unless a process waits for the checkpoint (CHECKPOINT, a backup, a shutdown) or the WAL grows
 //! fast; no hook says which it is. But while it is ahead of its schedule it sleeps between buffers,
-//! with a wait event of that name, and stops doing so as soon as somebody waits. That is what is
+//! with a wait event of that name, and stops doing so as soon as a process waits. That is what is
 //! looked at here.
 //!
 //! The wait event of a process that ended in its sleep (because the postmaster is gone) stays, so
@@ -48,7 +48,7 @@ impl Checkpointer {
     pub fn takes_its_time(&self) -> bool {
         let place = self.0.as_ptr();
         // SAFETY: `find` found the place; the words are written by its process alone, whole, and
-        // everybody may look (pg_stat_activity does).
+        // any process may read them (pg_stat_activity does).
         let (pid, waits_for) = unsafe {
             (
                 (&raw const (*place).pid).read_volatile(),
@@ -77,8 +77,8 @@ impl Checkpointer {
     }
 }
 
-/// Over how long PostgreSQL spreads a checkpoint that nobody waits for, by this process's settings;
-/// `since_previous` is the time since the one before.
+/// Over how long PostgreSQL spreads a checkpoint that no process waits for, by this process's
+/// settings; `since_previous` is the time since the one before.
 pub fn time_to_spread(since_previous: Option<Duration>) -> Duration {
     // SAFETY: plain settings of this process.
     let (seconds, target) = unsafe { (CheckPointTimeout, CheckPointCompletionTarget) };

@@ -15,12 +15,12 @@
 //! - Errors of parallel workers are raised by the leader, wherever it looks at interrupts, through
 //!   the stack that there was when their plan began. If a callback catches one that began later, it
 //!   is not on that stack. So every execution has an entry too ([`execution`]), on each stack that
-//!   a plan in it finds: whoever of us is first on the stack notes the error for the callback that
+//!   a plan in it finds: the first of ours on the stack notes the error for the callback that
 //!   catches it, which raises it again from there. By then the execution is under way yet, since
 //!   its workers are.
 //! - Such a stack is kept as long as the plan lives, and a callback that it began below (a
 //!   sub-select of a condition) may have ended by then. So entries of callbacks lie in no frame:
-//!   they stay, and say nothing while they are nobody's, but lead on to the execution they were in.
+//!   they stay, and say nothing while they are unused, but lead on to the execution they were in.
 mod noted;
 
 use crate::pg::local::ProcessLocal;
@@ -82,7 +82,7 @@ impl Pool {
         }
         let entry = self.entries[self.used];
         self.used += 1;
-        // SAFETY: entries live for ever, and this one is nobody's; a variable of this process.
+        // SAFETY: entries live for ever, and this one is unused; a variable of this process.
         unsafe {
             (*guard).entry = entry;
             (*entry).arg = guard.cast();
@@ -142,8 +142,8 @@ unsafe fn is(entry: *mut pg_sys::ErrorContextCallback, on_error: OnError) -> boo
 #[inline]
 #[allow(ffi_unwind_calls)]
 pub unsafe fn execution(body: impl FnOnce()) {
-    // SAFETY: as PostgreSQL's own frames have entries: whoever catches an error sets the stack back
-    // to what it was.
+    // SAFETY: as PostgreSQL's own frames have entries: the code that catches an error sets the
+    // stack back to what it was.
     unsafe {
         let mut entry = pg_sys::ErrorContextCallback {
             previous: pg_sys::error_context_stack,

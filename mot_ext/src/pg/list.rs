@@ -23,11 +23,11 @@ pub unsafe fn unfilled(tag: pg_sys::NodeTag, length: usize) -> *mut pg_sys::List
 
 /// The pointers of a list.
 pub unsafe fn items<T>(list: *mut pg_sys::List) -> Vec<*mut T> {
-    // SAFETY: a pointer list (caller), which nobody changes here.
+    // SAFETY: a pointer list (caller), which is not changed here.
     unsafe { cells(list) }.to_vec()
 }
 
-/// The pointers of a list, where they are: nobody may append to it or delete from it meanwhile.
+/// The pointers of a list, where they are: no code may append to it or delete from it meanwhile.
 pub unsafe fn cells<'a, T>(list: *const pg_sys::List) -> &'a [*mut T] {
     if list.is_null() {
         return &[];

@@ -356,8 +356,8 @@ pub fn enter_proc_array() {
     }
 }
 
-/// Gives this process a fresh virtual transaction id: whoever waits for the old one to end its
-/// checkpoint delay continues.
+/// Gives this process a fresh virtual transaction id: a process that waits for the old one to end
+/// its checkpoint delay continues.
 pub fn renew_virtual_xid() {
     // SAFETY: never raises; a process in the ProcArray has a backend id, which the counter hangs
     // on.

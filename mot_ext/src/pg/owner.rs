@@ -3,7 +3,7 @@
 //! PostgreSQL keeps a `PGPROC` for every process, at the same place as long as the server lives;
 //! another process may take one over, with ids of its own. Two of its fields are read here as they
 //! change, each in one load: `xid`, cleared (under ProcArrayLock) at the moment from which
-//! everybody takes the transaction for ended, and `wait_event_info`, not 0 while the process
+//! every process takes the transaction for ended, and `wait_event_info`, not 0 while the process
 //! sleeps.
 use crate::pg::local::ProcessLocal;
 use pgrx::pg_sys;
@@ -35,7 +35,7 @@ impl Owner {
             .or_else(|| look_up(pid).and_then(runs_it))
     }
 
-    /// Whether the transaction has ended, for everybody; true, too, once it is prepared.
+    /// Whether the transaction has ended, for every process; true, too, once it is prepared.
     pub fn has_ended(&self) -> bool {
         // SAFETY: a PGPROC is never unmapped (see above); an aligned field of 32 bits.
         unsafe { (&raw const (*self.process).xid).read_volatile() != self.xid }

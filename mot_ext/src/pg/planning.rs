@@ -24,7 +24,7 @@ pub struct Next(Cell<pg_sys::planner_hook_type>);
 unsafe impl Sync for Next {}
 
 impl Next {
-    /// Nobody but core.
+    /// Core alone.
     pub const fn new() -> Next {
         Next(Cell::new(None))
     }

@@ -6,7 +6,7 @@
 //! - an index is spoken of without being opened;
 //! - a foreign table's own cache entry has no database, for it has no file: its rows would share
 //!   their locks with the table of the same oid in a copy of the database, and DROP INDEX would
-//!   move locks to a table that nobody asks about.
+//!   move locks to a table that no transaction asks about.
 use super::version;
 use mot_engine::{Ordinal, Slot};
 use pgrx::pg_sys;
@@ -151,7 +151,7 @@ impl Subject {
         self.call(|relation| unsafe { CheckForSerializableConflictOut(relation, xid, snapshot) });
     }
 
-    /// This transaction wrote: a new row, which nobody can have locked.
+    /// This transaction wrote: a new row, which no transaction can have locked.
     pub fn conflict_in(&self) {
         let none = std::ptr::null_mut();
         // SAFETY: no row and no page are allowed.
@@ -188,8 +188,8 @@ impl Subject {
     }
 }
 
-/// Turns everybody's locks of an open index, or of a table's rows and indexes, into locks of the
-/// whole table. The caller has locked the table exclusively.
+/// Turns all transactions' locks of an open index, or of a table's rows and indexes, into locks of
+/// the whole table. The caller has locked the table exclusively.
 pub unsafe fn move_to_table(relation: pg_sys::Relation) {
     // SAFETY: an open relation with a file; unlike a foreign table's, its cache entry has the
     // database. The closure holds one call.

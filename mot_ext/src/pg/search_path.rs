@@ -1,9 +1,9 @@
 //! Whose functions and operators a text means that runs with other rights than the caller's.
 //!
 //! The text of our own queries is read under `pg_catalog` alone, whatever the session's
-//! `search_path`: an operator of somebody else's that fits its arguments better than the server's
-//! own would otherwise run as whoever alters a table. The same holds for code that the owner of a
-//! table wrote, and that runs as the owner ([`super::rights::as_owner`]).
+//! `search_path`: an operator of another user that fits its arguments better than the server's
+//! own would otherwise run as the user who alters a table. The same holds for code that the owner
+//! of a table wrote, and that runs as the owner ([`super::rights::as_owner`]).
 use pgrx::pg_sys;
 
 /// Does something under `pg_catalog` alone. An error in it leaves the setting to the abort of the

@@ -73,7 +73,7 @@ pub fn keeps_wal() -> bool {
     is_held() && is_unlimited()
 }
 
-/// The same when this process is gone, and nobody holds the slot.
+/// The same when this process is gone, and no process holds the slot.
 pub fn keeps_wal_alone() -> bool {
     is_held() && stays_idle()
 }
@@ -84,7 +84,7 @@ pub fn is_unlimited() -> bool {
     unsafe { pg_sys::max_slot_wal_keep_size_mb < 0 }
 }
 
-/// Whether the slot keeps its WAL although nobody holds it.
+/// Whether the slot keeps its WAL although no process holds it.
 pub fn stays_idle() -> bool {
     !version::are_idle_slots_taken() && is_unlimited()
 }
@@ -132,7 +132,7 @@ pub fn hold(from: Lsn) {
 
 /// Gives the slot up, which stays where it is. May raise.
 pub fn release() {
-    // SAFETY: this process holds the slot (caller); wakes whoever waits for it.
+    // SAFETY: this process holds the slot (caller); wakes the processes that wait for it.
     unsafe { pg_sys::ReplicationSlotRelease() }
 }
 

@@ -126,8 +126,8 @@ unsafe fn members(head: *mut Ring) -> impl Iterator<Item = *mut Ring> {
         .take_while(move |at| *at != head)
 }
 
-/// Whether somebody may miss what this transaction wrote, which has passed its last check and is
-/// not noted as committed. Locked.
+/// Whether another transaction may miss what this transaction wrote, which has passed its last
+/// check and is not noted as committed. Locked.
 unsafe fn may_be_missed(sxact: *mut Sxact) -> bool {
     // SAFETY: a live record.
     unsafe {
@@ -135,8 +135,8 @@ unsafe fn may_be_missed(sxact: *mut Sxact) -> bool {
     }
 }
 
-/// Notes of `sxact`, of which it is not noted yet, that somebody it did not see was first, who
-/// passed the last check as number `check`. Locked.
+/// Notes of `sxact`, of which it is not noted yet, that a transaction it did not see was first,
+/// which passed the last check as number `check`. Locked.
 unsafe fn mark(sxact: *mut Sxact, check: u64) {
     // SAFETY: a live record.
     unsafe {
@@ -145,10 +145,10 @@ unsafe fn mark(sxact: *mut Sxact, check: u64) {
     }
 }
 
-/// Notes of the current transaction, which has committed and is not released, that somebody it did
-/// not see may have been first, if one of them has passed its last check. Raises nothing.
+/// Notes of the current transaction, which has committed and is not released, that a transaction it
+/// did not see may have been first, if one of them has passed its last check. Raises nothing.
 pub fn note_earlier_commits() {
-    // SAFETY: who committed before this transaction entered the ring before that, and ProcArrayLock
+    // SAFETY: those that committed before this one entered the ring before that, and ProcArrayLock
     // lies between. Records in rings are live.
     unsafe {
         let Some(own) = own_with(|own| &raw mut (*own).out_conflicts) else {
@@ -167,8 +167,8 @@ pub fn note_earlier_commits() {
     }
 }
 
-/// Notes of the current transaction, which is prepared to be committed by whoever comes, that
-/// somebody it did not see may be first, if there is one who has not failed; and lets
+/// Notes of the current transaction, which is prepared to be committed by any session, that
+/// a transaction it did not see may be first, if there is one that has not failed; and lets
 /// [`note_for_prepared`] know it. Raises nothing.
 pub fn note_later_commits() {
     // SAFETY: the record is this process' own until PREPARE is through.
@@ -196,10 +196,10 @@ pub fn note_later_commits() {
     }
 }
 
-/// The current transaction is about to be checked and to commit: notes of those who are prepared,
+/// The current transaction is about to be checked and to commit: notes of those that are prepared,
 /// and did not see what it wrote, that it may be first. Raises nothing.
 pub fn note_for_prepared() {
-    // SAFETY: who is a member for this transaction's writes was made one by this process; records
+    // SAFETY: each member for this transaction's writes was made one by this process; records
     // in rings are live.
     unsafe {
         let Some(own) = own_with(|own| &raw mut (*own).in_conflicts) else {

@@ -88,7 +88,7 @@ pub fn to_palloc(text: &str) -> *mut c_char {
 }
 
 /// A text that was not made in this database (an error of the load, say, with a system's message in
-/// it), for whoever is in it: a character that its encoding may not have is shown as a question
+/// it), for a session in it: a character that its encoding may not have is shown as a question
 /// mark.
 pub fn foreign(text: &str) -> String {
     // SAFETY: a plain look-up.

@@ -78,7 +78,7 @@ unsafe extern "C-unwind" fn open_segment(
 /// file the newest one of the history that recovery heads for whose fork lies in the segment. May
 /// raise.
 ///
-/// Asked only for positions in that history: what `timeline` has behind the fork nobody reads.
+/// Asked only for positions in that history: nothing is read that `timeline` has behind the fork.
 fn timeline_with(segment: u64, timeline: u32, segment_bytes: u64) -> u32 {
     if is_there(segment, timeline, segment_bytes) {
         return timeline;

@@ -16,8 +16,8 @@ unsafe extern "C-unwind" {
 /// # Safety
 /// In the startup process, before recovery is over.
 pub unsafe fn remove_all_but_init_forks() {
-    // SAFETY: the caller is the startup process, and nobody reads such a relation before recovery
-    // is over; errors pass the guard.
+    // SAFETY: the caller is the startup process, and no process reads such a relation before
+    // recovery is over; errors pass the guard.
     #[allow(ffi_unwind_calls)]
     unsafe {
         pg_sys::ffi::pg_guard_ffi_boundary(|| ResetUnloggedRelations(CLEAN_UP));

@@ -76,7 +76,7 @@ fn printtup() -> usize {
 /// as core raises it.
 pub struct Message {
     text: pg_sys::StringInfoData,
-    /// Of its own, so that whoever looks for a backend's memory finds it by name; NULL before the
+    /// Of its own, so that views of a backend's memory show its name; NULL before the
     /// first row.
     context: pg_sys::MemoryContext,
 }

@@ -58,7 +58,7 @@ impl Noted {
                 *name = for_ever(*name);
             }
         }
-        // Nobody looks at these when it is raised again.
+        // These are not read when it is raised again.
         error.context_domain = std::ptr::null();
         error.message_id = std::ptr::null();
         error.assoc_context = std::ptr::null_mut();

@@ -138,7 +138,7 @@ pub unsafe fn ask_for_slots(
 }
 
 /// Gives such a node slots of the kind at its Begin, if it has others: what core has compiled for
-/// those is compiled anew. On 15 nobody can ask for slots.
+/// those is compiled anew. On 15 no caller can ask for slots.
 pub unsafe fn give_slots(
     node: *mut pg_sys::CustomScanState,
     kind: *const pg_sys::TupleTableSlotOps,

@@ -1,5 +1,5 @@
 //! Calls whose arguments, and fields whose places, differ between major versions of PostgreSQL: one
-//! function for each, so that nobody else asks which version this is.
+//! function for each, so that no other file asks which version this is.
 //!
 //! | file | what differs |
 //! |---|---|

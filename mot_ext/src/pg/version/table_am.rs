@@ -76,7 +76,7 @@ pub unsafe fn set_new_heap_file(
 /// # Safety
 /// The file of a relation that core is about to give to it.
 pub unsafe fn create_file(file: *const FileName, persistence: std::ffi::c_char) {
-    // SAFETY: the caller's file, which nobody else knows yet.
+    // SAFETY: the caller's file, which no other process knows yet.
     unsafe {
         let opened = pg_sys::RelationCreateStorage(*file, persistence, true);
         if persistence as u8 == pg_sys::RELPERSISTENCE_UNLOGGED {
@@ -230,7 +230,7 @@ pub unsafe fn describe_parallel(
     descriptor: pg_sys::ParallelTableScanDesc,
     relation: pg_sys::Relation,
 ) {
-    // SAFETY: memory of a descriptor that nobody else sees yet (caller).
+    // SAFETY: memory of a descriptor that no other code sees yet (caller).
     unsafe {
         #[cfg(not(feature = "pg18"))]
         {
@@ -416,8 +416,8 @@ pub fn set_blocks<T: Blocks>(routine: &mut pg_sys::TableAmRoutine) {
     }
 }
 
-/// Whether core's bound below which nobody sees dead rows leaves out snapshots that are older than
-/// a setting allows (`old_snapshot_threshold`, up to 16): their readers get an error on heap
+/// Whether core's bound below which no snapshot sees dead rows leaves out snapshots that are older
+/// than a setting allows (`old_snapshot_threshold`, up to 16): their readers get an error on heap
 /// tables, which ours do not raise.
 pub fn leaves_out_old_snapshots() -> bool {
     // SAFETY: a plain variable of this process.

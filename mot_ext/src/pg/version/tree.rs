@@ -1,7 +1,7 @@
 //! Core's walks over queries and expressions, and what makes nodes, without pgrx's guards.
 //!
 //! A guard for each node would take a multiple of core's own stack. So a callback is a plain frame,
-//! and so is who calls these: an error of core jumps over both. A guarded call has no place there:
+//! and so is their caller: an error of core jumps over both. A guarded call has no place there:
 //! it would make the error a panic, which cannot pass core's frames.
 #![allow(ffi_unwind_calls)]
 use pgrx::pg_sys;
@@ -162,7 +162,7 @@ pub unsafe fn constant(
 /// # Safety
 /// The caller is a plain frame.
 pub unsafe fn null(of: pg_sys::Oid) -> *mut pg_sys::Node {
-    // SAFETY: a node, changed before anybody sees it.
+    // SAFETY: a node, changed before other code sees it.
     unsafe {
         let none = (of, -1, pg_sys::InvalidOid);
         let node = constant(none, pg_sys::Datum::from(0usize), false).cast::<pg_sys::Const>();
@@ -237,7 +237,7 @@ pub unsafe fn function(schema: &CStr, name: &CStr, arguments: &[pg_sys::Oid]) ->
     }
 }
 
-/// Whether a function belongs to an extension. Anybody may make one of the same name where the
+/// Whether a function belongs to an extension. Any user may make one of the same name where the
 /// extension is not there.
 ///
 /// # Safety
