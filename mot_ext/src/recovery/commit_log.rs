@@ -1,16 +1,16 @@
 //! Replay and the truncation of PostgreSQL's commit log: outcomes are read before they are gone.
 //!
-//! Nobody tells a resource manager what became of a replayed transaction. The commit log is asked
-//! when replay has ended, or by readers and the reclaimer of a standby. But VACUUM truncates the
-//! commit log where no heap table needs it any more, and replay does the same where the log says
-//! so. After that a recovery reads "not committed" for older transactions, and would remove rows
-//! that are committed.
+//! No callback informs a resource manager what became of a replayed transaction. The commit log is
+//! asked when replay has ended, or by readers and the reclaimer of a standby. But VACUUM truncates
+//! the commit log where no heap table needs it any more, and replay does the same where the log
+//! says so. After that a recovery reads "not committed" for older transactions, and would remove
+//! rows that are committed.
 //!
-//! 1. **Replay.** PostgreSQL calls nobody before it replays CLOG_TRUNCATE. So a function of this
-//!    module stands before its resource manager's own, in the table in which ours is registered. It
-//!    first resolves what older transactions left (`ParallelReplayer::resolve_below`). They had all
-//!    ended when VACUUM truncated there, and what they had to log, commit records included, lies
-//!    before.
+//! 1. **Replay.** PostgreSQL calls no extension before it replays CLOG_TRUNCATE. So a function of
+//!    this module stands before its resource manager's own, in the table in which ours is
+//!    registered. It first resolves what older transactions left
+//!    (`ParallelReplayer::resolve_below`). They had all ended when VACUUM truncated there, and what
+//!    they had to log, commit records included, lies before.
 //! 2. **The gap**, which we read before PostgreSQL begins to replay (`recovery::load::replay_gap`).
 //!    The files with the outcomes of its transactions may be gone, or be there again without them,
 //!    because a recovery makes a file anew in which it has something to write. So the files say
@@ -141,8 +141,8 @@ pub struct Outcomes {
 
 impl Outcomes {
     /// Of a gap behind which PostgreSQL replays, or nothing comes (`is_all`): then all have ended
-    /// of which the commit log has no file any more, and nobody could be asked about them. None are
-    /// known yet.
+    /// of which the commit log has no file any more, and no source could be asked about them. None
+    /// are known yet.
     ///
     /// Where replay follows, nothing tells that but the gap: a file may be missing that was cut off
     /// behind the gap, and the server's own limit is that of a moment after the position from which

@@ -1,5 +1,5 @@
 //! Which transactions have ended in the log that is being replayed, and how: for a replay that
-//! needs memory, or a place for an index, while nobody reads.
+//! needs memory, or a place for an index, while no session reads.
 //!
 //! The server that wrote the log took out at once what an ended transaction left to take out:
 //! states that a committed one superseded, and what a rolled-back one had logged (PREPARE
@@ -9,7 +9,7 @@
 //!
 //! # Invariant
 //!
-//! Nobody is taken for ended here whose end is not in the log up to where replay is.
+//! No transaction is taken for ended here whose end is not in the log up to where replay is.
 //!
 //! Readers may join at a later position of this replay. Their snapshots see each commit that was
 //! replayed by then, so a state that such a commit superseded is dead to all of them. A commit that
@@ -17,10 +17,10 @@
 //!
 //! # Where it is known from
 //!
-//! - **The commit and abort records.** PostgreSQL calls nobody for them, so, as in `commit_log.rs`,
-//!   our function stands before that resource manager's own. A record names the transaction and its
-//!   subtransactions (rows from a checkpoint bear their ids). Behind it the log has nothing more of
-//!   them.
+//! - **The commit and abort records.** PostgreSQL calls no extension for them, so, as in
+//!   `commit_log.rs`, our function stands before that resource manager's own. A record names the
+//!   transaction and its subtransactions (rows from a checkpoint bear their ids). Behind it the log
+//!   has nothing more of them.
 //! - **The records of the running transactions**, for all that are older than the oldest of these.
 //!   Every checkpoint of PostgreSQL's writes one before its record, and a server that works one
 //!   every 15 seconds. So they name those whose end lies before the position from which is
@@ -30,7 +30,7 @@
 //!   that committed are set: by replay, or by the server that wrote the checkpoint. Only then can
 //!   the others be called rolled back.
 //! - What committed before replay begins is called committed in the rows by then: the tables'
-//!   checkpoint says who it was, or the gap behind it. Nobody has to ask.
+//!   checkpoint says which it was, or the gap behind it. Nothing has to be asked.
 //!
 //! # Why not the commit log of all
 //!
@@ -51,9 +51,9 @@
 //!   and the process that reads it continues with the log behind it. (Where the checkpoint worker
 //!   reads it and the startup process continues, the standby has readers.) What runs in it is not
 //!   looked at: the rows of transactions that committed in a gap are resolved when all of it is in.
-//! - With readers PostgreSQL knows who runs, and nothing is kept here.
+//! - With readers PostgreSQL knows which transactions run, and nothing is kept here.
 //! - A bit is kept for each transaction that has ended since the oldest one that runs, and nothing
-//!   older: the commit log has that. Where no record says who runs (`wal_level = minimal`), it is
+//!   older: the commit log has that. Where no record says which run (`wal_level = minimal`), it is
 //!   one for each since the commit log was cut off.
 //! - When a recovery ends, PostgreSQL itself takes the commit log for the truth: a prepared
 //!   transaction that is committed there is dropped as stale. So `finish_after_replay` does the

@@ -6,9 +6,9 @@
 //!
 //! A standby that begins where a clean shutdown ended can be read before there is a record to
 //! replay, perhaps for ever. The worker loads there, too (`load_standby`), so both may come to it
-//! at once: whoever claims the load first does it. `rm_startup` waits for a worker that was first,
-//! and replays on what that has loaded. If the recovery ends without a record, nobody calls
-//! `rm_cleanup`: the worker finishes (`finish_standby`); until then nobody writes
+//! at once: the process that claims the load first does it. `rm_startup` waits for a worker that
+//! was first, and replays on what that has loaded. If the recovery ends without a record, no
+//! process calls `rm_cleanup`: the worker finishes (`finish_standby`); until then no session writes
 //! (`transaction::xact::write_xid`).
 use super::commit_log::Outcomes;
 use super::initial_checkpoint::{begin_without_tables, record_covered, replay_begin};
@@ -34,7 +34,7 @@ use std::time::Instant;
 /// How often replay that waits for the worker's load looks again, in milliseconds.
 const LOAD_POLL_MS: i64 = 10;
 
-/// Whether the caller is the one who loads. True once in the life of the shared memory.
+/// Whether the caller is the one that loads. True once in the life of the shared memory.
 pub fn claim() -> bool {
     !shared_memory::control()
         .load_is_claimed
@@ -99,7 +99,7 @@ fn is_gap_needed(manifest: &Manifest, was_read: bool) -> bool {
 }
 
 /// In the checkpoint worker, after `load_standby`: the recovery is over, and there was no record.
-/// Statements may read meanwhile, and nobody has written yet.
+/// Statements may read meanwhile, and no session has written yet.
 pub fn finish_standby() -> Result<(), String> {
     finish_after_clean_start()
 }
@@ -386,8 +386,8 @@ fn load_and_replay() -> Result<Option<(Manifest, bool)>, String> {
 /// from which transaction id on there are any, but not (without reading its files) the ids of their
 /// subtransactions. So what is not known to have committed from there on, up to the next id that
 /// will be given out, is left open in rows and definitions, and their row locks are put back; the
-/// reclaimer, writers and readers resolve it when PostgreSQL knows again who is in progress. Ids
-/// from there on are nobody's yet.
+/// reclaimer, writers and readers resolve it when PostgreSQL knows again which transactions run.
+/// Ids from there on are not assigned yet.
 pub fn finish_after_replay() -> Result<(), String> {
     let session = session::join_uncounted();
     let from = clock::widen(pg_sys::TransactionId::from_inner(pg::oldest_prepared_xid()));
@@ -397,12 +397,12 @@ pub fn finish_after_replay() -> Result<(), String> {
     shared_memory::control()
         .redo_ends
         .store(true, Ordering::SeqCst);
-    // Nobody is running any more, even where the server still remembers the transactions of a
-    // primary that is gone.
+    // No transaction is running any more, even where the server still remembers the transactions of
+    // a primary that is gone.
     recovery::finish_beside_prepared(session, &EndedClock, from..next, threads)
         .map_err(|error| error.to_string())?;
-    // Recovery is not over for PostgreSQL, so nobody cuts the commit log off yet. States below a
-    // row's newest one were not looked at.
+    // Recovery is not over for PostgreSQL, so no process cuts the commit log off yet. States below
+    // a row's newest one were not looked at.
     outcome_bound::publish(files::clog_begins());
     shared_memory::engine()
         .expect("preloaded")
@@ -410,8 +410,8 @@ pub fn finish_after_replay() -> Result<(), String> {
     Ok(())
 }
 
-/// There was no replay: PostgreSQL knows already which transactions are prepared, and nobody else
-/// can have work in the tables.
+/// There was no replay: PostgreSQL knows already which transactions are prepared, and no other
+/// transaction can have work in the tables.
 fn finish_after_clean_start() -> Result<(), String> {
     let session = session::join_uncounted();
     // Whose the subtransactions of prepared transactions are is asked below.

@@ -50,7 +50,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// For the startup process, or whoever reads WAL in its place.
+    /// For the startup process, or the process that reads WAL in its place.
     pub fn new() -> Replay {
         let engine = shared_memory::engine().expect("preloaded");
         let threads = settings::load_threads();
@@ -253,10 +253,10 @@ pub fn has_readers() -> bool {
 }
 
 /// Frees what the server that wrote the log had freed by then, and removes versions that replay
-/// left: superseded ones, and those that were rolled back. As long as nobody reads (crash recovery,
-/// a standby before it is consistent or without hot_standby) everything superseded by a transaction
-/// whose commit was replayed is dead, for later snapshots see that commit. Then the reclaim worker
-/// does it, under the readers' horizon.
+/// left: superseded ones, and those that were rolled back. As long as no session reads (crash
+/// recovery, a standby before it is consistent or without hot_standby) everything superseded by a
+/// transaction whose commit was replayed is dead, for later snapshots see that commit. Then the
+/// reclaim worker does it, under the readers' horizon.
 fn make_room(session: &Session) {
     if has_readers() {
         return;
@@ -276,8 +276,8 @@ fn make_room(session: &Session) {
     session.memory().collect();
 }
 
-/// Drops row locks of transactions that have ended where replay is, while nobody reads. The number
-/// of records that are left.
+/// Drops row locks of transactions that have ended where replay is, while no session reads. The
+/// number of records that are left.
 fn drop_ended_locks(session: &Session) -> u64 {
     or_raise(session.drop_ended_locks(|xid| !DuringReplay.is_in_progress(xid)))
 }
@@ -294,8 +294,8 @@ fn make_places(session: &Session) {
     }
 }
 
-/// The clock while replay runs and nobody reads: a transaction has ended if the log says so, up to
-/// where replay is. All others may yet commit, whatever the commit log says of them (`ended`).
+/// The clock while replay runs and no session reads: a transaction has ended if the log says so, up
+/// to where replay is. All others may yet commit, whatever the commit log says of them (`ended`).
 struct DuringReplay;
 
 impl Clock for DuringReplay {

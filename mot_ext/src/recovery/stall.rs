@@ -5,8 +5,8 @@
 //! - The checkpoint worker reports when threads wait for memory while that process waits for the
 //!   next WAL record. PostgreSQL runs no code of ours in the startup process then: its latch could
 //!   be set, but its loop calls no extension. The record at which the threads wait may be the last
-//!   for a long time. The startup process makes room, as long as nobody reads, when it has the next
-//!   record.
+//!   for a long time. The startup process makes room, as long as no session reads, when it has the
+//!   next record.
 //!
 //! The first keeps `RecoveryStats::waits_for_memory` up meanwhile, and then the worker is silent.
 //! The worker also waits a moment before it reports. So both report at one time only if the one

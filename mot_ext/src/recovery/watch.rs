@@ -122,6 +122,6 @@ unsafe extern "C-unwind" fn stop(_code: std::ffi::c_int, _arg: pg_sys::Datum) {
             .load_is_unwanted
             .store(1, Ordering::Relaxed);
     }
-    // What it ends with is of no use to anybody.
+    // Its result is not used.
     drop(load.join());
 }

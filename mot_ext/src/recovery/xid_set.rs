@@ -41,7 +41,7 @@ impl XidSet {
         self.parts.is_empty()
     }
 
-    /// Of ids below `below` nobody will ask any more. Some may stay.
+    /// No caller asks about ids below `below` any more. Some may stay.
     pub fn forget_below(&mut self, below: Xid) {
         self.parts = self.parts.split_off(&(below.0 / PART_XIDS));
     }

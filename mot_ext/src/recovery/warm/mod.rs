@@ -6,7 +6,7 @@
 //! - **At the end** (`on_end`, an on_proc_exit callback: once, after the last child, the shutdown
 //!   checkpoint and every on_shmem_exit callback, before the lock file of the data directory goes).
 //!   The memory is marked if all of this holds: exit code 0; the checkpoint worker wrote its last
-//!   checkpoint, and nobody wrote after it; the engine is quiescent
+//!   checkpoint, and no process wrote after it; the engine is quiescent
 //!   (`Engine::not_quiescent_because`); pg_control says "shut down". The mark is a proof
 //!   ([`proof`]): what library, which pg_control (contents, inode and change time), which manifest.
 //!   Otherwise the file is removed, and the log says why. A start that took the memory over and
@@ -22,10 +22,10 @@
 //! Why this is enough: a server that is at rest holds exactly what it holds between two statements.
 //! All that it knows of transactions is ids and hints that are true for ever; the rest is asked of
 //! PostgreSQL, which has the same ids and commit log after a clean restart. (Prepared transactions
-//! too: they are running for PostgreSQL again before anybody may ask.) The inode and change time of
-//! pg_control tie the memory to this very data directory in the state of that shutdown: PostgreSQL
-//! changes the file at each start, with or without mot, and a copy, a restored backup, pg_rewind,
-//! pg_resetwal or pg_checksums leave another time.
+//! too: they are running for PostgreSQL again before any process may ask.) The inode and change
+//! time of pg_control tie the memory to this very data directory in the state of that shutdown:
+//! PostgreSQL changes the file at each start, with or without mot, and a copy, a restored backup,
+//! pg_rewind, pg_resetwal or pg_checksums leave another time.
 //!
 //! The postmaster must not fail for this: whatever goes wrong here, the memory is anonymous as
 //! without the setting.
