@@ -3,8 +3,8 @@
 //! Asleep, it looks around twice a second. If a burst of changes begins meanwhile, all that it
 //! supersedes would stay until the sleep is over, and writers would prune below an old horizon. So
 //! a session that has left some rows behind looks whether the reclaimer sleeps, and wakes it. For a
-//! busy server that is one read of a word that nobody writes, once in so many rows. Few changes
-//! wake nobody. Nor does anybody wake it while an old snapshot or transaction holds the horizon,
+//! busy server that is one read of a word that no process writes, once in so many rows. Few changes
+//! do not wake it. Nor does a session while an old snapshot or transaction holds the horizon,
 //! because it could do nothing.
 use crate::pg::interrupts;
 use crate::pg::worker::shutdown_asked;
@@ -13,8 +13,8 @@ use mot_engine::pause::{Point, reach};
 
 /// Sleeps as long as `long_ms` while nothing happens. When a session wakes this process, or did so
 /// just before, it sleeps `short_ms` from then on: what was committed a moment ago is dead to
-/// everybody a moment later. `has_news` says whether something has happened since it was last
-/// looked: a session that committed then saw nobody sleep, and wakes nobody. It must not raise.
+/// every snapshot a moment later. `has_news` says whether something has happened since it was last
+/// looked: a session that committed then saw no sleeper, and wakes none. It must not raise.
 pub fn sleep(short_ms: i64, long_ms: i64, has_news: impl FnOnce() -> bool) {
     let sleeper = &shared_memory::control().reclaimer_sleeps;
     reach(Point::ReclaimBeforeNap);

@@ -1,4 +1,4 @@
-//! Removing what nobody sees any more.
+//! Removing what no snapshot sees any more.
 //!
 //! | file | what |
 //! |---|---|

@@ -2,7 +2,7 @@
 //!
 //! A server on which the library is not preloaded has no hook of ours, and nothing can refuse DROP
 //! DATABASE there (`ddl::preload`): the tables' storages stay. The next start with the library
-//! loads them again, and nobody could ever drop them. So once in each start as a primary
+//! loads them again, and no statement could ever drop them. So once in each start as a primary
 //!
 //! 1. the checkpoint worker, which knows no catalog, looks for databases with storages that have no
 //!    directory in the default tablespace (`Watch`). That is a hint and no more: the database may
@@ -16,7 +16,7 @@
 //! newer catalog snapshot: no row then means that the row is deleted, and a deleted one never comes
 //! back. What DROP DATABASE (with the library) is dropping meanwhile either still has its row, or
 //! has dropped its storages with it. A database made later under the same oid, when oids have gone
-//! round, keeps what it finds: nobody can tell then whose it is.
+//! round, keeps what it finds: its owner is unknown then.
 use crate::pg::{self, interrupts};
 use crate::transaction::{dropped_database, session};
 use crate::{errors, shared_memory};

@@ -1,10 +1,10 @@
 //! The reclaim worker: keeps the shared horizon fresh, and removes what no writer meets again.
 //!
-//! - The horizon says below which transaction ids superseded versions are dead to everybody;
+//! - The horizon says below which transaction ids superseded versions are dead to every snapshot;
 //!   writers prune under it themselves. It is PostgreSQL's own
 //!   (`transaction::clock::fresh_horizon`), which on a standby includes the standby's readers.
 //! - This process frees dropped tables and indexes, some in each round (and so does a replay that
-//!   nobody reads beside and that needs the room: this process does not run then).
+//!   no session reads beside and that needs the room: this process does not run then).
 //! - Starts when the server is consistent: before that a standby does not know which transactions
 //!   are running on the primary, and a running one's versions would be taken for an aborted one's.
 //! - An error (the commit log cannot be read) is logged; the next round tries again.
@@ -43,7 +43,7 @@ const QUIET_SWEEPS: u32 = 2;
 /// While a large table is freed the horizon is taken no more often than this: a question to all of
 /// the ProcArray, where a stretch takes less than a millisecond.
 const HORIZON_EVERY: Duration = Duration::from_millis(50);
-/// Longest sleep in which nobody wakes this process, in milliseconds: somebody may wait for a
+/// Longest sleep in which no session wakes this process, in milliseconds: one may wait for a
 /// sweep.
 const LOOK_MS: i64 = 500;
 /// Pause after an error, in milliseconds.
@@ -54,7 +54,7 @@ const ERROR_PAUSE_MS: i64 = 5_000;
 pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
     crate::pg::worker::begin();
     // TransactionIdIsInProgress passes over the caller's own place in the ProcArray. A process that
-    // is not in it has somebody else's place, whose transaction would be taken for an aborted one.
+    // is not in it has another process's place, whose transaction is taken for an aborted one.
     pg::enter_proc_array();
     let session = session::join_uncounted();
     // SAFETY: registered once; runs before the process leaves the ProcArray (callbacks run last in,
@@ -107,7 +107,7 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
     unsafe { pg_sys::proc_exit(1) };
 }
 
-/// Sleeps so long, or until somebody waits for a sweep.
+/// Sleeps so long, or until a session waits for a sweep.
 fn sleep_unless_asked(pause_ms: i64) {
     let mut left_ms = pause_ms;
     while left_ms > 0 && sweep_requests::newest().is_none() && !shutdown_asked() {
@@ -151,7 +151,7 @@ impl Reclaimer {
             kept_out += done.groups_kept_out;
         }
         if kept_out > 0 {
-            // Somebody was in the way, maybe of every sweep since the horizon came to stand.
+            // A session was in the way, maybe of every sweep since the horizon stopped.
             self.sweeps_left = QUIET_SWEEPS;
         }
         if let Some(xid) = clock.lost.get()
@@ -175,7 +175,7 @@ impl Reclaimer {
             asked.into_iter().for_each(sweep_requests::answer);
             return false;
         }
-        // Versions superseded by a committed transaction below this are dead to everybody.
+        // Versions superseded by a committed transaction below this are dead to every snapshot.
         let horizon = fresh_horizon();
         // Nothing more is dead than at the last round if the horizon stands where it stood.
         let has_moved = horizon > self.swept_below;
@@ -198,9 +198,9 @@ impl Reclaimer {
         } else if self.sweeps_left > 0 {
             self.sweeps_left -= 1;
         } else if !has_old_work && !raises_bound && self.has_settled && asked.is_none() {
-            // A dropped table that somebody walked until now does not wait for the horizon to move.
+            // A dropped table a session walked until now does not wait for the horizon to move.
             let freed = free_pending(session);
-            // What was taken out last is free once nobody reads it any more.
+            // What was taken out last is free once no session reads it any more.
             session.memory().collect_all(end_if_asked);
             return freed > 0;
         }
@@ -231,7 +231,7 @@ impl Reclaimer {
             self.next_old_check_at = now + took * OLD_PAUSE_FACTOR;
         }
         self.next_resolve_at = now + took * RESOLVE_PAUSE_FACTOR;
-        // While somebody is in the way the bound stands, however often this is tried.
+        // While a session is in the way the bound stays, however often this is tried.
         has_moved || has_old_work || (raises_bound && kept_out == 0) || freed > 0
     }
 
@@ -244,7 +244,7 @@ impl Reclaimer {
     /// Reads what old snapshots see, if one of them holds the horizon back, and it is time for it.
     /// False: there is nothing new to know.
     fn check_old_snapshots(&mut self, session: &Session, horizon: Xid) -> bool {
-        // The published bound comes a sweep behind, and holds the horizon back where nobody else
+        // The published bound comes a sweep behind, and holds the horizon back where nothing else
         // does.
         if horizon >= outcome_bound::published() || Instant::now() < self.next_old_check_at {
             return false;
@@ -314,8 +314,8 @@ fn resolve_prepared(session: &Session) {
 }
 
 /// Below which no outcome has to be asked for any more once all that has something to do is swept,
-/// from now on; None where nobody wants to know. The order of the three questions matters:
-/// mot_engine/src/reclaim/unresolved.rs.
+/// from now on; None in recovery, and before the engine is ready. The order of the three questions
+/// matters: mot_engine/src/reclaim/unresolved.rs.
 fn resolved_after_sweep(session: &Session) -> Option<Xid> {
     // SAFETY: reads shared state; never raises.
     if session.engine().state() != State::Ready || unsafe { pg_sys::RecoveryInProgress() } {

@@ -65,15 +65,15 @@ pub struct Control {
     pub redo_began: AtomicBool,
     /// The process that it runs in; 0 before.
     pub replays_in: AtomicU32,
-    /// Somebody loads the tables, or has: the startup process or the checkpoint worker, whoever
-    /// claimed it first (`recovery::load`).
+    /// A process loads the tables, or has: the startup process or the checkpoint worker, the one
+    /// that claimed it first (`recovery::load`).
     pub load_is_claimed: AtomicBool,
     /// Replay is over, and what has not committed is being taken out of the tables, or was.
     pub redo_ends: AtomicBool,
     /// rm_cleanup ran: everything is replayed, though recovery may not be over for PostgreSQL.
     pub redo_ended: AtomicBool,
-    /// The checkpoint on disk is not marked final: whoever loads it reads the WAL between it and
-    /// PostgreSQL's redo position, or fails.
+    /// The checkpoint on disk is not marked final: the process that loads it reads the WAL between
+    /// it and PostgreSQL's redo position, or fails.
     pub gap_is_read: AtomicBool,
     /// Sessions that may be copying checkpoint files (`checkpoint::base_backups`).
     pub copiers: AtomicU32,
@@ -299,7 +299,7 @@ fn open_region(open: Open) -> (Region, Option<(Engine, TakenOver)>) {
 /// Empties the control block and the arena, unless the arena is taken over. No other process of
 /// this server is alive.
 fn format() {
-    // SAFETY: see `SharedCell`; no child is alive, so nobody uses what is reset.
+    // SAFETY: see `SharedCell`; no child is alive, so no process uses what is reset.
     unsafe {
         let Some(shared) = (*SHARED.0.get()).as_mut() else {
             return;

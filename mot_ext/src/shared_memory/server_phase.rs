@@ -9,7 +9,7 @@ pub fn server_is_stopping() -> bool {
     is_ordered_to_stop() || has_stopped_in_recovery()
 }
 
-/// The postmaster says so in its lock file, where somebody has asked it to.
+/// The postmaster says so in its lock file, when it was asked to.
 fn is_ordered_to_stop() -> bool {
     /// PM_STATUS of `miscadmin.h`: the eighth line.
     const STATUS_LINE: usize = 7;
@@ -18,15 +18,15 @@ fn is_ordered_to_stop() -> bool {
             .lines()
             .nth(STATUS_LINE)
             .is_some_and(|line| line.trim() == "stopping"),
-        // Without the file nobody can say; a last checkpoint too many does no harm.
+        // Without the file this is unknown; a last checkpoint too many does no harm.
         Err(_) => true,
     }
 }
 
 /// It does not say so where a recovery shuts the server down at its target
 /// (`recovery_target_action`): there the process that replays leaves before the recovery is over,
-/// and the postmaster tells all others to end. Looked at in this order, since whoever ends a
-/// recovery says so before it leaves.
+/// and the postmaster tells all others to end. Looked at in this order, since the process that ends
+/// a recovery says so before it leaves.
 fn has_stopped_in_recovery() -> bool {
     is_replayer_there() == Some(false) && recovery_in_progress()
 }
