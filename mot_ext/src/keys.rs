@@ -170,7 +170,7 @@ const fn is_integer(kind: KeyKind) -> bool {
 /// Whether values of a type can stand for values of a key column's type where btree's family
 /// compares the two: [`converted`] says how.
 ///
-/// Only core's own types: nobody knows what operators of other types do with them. Types are
+/// Only core's own types: what operators of other types do with them is unknown. Types are
 /// excluded where the operator sees the column's values in another order than the column's own.
 /// Taken as times with zone, two values of `timestamp`, or two dates, may be equal, or the later
 /// one earlier. [`lies_near`] is for these.

@@ -9,7 +9,7 @@ use mot_engine::collation::{Folder, Folding};
 use pgrx::pg_sys;
 use std::cell::Cell;
 
-/// What this process's database makes lower case by; the outer `None`: nobody has looked.
+/// What this process's database makes lower case by; the outer `None`: not looked up yet.
 static OF_DATABASE: ProcessLocal<Cell<Option<Option<Folding>>>> = ProcessLocal(Cell::new(None));
 
 /// How the database's default collation makes lower case; `None`: in a way that the engine does not

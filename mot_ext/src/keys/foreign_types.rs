@@ -134,7 +134,7 @@ pub fn is_core(input: pg_sys::Oid) -> bool {
     input.to_u32() < pg_sys::FirstNormalObjectId
 }
 
-/// What the values of a type are that is not core's; `None`: nobody knows. The catalog is read once
+/// What the values of a type are that is not core's; `None`: unknown. The catalog is read once
 /// for each type, and again when types or functions change: scans ask. May raise.
 pub fn foreign_type(input: pg_sys::Oid) -> Option<ForeignType> {
     if is_core(input) {

@@ -17,7 +17,7 @@ use pgrx::pg_sys;
 /// Whether every snapshot may use an index that was built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Built {
-    /// It has an entry for each row that anybody sees.
+    /// It has an entry for each row that any snapshot sees.
     ForAll,
     /// A snapshot that is older than the build may see rows that have no entry.
     ForYounger,
@@ -75,7 +75,7 @@ pub unsafe fn build_index(
     }
     let made = create_index(storage, &mut definition);
     if let Ok(Build::Done(made) | Build::DoneBesideOlder(made)) = made {
-        // SAFETY: the caller's open relations; writers are locked out, so nobody is waited for.
+        // SAFETY: the caller's open relations; writers are locked out, so no writer is waited for.
         unsafe {
             core_keys::note_made(index, made);
             let is_asked = repeated == Repeated::Refused && !definition.unique;
@@ -136,7 +136,7 @@ fn is_there(storage: TableRef, index: pg_sys::Relation) -> bool {
 /// `ambuild`: that of an index that it drops (ALTER TYPE that keeps an index), or the index's own
 /// in another tablespace.
 pub fn rebuild_reused_index(heap: pg_sys::Oid, index: pg_sys::Oid, repeated: Repeated) {
-    // SAFETY: the statement keeps writers from the table, and everybody from the index; what is
+    // SAFETY: the statement keeps writers from the table, and all sessions from the index; what is
     // opened here is closed.
     unsafe {
         let lock = pg_sys::NoLock as pg_sys::LOCKMODE;
@@ -161,8 +161,8 @@ pub unsafe fn build_same_indexes(from: TableRef, to: TableRef) {
     build_each_index(from, to, |index| unsafe { keep_from_older(index) });
 }
 
-/// As [`build_same_indexes`], of any two storages that nobody else uses. `beside_older` hears of
-/// each index that snapshots from before must not use.
+/// As [`build_same_indexes`], of any two storages that no other session uses. `beside_older` hears
+/// of each index that snapshots from before must not use.
 pub(super) fn build_each_index(from: TableRef, to: TableRef, beside_older: impl Fn(pg_sys::Oid)) {
     let session = session::session();
     for index in session.indexes(from, &PgClock) {
@@ -223,7 +223,7 @@ fn mark_nulls(definition: &mut IndexDefinition) {
     }
 }
 
-/// As [`build_index`], beside writers, who enter their rows from now on and are asked for
+/// As [`build_index`], beside writers, which enter their rows from now on and are asked for
 /// uniqueness when the transaction commits: with it core marks the index as ready. Raises 23505 for
 /// two committed rows with one unique key.
 ///
@@ -242,8 +242,8 @@ pub unsafe fn build_index_beside_writers(heap: pg_sys::Relation, index: pg_sys::
         unsafe { pg_sys::LockRelationOid((*heap).rd_id, lock) };
     }
     if definition.computed.is_some() {
-        // SAFETY: the caller's open relations and snapshot. Core has waited for all who do not know
-        // the index.
+        // SAFETY: the caller's open relations and snapshot. Core has waited for all that do not
+        // know the index.
         unsafe { put_keys_of_rows(heap, index) };
     }
     let xid = xact::write_xid();
@@ -254,7 +254,7 @@ pub unsafe fn build_index_beside_writers(heap: pg_sys::Relation, index: pg_sys::
     reach(Point::BuildBeforeRows);
     fill(storage, made);
     reach(Point::BuildBeforeDuplicates);
-    // What runs may be of writers who ask for nothing yet: that is for the validation.
+    // What runs may be of writers that ask for nothing yet: that is for the validation.
     // SAFETY: the caller's open relations; the snapshot keeps the rows.
     unsafe {
         if let Some(slots) = find_repeated(index, storage, made, Xid(0), |_| false) {
@@ -264,7 +264,7 @@ pub unsafe fn build_index_beside_writers(heap: pg_sys::Relation, index: pg_sys::
     reach(Point::BuildBeforeReady);
 }
 
-/// `index_validate_scan`: every writer enters and asks the index by now, and all who did not have
+/// `index_validate_scan`: every writer enters and asks the index by now, and all that did not have
 /// ended. Raises 23505, in the words of an insert, for two rows with one unique key.
 ///
 /// # Safety
@@ -274,7 +274,7 @@ pub unsafe fn validate_index(heap: pg_sys::Relation, index: pg_sys::Relation) {
     let made = super::index(storage, index);
     reach(Point::ValidateBeforeRows);
     fill(storage, made);
-    // A writer who was not asked may have come right behind one who was, and runs.
+    // A writer that was not asked may have come right behind one that was, and runs.
     let asked_from = Xid(pg::next_full_xid());
     // SAFETY: the caller's open relations; the snapshot keeps the row.
     unsafe {

@@ -3,8 +3,8 @@
 //! A row is formed with its computed keys behind it. These rows were formed before the index was.
 //!
 //! - **In a new index** each committed row gets its key in place (engine `transaction/reform.rs`).
-//!   It stays the same state for everybody's snapshot, and writers and row lockers continue beside
-//!   it. They form rows with keys of this index, because core has waited for all who do not know
+//!   It stays the same state for every snapshot, and writers and row lockers continue beside
+//!   it. They form rows with keys of this index, because core has waited for all that do not know
 //!   it. The build waits for a row with unfinished work on top, unless the committed state below
 //!   has its key. So it waits once for a row at most, unless functions are not immutable.
 //! - **Own uncommitted rows** get a new state, as by any change.
@@ -33,7 +33,7 @@ use std::collections::HashMap;
 /// Gives every row its key in an open index that is new: the table's storage has none of it.
 ///
 /// # Safety
-/// Both relations are open, and locked as `ambuild` finds them; a snapshot is active. All who write
+/// Both relations are open, and locked as `ambuild` finds them; a snapshot is active. All writers
 /// know the index.
 pub unsafe fn put_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relation) {
     // For checks that a writer makes before it logs anything.
@@ -88,8 +88,8 @@ struct Given {
 }
 
 /// Whether this session keeps all other index builds from an open table, as CONCURRENTLY does.
-/// CREATE INDEX does not: its SHARE lock lets others build beside it, and nobody sees their indexes
-/// before they have given all rows their keys.
+/// CREATE INDEX does not: its SHARE lock lets others build beside it, and no session sees their
+/// indexes before they have given all rows their keys.
 unsafe fn keeps_builds_out(table: pg_sys::Relation) -> bool {
     [
         pg_sys::ShareUpdateExclusiveLock,
@@ -273,7 +273,7 @@ impl Rows {
     }
 
     fn close(self) {
-        // SAFETY: made by `open`, and shown to nobody else.
+        // SAFETY: made by `open`, and shown to no other code.
         unsafe { pg_sys::ExecDropSingleTupleTableSlot(self.slot) };
     }
 

@@ -48,7 +48,7 @@ struct Back(pg_sys::MemoryContext);
 
 impl Drop for Back {
     fn drop(&mut self) {
-        // SAFETY: the context of who called, which outlives the call.
+        // SAFETY: the caller's context, which outlives the call.
         unsafe { pg_sys::MemoryContextSwitchTo(self.0) };
     }
 }
@@ -416,7 +416,7 @@ pub unsafe fn with_tail<R>(
         loop {
             evaluator.tail.clear();
             evaluator.compute(slot);
-            // Code of users has waited for somebody, which no comparison should.
+            // Code of users has waited for another transaction, which no comparison should.
             if !label_locks::were_released() {
                 break;
             }

@@ -40,7 +40,7 @@ unsafe fn find_keys_of_core(heap: pg_sys::Relation) -> bool {
 }
 
 /// Whether an index is left to core that is unique in the catalog. Row locks take its columns for a
-/// key, as on heap tables: whoever changes them asks here first.
+/// key, as on heap tables: a writer that changes them asks here first.
 fn note_unique(index: IndexRef) -> bool {
     let is_left = !index.is_unique();
     if is_left {
@@ -49,7 +49,7 @@ fn note_unique(index: IndexRef) -> bool {
     is_left
 }
 
-/// The same of an index that is being made: REINDEX does not tell those who know its table.
+/// The same of an index that is being made: REINDEX does not notify sessions that know its table.
 ///
 /// # Safety
 /// The relation is open, and the index's.

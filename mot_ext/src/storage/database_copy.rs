@@ -14,9 +14,9 @@ use mot_engine::{RelationKey, Slot, TableRef, Xid};
 /// Makes a table of the template in the database `to`, with its indexes and the newest state of
 /// each row. Raises if there is no memory for it.
 ///
-/// Nobody is connected to the template, none of its transactions is prepared, and core's lock keeps
-/// it so until this transaction ends. Hence every state is committed or aborted. Nobody can connect
-/// to the copy before that: no snapshot sees an older state there.
+/// No session is connected to the template, none of its transactions is prepared, and core's lock
+/// keeps it so until this transaction ends. Hence every state is committed or aborted. No session
+/// can connect to the copy before that: no snapshot sees an older state there.
 pub fn copy_table(from: TableRef, to: u32) {
     if from.key().is_foreign_table() {
         errors::table_of_earlier_build();

@@ -174,7 +174,7 @@ pub fn table(relation: pg_sys::Relation) -> TableRef {
     described(relation)
 }
 
-/// The same for who asks for nothing but sizes: of other sessions' temporary tables, too.
+/// The same for a caller that asks for nothing but sizes: of other sessions' temporary tables, too.
 pub fn described(relation: pg_sys::Relation) -> TableRef {
     find(relation).unwrap_or_else(|| match temporary::is_of_other_session(relation) {
         true if recovery_in_progress() => errors::temporary_on_standby(&name_of(relation)),

@@ -233,7 +233,7 @@ impl Ranked {
 
     /// Gives back what was made.
     pub fn close(self) {
-        // SAFETY: made by `sort`, and shown to nobody else.
+        // SAFETY: made by `sort`, and shown to no other code.
         unsafe {
             pg_sys::tuplesort_end(self.sort);
             pg_sys::MemoryContextDelete(self.memory);
@@ -338,7 +338,7 @@ impl LabelsByRow {
 
     /// Gives back what was made.
     pub fn close(self) {
-        // SAFETY: made by `new`, and shown to nobody else.
+        // SAFETY: made by `new`, and shown to no other code.
         unsafe {
             pg_sys::tuplesort_end(self.sort);
             pg_sys::ExecDropSingleTupleTableSlot(self.slot);

@@ -30,7 +30,7 @@ pub struct RowValues {
     nulls: [bool; COLUMNS_MAX],
 }
 
-/// Who writes a row, for which values of others are looked at.
+/// The writer of a row, for which values of others are read.
 struct Writer {
     /// The table's owner, who evaluates expressions of rows that are hidden from the user.
     owner: pg_sys::Oid,
@@ -74,7 +74,7 @@ impl RowValues {
         }
     }
 
-    /// The same, for who writes a row: expressions of rows that are hidden from the current user
+    /// The same, for a row's writer: expressions of rows that are hidden from the current user
     /// are evaluated as the owner.
     ///
     /// # Safety
@@ -98,7 +98,7 @@ impl RowValues {
 
     /// One column of the body in the image; `None`: it is NULL. It lives until the next row is
     /// read. An expression runs code of users as the current user, who may see the row: it is in
-    /// the condition of who looks for a value. Of who writes a row that may not be so.
+    /// the condition of the statement. For a row's writer that may not be so.
     pub fn value(&mut self, at: usize) -> Option<pg_sys::Datum> {
         self.show();
         let mut is_null = false;
@@ -134,7 +134,7 @@ impl RowValues {
             if writer.user != user {
                 writer.is_hidden = rights::are_rows_hidden(self.table);
                 writer.user = user;
-                // What is prepared was found callable by somebody else.
+                // What is prepared was found callable by another user.
                 self.expressions = [std::ptr::null_mut(); COLUMNS_MAX];
             }
             if writer.is_hidden {
@@ -144,7 +144,7 @@ impl RowValues {
         self.evaluate(at)
     }
 
-    /// The same, as the current user. The other expressions are nobody's business here.
+    /// The same, as the current user. The other expressions are not needed here.
     fn evaluate(&mut self, at: usize) -> Option<pg_sys::Datum> {
         // SAFETY: the slot is filled; the executor's state is this value's own. There is an
         // expression for each column that names no attribute, in their order.
