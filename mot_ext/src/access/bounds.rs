@@ -270,8 +270,8 @@ impl Bounds {
         (self.fixed_columns, self.prefixes.current())
     }
 
-    /// Whether rows of one range come in the order of the index's collations only if somebody puts
-    /// them in it.
+    /// Whether rows of one range come in the order of the index's collations only after a
+    /// sort.
     #[inline]
     pub fn has_rough_rest(&self) -> bool {
         self.has_rough_rest

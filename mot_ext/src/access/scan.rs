@@ -4,8 +4,8 @@
 //! - The state is made at Begin and hangs on the query's memory context; the scan itself starts at
 //!   the first row asked for, and anew after each ReScan, when parameters have their values.
 //! - A row is handed out in place, in one `HeapTupleData` per scan. It stays valid as long as the
-//!   statement's snapshot is registered; whoever keeps it longer copies it, as for any slot that
-//!   does not own its tuple.
+//!   statement's snapshot is registered; a caller that keeps it longer copies it, as for any slot
+//!   that does not own its tuple.
 //! - The snapshot's own rule about command ids keeps a statement from seeing what it writes itself.
 mod source;
 
@@ -34,7 +34,7 @@ pub struct Scan {
     found: u64,
     /// Of one whole key: its entry was looked up. Means nothing before the start.
     is_sought: bool,
-    /// Drops rows before anybody sees them.
+    /// Drops rows before the scan hands them out.
     filter: Option<Box<Filter>>,
     /// Evaluated before the first row is looked for, for the errors.
     ahead: Vec<Value>,

@@ -34,8 +34,8 @@ const IN_PLACE_LOCK: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMOD
 /// locked from before it is copied until it is written (`README.tuplock` of core).
 ///
 /// # Safety
-/// The index's row in `pg_class` is visible, and nobody else can replace it: the caller has a lock
-/// for that.
+/// The index's row in `pg_class` is visible, and no other session can replace it: the caller has a
+/// lock for that.
 pub unsafe fn write(index: pg_sys::Oid, method: Method) {
     // SAFETY: the row is a copy of the cache's, whose fixed part is a pg_class row.
     unsafe {

@@ -73,7 +73,7 @@ pub struct Flips {
 /// Shows indexes as btrees. They are locked, and the lock is kept to the end of the transaction.
 ///
 /// # Safety
-/// The tables of the indexes are locked, in a mode that lets nobody drop them.
+/// The tables of the indexes are locked, in a mode in which no session can drop them.
 pub unsafe fn show(indexes: &[pg_sys::Oid], lock: pg_sys::LOCKMODE) -> Flips {
     install_callbacks();
     state().last_group += 1;
@@ -163,8 +163,8 @@ impl Flips {
 }
 
 impl Flip {
-    /// Closes the entry, in the name of who has opened it: a statement that drops the index may run
-    /// in a subtransaction.
+    /// Closes the entry, in the name of the resource owner that opened it: a statement that drops
+    /// the index may run in a subtransaction.
     unsafe fn close(self) {
         // SAFETY: the entry is open since `show` (caller), so its owner is there.
         unsafe {
@@ -197,7 +197,7 @@ pub fn release(index: pg_sys::Oid) {
 
 /// Core has made a relation. If that is the transient table by which it writes a table anew, the
 /// table's indexes are shown as what they are: core has looked at them by then, and builds only
-/// those that nobody has open.
+/// those that are not open.
 ///
 /// # Safety
 /// Core has the relation open.

@@ -96,8 +96,8 @@ unsafe fn build(
             // Core waits for all older snapshots before it marks the index as valid.
             storage::build_index_beside_writers(heap, index);
         } else if stays_unready(index, info) {
-            // A failed build left it, and core leaves it so: nobody enters it, so nothing is to be
-            // there.
+            // A failed build left it, and core leaves it so: no writer enters it, so nothing is to
+            // be there.
             return pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast();
         } else {
             let repeated = match (*info).ii_Unique {
@@ -147,8 +147,8 @@ unsafe fn build_empty(index: pg_sys::Relation) {
 }
 
 /// `aminsert`: the table's callbacks have entered the row, unless it is a speculative one, and have
-/// asked for the keys that the engine keeps unique. A row of another table that nobody has entered
-/// would be in no index: that is an error, should it come to this.
+/// asked for the keys that the engine keeps unique. A row of another table that no callback has
+/// entered would be in no index: that is an error, should it come to this.
 #[allow(clippy::too_many_arguments)]
 unsafe fn insert(
     index: pg_sys::Relation,

@@ -3,7 +3,7 @@
 //!
 //! - A condition bounds the scan only if each column before has one value.
 //! - If no row has the argument's value, a comparison takes a label between the neighbours', which
-//!   nobody stores. Rows that others enter there meanwhile are not seen by the scan's snapshot.
+//!   no row stores. Rows that others enter there meanwhile are not seen by the scan's snapshot.
 //! - Core evaluates the conditions again over each row that is found.
 use super::keys::{Condition, has, is_of, test_of};
 use crate::access::bounds::Bounds;
@@ -59,7 +59,7 @@ impl ScanLabels {
         place: (TableRef, IndexRef),
         states: ComparedStates<'a>,
     ) -> ArgumentLabels<'a> {
-        // SAFETY: this value's own context; nobody uses what was found for the scan before.
+        // SAFETY: this value's own context; no code uses what was found for the scan before.
         unsafe { pg_sys::MemoryContextReset(self.arguments) };
         ArgumentLabels {
             labels: self,

@@ -45,7 +45,7 @@ struct State {
     /// Instead of it, where the range's texts are ordered only roughly and the order counts.
     grouped: Option<Box<GroupedScan>>,
     is_grouped: bool,
-    /// The order of rows is nobody's business.
+    /// The order of rows does not matter.
     is_for_bitmap: bool,
     range: KeyRange,
     /// The arguments were made into ranges.
@@ -212,7 +212,7 @@ unsafe fn state<'a>(scan: pg_sys::IndexScanDesc) -> &'a mut State {
 
 /// `amendscan`.
 pub unsafe fn end(scan: pg_sys::IndexScanDesc) {
-    // SAFETY: as core calls it. The context drops the state, and nobody uses that any more.
+    // SAFETY: as core calls it. The context drops the state, and no code uses that any more.
     unsafe {
         if !(*scan).opaque.is_null() {
             let memory = state(scan).memory;

@@ -1,4 +1,4 @@
-//! New rows: the loops that wait for who has a row's key, and may take it back.
+//! New rows: the loops that wait for the holder of a row's key, and may take the row back.
 use super::write::Target;
 use crate::errors::or_raise;
 use crate::serializable;
@@ -80,8 +80,8 @@ impl Target {
         }
     }
 
-    /// The same of a row whose labels nobody else can put others beside. `None`: the session had to
-    /// wait, and took the row back before it waited.
+    /// The same of a row whose labels no other writer can put others beside. `None`: the session
+    /// had to wait, and took the row back before it waited.
     pub fn place_or_retract(&self, body: &[u8], command: CommandId) -> Option<Placed> {
         let (row, version) = self.put(body, command);
         match self.enter_once(row, version) {

@@ -38,7 +38,7 @@ pub enum Outcome {
     SelfModified,
 }
 
-/// Locks a row in the state `seen`, if that is its newest one and nobody is to be waited for.
+/// Locks a row in the state `seen`, if that is its newest one and there is nothing to wait for.
 pub fn lock_at_once(target: &Target, row: Slot, seen: VersionRef, strength: LockStrength) -> bool {
     test_switch::skips(Step::RowLocks) || matches!(target.lock(row, seen, strength), Locked::Done)
 }

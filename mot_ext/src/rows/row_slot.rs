@@ -3,7 +3,7 @@
 //! It is core's slot of heap tuples, pointed at a version in the arena. There is one difference.
 //! Where a heap tuple's header has `xmax`, `cmin` and `ctid`, a version has the engine's word
 //! (`mot_engine/src/row/version.rs`). So this kind of slot answers for those system columns
-//! (`xmax.rs`), and gives copies of the tuple a heap tuple's header. Nobody reads a header in the
+//! (`xmax.rs`), and gives copies of the tuple a heap tuple's header. No code reads a header in the
 //! arena in another way: a plan's expressions ask the slot, and PL/pgSQL, sorts and triggers keep
 //! copies.
 //!
@@ -64,7 +64,7 @@ unsafe fn command(image: pg_sys::HeapTupleHeader) -> pg_sys::CommandId {
     unsafe { (*image).t_choice.t_heap.t_xmax.into_inner() }
 }
 
-/// Makes a copy of an image a heap tuple that nobody has locked or deleted.
+/// Makes a copy of an image a heap tuple that is neither locked nor deleted.
 pub unsafe fn complete(copy: pg_sys::HeapTuple) {
     // SAFETY: the caller's own copy.
     unsafe {

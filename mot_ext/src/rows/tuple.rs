@@ -35,8 +35,8 @@ pub fn point(
     tuple.t_tableOid = relation;
 }
 
-/// A copy of a version in the current memory context, with the header of a heap tuple that nobody
-/// has locked or deleted: every system column can be asked for.
+/// A copy of a version in the current memory context, with the header of a heap tuple that no
+/// transaction has locked or deleted: every system column can be asked for.
 pub unsafe fn copy(row: Slot, version: VersionRef, relation: pg_sys::Oid) -> pg_sys::HeapTuple {
     let mut tuple = empty();
     point(&mut tuple, row, version, relation);
@@ -49,8 +49,8 @@ pub unsafe fn copy(row: Slot, version: VersionRef, relation: pg_sys::Oid) -> pg_
 }
 
 /// Puts `tuple` into a slot without copying, as `ExecStoreHeapTuple(tuple, slot, false)` does: one
-/// of [`super::row_slot`], or of core's for heap tuples of which nobody asks for more than `point`
-/// says.
+/// of [`super::row_slot`], or of core's for heap tuples of which no reader asks for more than
+/// `point` says.
 #[inline]
 pub unsafe fn store(slot: *mut pg_sys::TupleTableSlot, tuple: *mut pg_sys::HeapTupleData) {
     // SAFETY: the slot is of the heap kind's form (slots of tables of the access method always
@@ -99,7 +99,7 @@ pub unsafe fn store_copy(
 
 /// Gives a slot of the heap kind's form a tuple in the slot's own memory context.
 pub unsafe fn store_owned(slot: *mut pg_sys::TupleTableSlot, tuple: pg_sys::HeapTuple) {
-    // SAFETY: the caller's slot of that form; the tuple is nobody else's.
+    // SAFETY: the caller's slot of that form; the tuple has no other owner.
     unsafe {
         clear(slot);
         let heap = slot.cast::<pg_sys::HeapTupleTableSlot>();
@@ -146,7 +146,7 @@ pub unsafe fn form<'a>(slot: *mut pg_sys::TupleTableSlot) -> &'a [u8] {
 /// A row with a tail of computed keys, in the current memory context.
 pub fn extend<'a>(row: &[u8], tail: &Tail) -> &'a [u8] {
     let bytes = row.len() + tail.bytes();
-    // SAFETY: the block is zeroed, of so many bytes, and nobody else's.
+    // SAFETY: the block is zeroed, of so many bytes, and not shared.
     let body =
         unsafe { std::slice::from_raw_parts_mut(pg_sys::palloc0(bytes).cast::<u8>(), bytes) };
     tail.write(row, body);

@@ -97,8 +97,8 @@ impl Target {
     }
 
     /// Looks in the catalog for dead indexes, and marks them for all writers. DROP INDEX
-    /// CONCURRENTLY marks an index as dead there, and calls nobody. Asked where an index refuses a
-    /// row or makes it wait. Answers whether one was found.
+    /// CONCURRENTLY marks an index as dead there, and calls no code of ours. Asked where an index
+    /// refuses a row or makes it wait. Answers whether one was found.
     pub fn finds_dead(&self) -> bool {
         let mut found = false;
         for relation in self.session.index_oids(self.table, &PgClock) {
@@ -112,9 +112,9 @@ impl Target {
     /// Waits where a new state of a row has a key that a running transaction holds.
     ///
     /// The state is taken back before the wait. Left in place, it could be met by an entry of an
-    /// earlier state that somebody still sees, under a key for which it has no entry yet. Others
-    /// would then wait for us, and we maybe for them. The row is locked meanwhile, so that nobody
-    /// else changes it. If somebody was faster, the next attempt finds out.
+    /// earlier state that a snapshot still sees, under a key for which it has no entry yet. Others
+    /// would then wait for us, and we maybe for them. The row is locked meanwhile, so that no
+    /// other writer changes it. If another was faster, the next attempt finds out.
     pub fn wait_for_key(
         &self,
         slot: Slot,
@@ -141,7 +141,7 @@ impl Target {
         let mut row = tuple::empty();
         tuple::point(&mut row, slot, version, self.oid());
         // SAFETY: the relation is open; our own uncommitted version stays until the abort that this
-        // leads to. As in heapam, a changed row that then fails counts; who inserts has counted.
+        // leads to. As in heapam, a changed row that then fails counts; an insert has counted.
         self.relation.with(|relation| unsafe {
             if seen.is_some() {
                 pg_version::table_am::count_update(relation);
@@ -196,7 +196,7 @@ impl Target {
                 continue;
             }
             // As `heap_update` has it: by the keys that differ. A weaker one could not be held on
-            // to where somebody holds the key.
+            // to where another transaction holds the key.
             let strength =
                 self.attempt(|| Transaction::strength_of_update(session, table, seen, body));
             if self.is_held_by_dead(written, strength) {

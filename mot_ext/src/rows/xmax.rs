@@ -1,7 +1,7 @@
-//! `xmax`, `cmin` and `cmax` of a version: who changed or locked it.
+//! `xmax`, `cmin` and `cmax` of a version: which transaction changed or locked it.
 //!
-//! A version does not say it, so the row's chain is walked when somebody asks for these columns. As
-//! on heap, `cmin` and `cmax` are one field: the command of the replacer, or else of the maker.
+//! A version does not say it, so the row's chain is walked when a statement asks for these columns.
+//! As on heap, `cmin` and `cmax` are one field: the command of the replacer, or else of the maker.
 //! Unlike on heap, a lock that has ended is not shown.
 use super::tid;
 use crate::storage;
@@ -10,8 +10,8 @@ use crate::transaction::session;
 use mot_engine::Upon;
 use pgrx::pg_sys;
 
-/// Who changed or locked the version that a tuple was made of. Nothing, if the relation is no table
-/// of the access method.
+/// Which transaction changed or locked the version that a tuple was made of. Nothing, if the
+/// relation is no table of the access method.
 ///
 /// # Safety
 /// The relation is locked, or gone.

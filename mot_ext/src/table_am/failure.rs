@@ -25,7 +25,7 @@ pub enum Refusal {
     BeingModified(Xid),
     /// The row is to be passed over (SKIP LOCKED).
     WouldBlock,
-    /// Somebody was waited for, and the new state is to be formed again (`label_locks`).
+    /// A transaction was waited for, and the new state is to be formed again (`label_locks`).
     Waited,
 }
 

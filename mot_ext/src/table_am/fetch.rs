@@ -48,7 +48,7 @@ impl HandedCopy {
         }
     }
 
-    /// Says in a SnapshotDirty whom to wait for.
+    /// Says in a SnapshotDirty which transaction to wait for.
     ///
     /// # Safety
     /// The snapshot of the scan.
@@ -219,7 +219,7 @@ pub unsafe fn row_version(
         let Some(version) = version else {
             if (*snapshot).snapshot_type == SNAPSHOT_ANY {
                 // ON CONFLICT has met the row a moment ago. It came and went behind this snapshot,
-                // so nobody was left to see it. A heap keeps such a row, and core says the same.
+                // so no reader was left to see it. A heap keeps such a row, and core says the same.
                 refuse_under_old_snapshot("concurrent update");
             }
             return false;
@@ -235,7 +235,7 @@ pub unsafe fn row_version(
         };
         slot::show_copy(slot, shown);
         if (*snapshot).snapshot_type == SNAPSHOT_ANY {
-            // RETURNING of DELETE, and what triggers are fired for: heap's tuples say who did it.
+            // RETURNING of DELETE, and what triggers are fired for: heap's tuples name the writer.
             let upon = session.upon(&PgClock, table, name.row, |version| name.is(version));
             slot::set_upon(slot, upon);
         }

@@ -60,7 +60,7 @@ pub unsafe fn lock(
         let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("lock"));
         let finds_last = u32::from(flags) & pg_sys::TUPLE_LOCK_FLAG_FIND_LAST_VERSION != 0;
         let wanted = Wanted::new(mode, waits, flags, command);
-        // One place in the row's queue, until the newest version is locked: who waits behind comes
+        // One place in the row's queue, until the newest version is locked: a waiter behind comes
         // after.
         let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Lock);
         let locked = match (seen, finds_last) {

@@ -32,7 +32,7 @@ pub unsafe fn initialize(
     relation: pg_sys::Relation,
     descriptor: pg_sys::ParallelTableScanDesc,
 ) -> pg_sys::Size {
-    // SAFETY: as core calls it: memory as large as was asked for, which nobody else sees yet.
+    // SAFETY: as core calls it: memory as large as was asked for, which no other process sees yet.
     unsafe {
         version::describe_parallel(descriptor, relation);
         let counter = descriptor.cast::<u8>().add(OFFSET).cast::<SharedRowScan>();

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::ffi::c_char;
 use std::sync::atomic::Ordering;
 
-/// Rows of a block at least. A block has no meaning but for who takes samples, so it is as large as
+/// Rows of a block at least. A block has no meaning but for samples, so it is as large as
 /// a heap's.
 const ROWS_PER_BLOCK_MIN: u64 = 64;
 
@@ -112,8 +112,8 @@ pub unsafe fn vacuum(
             }
             narrow(horizon::outcome_bound::published())
         } else {
-            // Nobody resolves anything in single-user mode. The next start reads from the log what
-            // ends here.
+            // No process resolves anything in single-user mode. The next start reads from the log
+            // what ends here.
             pg_sys::GetOldestNonRemovableTransactionId(relation)
         };
         let multixacts_from = pg_sys::GetOldestMultiXactId();

@@ -139,7 +139,7 @@ pub unsafe fn begin(
 
 /// `scan_end`.
 pub unsafe fn end(scan: pg_sys::TableScanDesc) {
-    // SAFETY: as core calls it. The context drops what the scan holds, and nobody uses that any
+    // SAFETY: as core calls it. The context drops what the scan holds, and no code uses that any
     // more.
     unsafe {
         pg_sys::MemoryContextDelete(state(scan).memory);

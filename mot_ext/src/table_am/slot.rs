@@ -117,7 +117,7 @@ pub unsafe fn show_copy(slot: *mut pg_sys::TupleTableSlot, shown: Shown) {
     }
 }
 
-/// Says in a slot's own copy what lies upon the version, for whoever takes the tuple itself
+/// Says in a slot's own copy what lies upon the version, for code that takes the tuple itself
 /// (triggers).
 ///
 /// # Safety
@@ -140,8 +140,8 @@ pub unsafe fn set_upon(slot: *mut pg_sys::TupleTableSlot, upon: Upon) {
     }
 }
 
-/// Says in a slot's own copy who has locked the row, or the one that it replaced: `xmax = 0` is how
-/// programs tell the rows that INSERT ... ON CONFLICT DO UPDATE has inserted.
+/// Says in a slot's own copy which transaction has locked the row, or the one that it replaced:
+/// `xmax = 0` is how programs tell the rows that INSERT ... ON CONFLICT DO UPDATE has inserted.
 ///
 /// # Safety
 /// As for [`show_copy`], which has filled the slot.

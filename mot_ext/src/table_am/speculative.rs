@@ -5,13 +5,13 @@
 //! of expressions, whose functions may write rows and catch errors (`transaction/unconfirmed.rs`).
 //!
 //! A rival's speculative row looks like any unfinished one. A session that meets it takes its own
-//! row back and waits for the rival's transaction. Nobody waits with a speculative row in an
+//! row back and waits for the rival's transaction. No session waits with a speculative row in an
 //! arbiter, so two rivals do not wait for each other. A row that has to go is taken back, and the
 //! rival continues. If a function of an index has written something since, the row is deleted, and
 //! the rival waits for the end of the transaction.
 //!
-//! A row under label locks is entered in all indexes at once, because nobody waits while it holds
-//! these locks.
+//! A row under label locks is entered in all indexes at once, because no session waits while it
+//! holds these locks.
 use super::slot::{self, Shown};
 use super::statistics::RowChange;
 use super::{statistics, target};
@@ -62,8 +62,8 @@ pub unsafe fn insert(
 }
 
 /// Makes a row, and says in which indexes it is. One that has labels is entered in all at once, for
-/// nobody waits with the locks of labels; `None`: somebody was waited for, and the row is to be
-/// formed again.
+/// no session waits with the locks of labels; `None`: a transaction was waited for, and the row is
+/// to be formed again.
 fn make(target: &Target, body: &[u8], command: CommandId) -> Option<(Slot, VersionRef, Entries)> {
     let make = || {
         let xid = xact::write_xid();
@@ -151,7 +151,7 @@ pub unsafe fn complete(
 pub enum Duplicates {
     /// By "no": the index is an arbiter.
     Reported,
-    /// By 23505, after a wait for who is not done.
+    /// By 23505, after a wait for a transaction that is not done.
     Refused,
 }
 

@@ -2,7 +2,7 @@
 //! otherwise the view gets its storage.
 //!
 //! Core gives it the view's access method. With CONCURRENTLY it makes it temporary, and it becomes
-//! a heap table: nobody but the statement sees it.
+//! a heap table: only the statement sees it.
 use crate::pg::local::ProcessLocal;
 use crate::pg::version;
 use crate::storage;

@@ -1,10 +1,10 @@
 //! Scans of all rows under SnapshotDirty. Logical replication finds the rows of a table without a
 //! key by them.
 //!
-//! Core compares one state after the other. It reads in its snapshot whom to wait for before it
-//! believes a state. A row that another transaction changes has two states or more, as on heap: the
-//! new ones, and the one that they replace. All states of a row are copied at one moment. Otherwise
-//! a state that a rollback brings back would be missed.
+//! Core compares one state after the other. It reads in its snapshot which transaction to wait for
+//! before it believes a state. A row that another transaction changes has two states or more, as on
+//! heap: the new ones, and the one that they replace. All states of a row are copied at one moment.
+//! Otherwise a state that a rollback brings back would be missed.
 use super::fetch::HandedCopy;
 use super::scan::{ROWS_PER_LOOK, Scan, clear};
 use super::slot::{self, Shown};
@@ -29,7 +29,7 @@ impl UnfinishedRows {
     pub fn restart(&mut self) {
         self.next = Slot(0);
         for copy in self.copies.drain(..) {
-            // SAFETY: a copy of the scan's own, which nobody else knows.
+            // SAFETY: a copy of the scan's own, which no other code knows.
             unsafe { pg_sys::heap_freetuple(copy.tuple) };
         }
     }
@@ -71,7 +71,7 @@ impl UnfinishedRows {
     }
 }
 
-/// Shows the next state, and says in the snapshot whom to wait for.
+/// Shows the next state, and says in the snapshot which transaction to wait for.
 ///
 /// # Safety
 /// A scan under SnapshotDirty that stands at these rows, its snapshot, and a slot of its row type.

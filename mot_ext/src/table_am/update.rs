@@ -287,8 +287,8 @@ unsafe fn check(target: &Target, row: Slot, seen: VersionRef, asked: Asked) -> R
     Ok(())
 }
 
-/// Locks what is newest of a row that has changed, for one who has waited in its queue. Core asks
-/// for that lock next, under READ COMMITTED; by then who waits behind would have it.
+/// Locks what is newest of a row that has changed, for a session that has waited in its queue. Core
+/// asks for that lock next, under READ COMMITTED; by then a waiter behind would have it.
 fn keep_turn(
     target: &Target,
     row: Slot,

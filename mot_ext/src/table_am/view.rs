@@ -25,7 +25,7 @@ pub enum Keeping {
 
 impl View {
     /// The view of a registered snapshot on an open relation. Raises 0A000 for a snapshot that
-    /// reads dead work; who scans under SnapshotDirty asks for no view.
+    /// reads dead work; a scan under SnapshotDirty asks for no view.
     ///
     /// # Safety
     /// The snapshot stays registered, or active, as long as the view is used.
@@ -76,7 +76,7 @@ impl View {
         }
     }
 
-    /// Says, to whom it concerns, that all rows are about to be read.
+    /// Reports to a serializable reader that all rows are about to be read.
     pub fn begin_all(&self) {
         if let View::Serializable(reader) = self {
             reader.begin_all();

@@ -1,4 +1,4 @@
-//! Rows of a scan as whoever evaluates conditions over them takes them: many at a time where that
+//! Rows of a scan as the evaluation of conditions takes them: many at a time where that
 //! gives the same rows, else one by one.
 use super::{Keeping, Position, Scan, View};
 use mot_engine::{Slot, VersionRef};
