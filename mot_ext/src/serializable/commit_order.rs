@@ -1,4 +1,4 @@
-//! SERIALIZABLE: who committed first, where PostgreSQL's own notes leave it open.
+//! SERIALIZABLE: which transaction committed first, where PostgreSQL's own notes leave it open.
 //!
 //! # The gap in predicate.c (15 to 18, heap tables alike)
 //!
@@ -12,11 +12,11 @@
 //!    (ReleasePredicateLocks).
 //!
 //! Between 2 and 3 lie callbacks of extensions (ours among them: a MOT table's rows are stamped
-//! there) and waits for a processor. When W is noted it marks itself CONFLICT_OUT, "somebody I did
-//! not see was first", if a T is *noted*. When T is noted it forgets W -> T if W is noted. So, if T
-//! is seen, R takes its snapshot, W is seen, W is noted, T is noted: W is not marked, and W -> T is
-//! forgotten. R then reads what W wrote, meets a committed writer without a mark, and commits. A
-//! READ ONLY R even hears that its snapshot is safe when W is noted.
+//! there) and waits for a processor. When W is noted it marks itself CONFLICT_OUT, "a transaction I
+//! did not see was first", if a T is *noted*. When T is noted it forgets W -> T if W is noted. So,
+//! if T is seen, R takes its snapshot, W is seen, W is noted, T is noted: W is not marked, and W ->
+//! T is forgotten. R then reads what W wrote, meets a committed writer without a mark, and commits.
+//! A READ ONLY R even hears that its snapshot is safe when W is noted.
 //!
 //! `isolation/specs/pause_serializable` has these orders, on heap and MOT tables.
 //!
@@ -40,13 +40,13 @@
 //! the place is never lowered: its value is the higher of the two.
 //! - As the mark: the R that matters sees T, and W's snapshot does not, so R's is the later one and
 //!   R's last number is not below W's.
-//! - As the snapshot's: a reader counts as later than it is, and more is found dangerous. "Nobody
-//!   has committed since" stays untrue: W's own check has a higher number than both.
+//! - As the snapshot's: a reader counts as later than it is, and more is found dangerous. "No
+//!   transaction has committed since" stays untrue: W's own check has a higher number than both.
 //!
 //! # Prepared transactions
 //!
-//! COMMIT PREPARED of a W calls nobody between its moments 2 and 3. So W is marked before, if a T
-//! may be first:
+//! COMMIT PREPARED of a W calls no extension between its moments 2 and 3. So W is marked before, if
+//! a T may be first:
 //! - by PREPARE TRANSACTION of W, if its list has a T that has not failed, whether that is checked
 //!   or not;
 //! - by each T that wrote what W did not see after that, before T is checked.

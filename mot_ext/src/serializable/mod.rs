@@ -7,7 +7,7 @@
 //!
 //! # Which code reports what
 //!
-//! | who | what, in this order |
+//! | code | what, in this order |
 //! |---|---|
 //! | R, a scan of all rows | locks the table; then reads |
 //! | R, a range of keys of an index | locks it; then reads entries, and the rows they lead to |
@@ -66,12 +66,12 @@
 //! only that it asks before it can commit. If the answer is 40001, abort takes the change back as
 //! any other.
 //!
-//! What core makes of the pairs rests on who committed first: `commit_order`.
+//! What core makes of the pairs rests on which one committed first: `commit_order`.
 //!
 //! # A duplicate key
 //!
-//! PostgreSQL promises 40001, not 23505, to who looks for a key before it writes the key, where
-//! another transaction R has done the same. The second try finds the key.
+//! PostgreSQL promises 40001, not 23505, to a transaction that looks for a key before it writes the
+//! key, where another transaction R has done the same. The second try finds the key.
 //!
 //! So W, which meets R's key, asks all that it would ask after the write, then raises 23505.
 //! The table or the old row belongs to that: an R that has looked at all rows has locked no range.
@@ -117,7 +117,7 @@ pub fn is_on_for(table: TableRef) -> bool {
 pub trait Reading: Snapshot {
     /// Keys of an index are about to be read that begin with `columns` columns' encodings.
     fn begin_range(&self, index: pg_sys::Oid, columns: usize, prefix: &[u8]);
-    /// Nobody counts which ranges are read: several may be before a row is handed out.
+    /// Reads of ranges are not counted: several may be before a row is handed out.
     fn may_read_ahead(&self) -> bool;
 }
 
@@ -185,8 +185,8 @@ impl Snapshot for Reader {
         self.snapshot.did_commit(xid)
     }
 
-    /// What is passed over is reported before the next row is handed out: a row that nobody reads
-    /// shall cost nobody a 40001.
+    /// What is passed over is reported before the next row is handed out: a row that no caller
+    /// reads shall cost no transaction a 40001.
     fn may_resolve_early(&self) -> bool {
         false
     }
@@ -238,7 +238,7 @@ impl Reader {
         unsafe { self.table.lock_all(self.registered) }
     }
 
-    /// A row was found. Locks it, and looks who has changed it.
+    /// A row was found. Locks it, and finds which transactions changed it.
     pub fn found(&self, table: TableRef, row: Slot, version: VersionRef) {
         // Asked only whether it is ours, for no lock is needed then. An id of an earlier turn of
         // the circle is not, though it has the same 32 bits.
@@ -255,16 +255,16 @@ impl Reader {
             }
         }
         session::session().visible(table, row, self);
-        // A state may follow that differs in its computed keys alone: who changes that one asks for
-        // readers of it.
+        // A state may follow that differs in its computed keys alone: a writer that changes that
+        // one asks for readers of it.
         let is_followed = !self.unseen.makers.borrow().is_empty();
         if is_followed && session::session().has_computed_keys(table) {
             self.begin_all();
         }
     }
 
-    /// Reports who wrote what was not seen since the last time; raises 40001 if that, or anything
-    /// before, dooms the transaction.
+    /// Reports the writers of what was not seen since the last time; raises 40001 if that, or
+    /// anything before, dooms the transaction.
     pub fn report(&self) {
         let mut makers = self.unseen.makers.take();
         if self.unseen.is_incomplete.take() {
@@ -285,7 +285,7 @@ impl Reader {
     }
 
     fn report_maker(&self, maker: Xid) {
-        // Work that was taken back is nobody's.
+        // Work that was taken back has no writer.
         if !PgClock.is_in_progress(maker) && !PgClock.did_commit(maker) {
             return;
         }
@@ -330,7 +330,7 @@ fn place(row: Slot, version: VersionRef) -> RowPlace {
 }
 
 /// A new row, or the state that follows `seen`, has the key of another row: 23505 is next. Asks for
-/// all readers whom the write would have asked for; 40001 is the truer reason.
+/// all readers that the write would have asked for; 40001 is the truer reason.
 pub fn met_duplicate(
     oid: pg_sys::Oid,
     table: TableRef,

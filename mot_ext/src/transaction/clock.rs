@@ -49,7 +49,7 @@ pub fn oldest_active() -> Xid {
 }
 
 /// PostgreSQL's horizon of rows in all databases: every transaction below it has ended, for
-/// everybody's snapshots, too. This process may ask [`PgClock`] from now on.
+/// every snapshot, too. This process may ask [`PgClock`] from now on.
 ///
 /// Snapshots, prepared transactions, standbys' feedback and slots that keep rows (`xmin`) hold it
 /// back. Slots of logical decoding, which keep rows of catalogs (`catalog_xmin`), do not, as on
@@ -59,16 +59,16 @@ pub fn oldest_active() -> Xid {
 /// A process that asks PostgreSQL which transactions are in progress rests on two variables of its
 /// process that only the taking of a snapshot keeps fresh, and is to call this first, again and
 /// again, if it takes none:
-/// - RecentXmin: nobody below it is asked about;
+/// - RecentXmin: no transaction below it is asked about;
 /// - TransactionXmin: a subtransaction is not followed to its parents from there down, and one
 ///   whose parent may still tell is asked in pg_subtrans, which is cut off below.
 ///
 /// As a process begins they are 3, and on the circle of 32-bit ids every id of the upper half
 /// precedes 3, as it does one that has fallen half a circle behind: a subtransaction that
 /// PostgreSQL does not keep at hand would be its own top, and taken for one that has ended. The
-/// oldest running transaction is right for both: nobody below it runs, whatever is followed from an
-/// id at or above it ends at a transaction that runs or at one that does not matter, and
-/// pg_subtrans reaches back to it as long as somebody runs whom it would be read for. (Cut off
+/// oldest running transaction is right for both: no transaction below it runs, whatever is followed
+/// from an id at or above it ends at a transaction that runs or at one that does not matter, and
+/// pg_subtrans reaches back to it as long as a transaction runs that it would be read for. (Cut off
 /// meanwhile, reading it is an error, not an answer.) The horizon itself is too old: after a start
 /// our workers show one that pg_subtrans does not reach back to
 /// (`transaction::horizon::outcome_bound`). On a standby, where they show none, the horizon is the
@@ -127,7 +127,7 @@ pub fn is_marked_committed(xid: Xid) -> bool {
     status as u32 == pg_sys::TRANSACTION_STATUS_COMMITTED
 }
 
-/// The clock about transactions that have ended, whatever the server still knows of who is running.
+/// The clock about transactions that have ended, whatever the server still knows of running ones.
 pub struct EndedClock;
 
 impl Clock for EndedClock {

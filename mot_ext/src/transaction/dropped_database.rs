@@ -27,7 +27,7 @@ pub fn drop_noted() {
     drop_storages(database);
 }
 
-/// Drops every storage of a database that nobody can be connected to; answers how many there were.
+/// Drops every storage of a database without sessions; answers how many there were.
 pub fn drop_storages(database: pg_sys::Oid) -> usize {
     let storages = storages(database);
     for storage in &storages {

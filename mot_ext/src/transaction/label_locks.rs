@@ -79,7 +79,7 @@ pub fn acquire(index: u32) {
     HELD.0.borrow_mut().locks.push(Lock { index, level });
 }
 
-/// Whether the row holds locks: nobody else makes labels in its indexes.
+/// Whether the row holds locks: no other session makes labels in its indexes.
 pub fn are_held() -> bool {
     IS_USED.0.get() && !HELD.0.borrow().locks.is_empty()
 }

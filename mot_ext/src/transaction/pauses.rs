@@ -1,7 +1,7 @@
 //! Pause points, settable from SQL. Only in builds with debug assertions (`checked`): nothing of
 //! this is in a release.
 //!
-//! `mot_engine/src/pause.rs` has the list of points. Here is who stops at them:
+//! `mot_engine/src/pause.rs` has the list of points. This file says which process stops at them:
 //!
 //! - `mot.pause_at(point, times)` arms a point for the next arrivals and takes an advisory lock of
 //!   its own for the session that calls it. A process that arrives waits for that lock, so
@@ -27,7 +27,7 @@
 //! - `mot.is_own(id)`: whether a row whose maker has this id, as text, is one of this
 //!   transaction's.
 //! - A session that ends without `mot.resume` gives its lock up: a point left armed by it stops
-//!   nobody but workers.
+//!   no process but workers.
 use super::session;
 use crate::pg::{self, interrupts};
 use crate::shared_memory::{self, Armed, POINTS_MAX};
@@ -207,7 +207,7 @@ fn pause_at(point: &str, times: default!(i32, 1)) {
         .fetch_add(times.max(0) as u32, Ordering::AcqRel);
 }
 
-/// Lets go who stands at a point, and disarms it.
+/// Releases the processes at a point, and disarms it.
 #[pg_extern(volatile)]
 fn resume(point: &str) {
     let point = named(point);

@@ -190,7 +190,7 @@ fn store(join: impl FnOnce(Engine) -> Result<Session, EngineError>) -> &'static 
     session.limit_temporary_by(settings::temp_memory_bytes);
     #[cfg(debug_assertions)]
     crate::transaction::pauses::init();
-    // SAFETY: one thread, and nobody holds a reference into the empty cell.
+    // SAFETY: one thread, and no code holds a reference into the empty cell.
     unsafe { (*STATE.session.get()).insert(session) }
 }
 

@@ -33,9 +33,9 @@
 //! **Prepared transactions.** PostgreSQL counts one as running from before PREPARE until COMMIT
 //! PREPARED or ROLLBACK PREPARED, by whichever session, has written the outcome to the commit log.
 //! Its dummy process is in the ProcArray, with the locks of relations and of the xid. At its end
-//! nobody calls us, and nobody needs to. As for a crashed or a replayed transaction, the commit log
-//! says the outcome, the rows are marked for the sweeper, and the reclaimer resolves the
-//! definitions. Nobody can end it before PREPARE is through, because PostgreSQL keeps it locked
+//! no code of ours is called, and none needs to be. As for a crashed or a replayed transaction, the
+//! commit log says the outcome, the rows are marked for the sweeper, and the reclaimer resolves the
+//! definitions. No session can end it before PREPARE is through, because PostgreSQL keeps it locked
 //! that long.
 //!
 //! At a restart it comes back with its state file or its WAL record, and its rows, row locks and
@@ -113,7 +113,7 @@ pub fn init() {
 #[cold]
 fn begin_to_work() -> &'static mut Transaction {
     session::join();
-    // SAFETY: one thread, and nobody holds a reference into the empty cell.
+    // SAFETY: one thread, and no code holds a reference into the empty cell.
     let transaction = unsafe { (*CURRENT.0.get()).insert(Transaction::new()) };
     if IS_ENDING.0.get() {
         transaction.seal();

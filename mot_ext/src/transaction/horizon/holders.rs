@@ -1,4 +1,4 @@
-//! The view `mot.stat_horizon`: who holds row versions back, and which.
+//! The view `mot.stat_horizon`: what holds row versions back, and which.
 use super::{line, local_xid, processes};
 use crate::shared_memory;
 use crate::transaction::clock::widen;
@@ -29,8 +29,8 @@ fn told_snapshots() -> SetOfIterator<'static, i32> {
     SetOfIterator::new(pids)
 }
 
-// PostgreSQL's own views know who has which snapshot; a transaction's own id holds back as a
-// snapshot does.
+// PostgreSQL's own views know which process has which snapshot; a transaction's own id holds back
+// as a snapshot does.
 extension_sql!(
     r#"
 CREATE VIEW mot.stat_horizon AS

@@ -1,4 +1,4 @@
-//! Who still needs old row versions. README.md has the protocol and the proof.
+//! Which processes still need old row versions. README.md has the protocol and the proof.
 mod holders;
 pub mod outcome_bound;
 mod publish;

@@ -1,4 +1,4 @@
-//! The survey: the reclaimer reads from all processes what must be kept, and for whom.
+//! The survey: the reclaimer reads from all processes what must be kept, and for which.
 use super::{line, local_xid, outcome_bound, processes, while_still};
 use crate::transaction::clock::{oldest_active, widen};
 use mot_engine::{OldSnapshot, OldSnapshots, Xid};

@@ -3,7 +3,7 @@
 //! A session takes a number (a request). The reclaimer reads the newest number before a sweep, and
 //! answers all up to it when the sweep is over. So a sweep that begins after the request has
 //! resolved what had ended by then. A table that an index build or a check keeps closed is passed
-//! over, and nobody waits for it here.
+//! over, and no session waits for it here.
 use super::outcome_bound;
 use crate::pg::interrupts;
 use crate::shared_memory;

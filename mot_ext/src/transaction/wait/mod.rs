@@ -96,7 +96,7 @@ impl RowLockQueue {
         session::count_conflict(|conflicts| &conflicts.row_waits);
         reach(Point::WaitBeforeOwner);
         if watch::until_ended(xid) {
-            // Else nobody would, as long as owner follows owner.
+            // Else no code would, as long as owner follows owner.
             interrupts::check_for_interrupts();
         } else {
             self.wait_for_end(tid, xid, self.purpose);

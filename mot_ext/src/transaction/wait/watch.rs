@@ -13,9 +13,9 @@
 //!   prepared.
 //! - Nothing is watched that sleeps: an owner that waits for its client, for another row, or for
 //!   its commit to reach the disk.
-//! - Nobody is woken by what the owner does, so the watch is short ([`WATCH_MAX`]). It ends when an
-//!   interrupt comes. The wait that follows serves it, with deadlock detection, timeouts and its
-//!   line in the context of an error; where none follows, the caller does.
+//! - No process is woken by what the owner does, so the watch is short ([`WATCH_MAX`]). It ends
+//!   when an interrupt comes. The wait that follows serves it, with deadlock detection, timeouts
+//!   and its line in the context of an error; where none follows, the caller does.
 //! - Watches that did not pay make a process pass over the next ones ([`Patience`]): an owner that
 //!   computes, or one that does not run.
 //! - With one processor the owner cannot run meanwhile: there is no watch.
