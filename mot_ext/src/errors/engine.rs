@@ -99,7 +99,7 @@ fn detail(error: &EngineError) -> String {
     detail.to_owned()
 }
 
-/// Empty where nobody knows what to do.
+/// Empty where no remedy is known.
 fn hint(error: &EngineError) -> &'static str {
     match error {
         EngineError::ArenaFull(full) if full.limit_of == LimitOf::Session => {

@@ -62,8 +62,8 @@ pub fn load_stops_start(why: &str) -> ! {
 }
 
 /// Stops recovery: a record cannot be applied. In the worker it ends the load, which says then that
-/// it has failed: were the process ended, nobody would load any more, and whoever waits for the
-/// tables would wait for ever.
+/// it has failed: were the process ended, no process would load any more, and a session that waits
+/// for the tables would wait for ever.
 pub fn replay_stops(lsn: &str, error: EngineError) -> ! {
     let level = if interrupts::is_startup_process() || !pg::is_under_postmaster() {
         PgLogLevel::FATAL

@@ -30,7 +30,7 @@ impl Opened {
         Opened::owned_with(relid, pg_sys::AccessShareLock)
     }
 
-    /// The same of one that nobody changes meanwhile, as far as a standby allows that.
+    /// The same of one that no session changes meanwhile, as far as a standby allows that.
     fn owned_and_still(relid: pg_sys::Oid) -> Opened {
         // SAFETY: reads shared state.
         let lock = if unsafe { pg_sys::RecoveryInProgress() } {
@@ -80,7 +80,7 @@ impl Drop for Opened {
     fn drop(&mut self) {
         // After an error PostgreSQL closes it itself.
         if !std::thread::panicking() {
-            // SAFETY: opened above, and nobody else closes it.
+            // SAFETY: opened above, and no other code closes it.
             unsafe { pg_sys::table_close(self.table, pg_sys::NoLock as pg_sys::LOCKMODE) };
         }
     }

@@ -1,6 +1,6 @@
 //! The views of the extension: memory, tables, indexes, transactions, checkpoints, recovery.
 //!
-//! Figures are read without stopping anybody; they are exact when nothing is written meanwhile.
+//! Figures are read without stopping any process; they are exact when nothing is written meanwhile.
 //! They come from the engine's shared root, and from the control block (`shared_memory`), where
 //! workers and recovery keep theirs.
 //!

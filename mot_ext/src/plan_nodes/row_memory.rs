@@ -121,7 +121,7 @@ unsafe fn is_of(node: *mut pg_sys::PlanState, estate: *mut pg_sys::EState) -> bo
 /// A part's turn: core's, with the part's own memory in the place of the query's. A plain frame
 /// with nothing to drop: an error of the part passes it as it was raised.
 unsafe extern "C-unwind" fn run_part(node: *mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: a live node of a running query. An error ends the query, and nobody asks for its
+    // SAFETY: a live node of a running query. An error ends the query, and no code asks for its
     // memory again.
     #[allow(ffi_unwind_calls)]
     unsafe {

@@ -9,8 +9,8 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 
 /// So many levels deep an expression may be. Compiling, evaluating and dropping one take up to 1.2
-/// kB of stack for each, which nobody measures, and what core evaluates, step by step, takes none:
-/// it has 512 kB behind `max_stack_depth` for all who do not ask.
+/// kB of stack for each, which no check measures, and what core evaluates, step by step, takes
+/// none: it has 512 kB behind `max_stack_depth` for all code that does not ask.
 const LEVELS_MAX: usize = 100;
 
 /// What the compiled conditions need.

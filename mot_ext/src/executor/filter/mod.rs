@@ -109,7 +109,7 @@ impl Filter {
         // SAFETY: an initialized node that scans a table.
         unsafe {
             let state = &mut (*node).ps;
-            // Nothing to take over: no conditions, or somebody else did. In a re-evaluation core
+            // Nothing to take over: no conditions, or another caller did. In a re-evaluation core
             // hands the row in and filters it itself.
             if state.qual.is_null() || !(*state.state).es_epq_active.is_null() {
                 return None;
