@@ -67,7 +67,7 @@ pub fn init() {
     }
 }
 
-/// Called for every function of every plan: a plain frame that looks at one integer first.
+/// Called for every function of every plan: a plain frame that reads one integer first.
 #[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" fn object_access(
     access: pg_sys::ObjectAccessType::Type,

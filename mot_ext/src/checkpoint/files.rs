@@ -35,7 +35,7 @@ pub const DIRECTORY: &str = "mot";
 /// File that says that there has been a complete checkpoint.
 const MARK: &str = "has-held-checkpoints";
 
-/// Pause before what the disk refused is tried again, and between looks at a shutdown meanwhile.
+/// Pause before what the disk refused is tried again, and between checks for a shutdown meanwhile.
 pub const RETRY: Duration = Duration::from_secs(5);
 const POLL_MS: i64 = 10;
 
@@ -57,11 +57,11 @@ pub fn refuse_link() {
     }
 }
 
-/// The timeline on which a position lies, in the history of the current one. May raise.
+/// The timeline of a position, in the history of the current one. May raise.
 ///
 /// In recovery that is the timeline that it heads for (known to the startup process only) or the
 /// replay position's. When replay has ended, the server has chosen the timeline that it continues
-/// with, and its last checkpoint of recovery lies on that one already.
+/// with, and its last checkpoint of recovery is on that one already.
 fn timeline_of(position: Lsn) -> u32 {
     let mut timeline = 0;
     // SAFETY: reads shared positions.
@@ -194,7 +194,7 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
         false => checkpointer::time_to_spread(under_way.since_previous).mul_f64(SPREAD),
     };
     let disk = open()?;
-    // An attempt that did not come to removing its files itself must not fill the disk together
+    // An attempt that did not remove its files itself must not fill the disk together
     // with those that follow.
     if let Err(error) = remove_unnamed(&disk) {
         errors::report_files_stay(&located(error));

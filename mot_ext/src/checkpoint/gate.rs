@@ -18,7 +18,7 @@ use mot_engine::Lsn;
 use pgrx::pg_sys;
 use std::sync::atomic::Ordering;
 
-/// Stands at the gates; called once when the worker begins.
+/// Holds the gates; called once when the worker begins.
 pub fn hold() {
     pg::enter_proc_array();
     pg::change_delay_flags(pg::DELAY_START | pg::DELAY_COMPLETE, 0);

@@ -7,7 +7,7 @@ use mot_engine::Lsn;
 use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
 
-/// At the end of a replay: waits until the worker's turn has come to its slot, so that the
+/// At the end of a replay: waits until the worker's turn has reached its slot, so that the
 /// recovery's last checkpoint need not wait for ours (`Worker::may_lag`). A short replay is over
 /// within a turn. Not where the worker is not there, or has nothing to hold a slot for.
 pub fn wait_for_slot() {

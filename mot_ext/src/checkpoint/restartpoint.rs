@@ -1,4 +1,4 @@
-//! The gate for restartpoints: a checkpoint on a standby does not look at the delay flags (`gate`),
+//! The gate for restartpoints: a checkpoint on a standby does not read the delay flags (`gate`),
 //! so it is held at the slot `mot`.
 //!
 //! A restartpoint fixes its redo position R, then writes everything, slots first, and completes. To
@@ -34,7 +34,7 @@ fn lock() -> Option<*mut pg_sys::LWLock> {
 }
 
 fn is_mine(lock: *mut pg_sys::LWLock) -> bool {
-    // SAFETY: looks at this process's list of locks.
+    // SAFETY: reads this process's list of locks.
     unsafe { pg_sys::LWLockHeldByMe(lock) }
 }
 
@@ -43,7 +43,7 @@ pub fn is_shut() -> bool {
     lock().is_some_and(is_mine)
 }
 
-/// Whether a restartpoint stands at the gate. Called before the redo position is read.
+/// Whether a restartpoint waits at the gate. Called before the redo position is read.
 pub fn is_waiting() -> bool {
     lock().is_some_and(|lock| {
         // SAFETY: a lock in shared memory; an old answer costs the waiter one turn.

@@ -49,7 +49,7 @@ pub fn may_exit_uncovered() -> bool {
 
 /// Whether the last checkpoint of a recovery may yet come, and would remove WAL that nothing else
 /// keeps. Asked to end, the startup process does so between two records; behind the last one it
-/// goes on.
+/// continues.
 pub fn recovery_may_checkpoint() -> bool {
     !keeps_wal_alone() && recovery_in_progress() && is_replayer_there() == Some(true)
 }

@@ -1,5 +1,5 @@
 //! The checkpoint worker: loads the tables after a clean start, reports replay threads without
-//! memory, stands at the gate, writes a checkpoint whenever PostgreSQL's redo position has passed
+//! memory, waits at the gate, writes a checkpoint whenever PostgreSQL's redo position has passed
 //! the one that is covered, and the last one at shutdown.
 //!
 //! - Has no database connection and never opens a transaction: it touches no catalog.
@@ -112,7 +112,7 @@ unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum)
 
 struct Worker {
     /// The slot was held before replay had ended, so the last checkpoint of the recovery keeps the
-    /// slot's WAL. (PostgreSQL asks the slots before it comes to the gate.)
+    /// slot's WAL. (PostgreSQL asks the slots before it reaches the gate.)
     slot_is_counted: bool,
     /// This turn has made the slot.
     slot_is_new: bool,
@@ -173,7 +173,7 @@ impl Worker {
             && may_checkpoint()
             && !has_ended_beside_timeline();
         // Every restartpoint that completes after `redo` was read waits for us, if the gate was
-        // shut before. (Without a slot there is no gate.) Told before the gate opens: a
+        // shut before. (Without a slot there is no gate.) Reported before the gate opens: a
         // restartpoint that continues although our checkpoint failed is one that no backup may
         // begin from.
         let control = shared_memory::control();
@@ -186,8 +186,8 @@ impl Worker {
             None => Some(Instant::now()),
             since => since,
         };
-        // At a shutdown it waits for no backup, which comes to nothing then: a session whose end
-        // `finish` waits for may stand behind that restartpoint, and so may the backup's own WAL
+        // At a shutdown it waits for no backup, which fails then: a session whose end
+        // `finish` waits for may wait behind that restartpoint, and so may the backup's own WAL
         // sender, where no signal ends them (`restartpoint`).
         let waits_for_backup = base_backups::may_begin() && !control.closing.load(Ordering::SeqCst);
         let may_pass = is_covered || (self.lets_nobody_in() && !waits_for_backup);

@@ -10,7 +10,7 @@ use pgrx::prelude::*;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-/// The newest complete checkpoint of this cluster that lies in its history; `None` if there is no
+/// The newest complete checkpoint of this cluster that is in its history; `None` if there is no
 /// checkpoint at all. In a recovery, which replays from `replayed_from` on, those are passed by,
 /// and taken away, that a copier met before they were complete.
 pub fn newest(
@@ -66,7 +66,7 @@ fn find_or_adopt(
             // SAFETY: reads a shared position; never raises.
             let redo = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
             match newest {
-                // One that lies ahead is of another server's WAL: rows' LSNs would let replay pass
+                // One that is ahead is of another server's WAL: rows' LSNs would let replay pass
                 // over changes.
                 Some(manifest)
                     if manifest.is_final && passed.is_empty() && manifest.redo <= redo =>

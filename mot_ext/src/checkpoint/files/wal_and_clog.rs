@@ -26,7 +26,7 @@ pub fn clog_begins() -> Xid {
     clock::widen(pg::version::oldest_clog_xid())
 }
 
-/// Those of `open` that have committed, certainly all whose commit record lies before the redo
+/// Those of `open` that have committed, certainly all whose commit record is before the redo
 /// position: whose commit is under way is waited for, as the server's own checkpoint does before it
 /// writes the commit log. May raise.
 ///
@@ -34,7 +34,7 @@ pub fn clog_begins() -> Xid {
 /// stays open; while the server runs it is cut off far behind what the reclaimer has resolved. A
 /// standby may replay a cut behind the walk: what is older is resolved first
 /// (`recovery::commit_log`), but the walk did not see that. So the attempt fails where one of
-/// `open` lies between the two, and the next walk sees it.
+/// `open` is between the two, and the next walk sees it.
 pub(super) fn committed_among(open: &[Xid], known_from: Xid) -> Result<Vec<Xid>, EngineError> {
     if open.is_empty() {
         return Ok(Vec::new());

@@ -48,7 +48,7 @@ impl Worker {
     /// follows, right after, a start reads the WAL between the two itself; so the slot must surely
     /// keep it, and the checkpoint that was loaded must not say that there is nothing to read. A
     /// checkpoint that a backup may begin from is always a later one: it waits as ever. A standby
-    /// that is promoted waits for no checkpoint; an archive recovery that comes to its end waits
+    /// that is promoted waits for no checkpoint; an archive recovery that reaches its end waits
     /// for ours.
     fn may_lag(&self) -> bool {
         if recovery_state() != pg_sys::RecoveryState::RECOVERY_STATE_CRASH || !self.slot_is_counted
@@ -191,7 +191,7 @@ impl Worker {
     }
 }
 
-/// Whether the state of the tables may be written down, and the server can tell which transactions
+/// Whether the state of the tables may be written down, and the server can say which transactions
 /// are running.
 ///
 /// Read after the redo position: a state that says "replayed" then speaks of everything before it.
