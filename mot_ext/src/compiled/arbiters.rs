@@ -1,7 +1,7 @@
 //! The unique indexes that an ON CONFLICT asks, in the order in which core asks them.
 //!
 //! A statement without a conflict target asks all unique indexes of the table. As core's executor
-//! does, an execution locks each, has it open where others may look at it, and counts its scans.
+//! does, an execution locks each, has it open where others may use it, and counts its scans.
 use super::index_lock::IndexLock;
 use super::opened::{Entries, Opened};
 use crate::index_am::access_method::indexes_of;

@@ -169,7 +169,7 @@ impl Change {
         }
     }
 
-    /// Queues what foreign keys have to look at. The old slot shows the state that was changed.
+    /// Queues what foreign keys have to check. The old slot shows the state that was changed.
     unsafe fn queue(&mut self, frame: &Frame, row: Slot, result: VersionRef) {
         let old = self.change.old;
         // SAFETY: the statement's own slots; both versions stay while it runs.

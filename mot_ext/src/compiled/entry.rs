@@ -9,7 +9,7 @@ use std::hash::Hasher;
 /// core.
 const DROPS_MAX: u32 = 4;
 
-/// A compiled statement in the map, with what others may look at while it runs: what core asks of
+/// A compiled statement in the map, with what others may read while it runs: what core asks of
 /// foreign keys may run SQL.
 pub struct Compiled {
     statement: UnsafeCell<Statement>,

@@ -1,7 +1,7 @@
 //! Foreign keys of a table that is written to: their triggers are queued and fired by core's own
 //! functions.
 //!
-//! They are the only row triggers of a table that a compiled statement may write to. They look at
+//! They are the only row triggers of a table that a compiled statement may write to. They check
 //! rows after the statement, and change none of its rows. An execution that may queue something
 //! opens a level of core's queue at Start, and has it fired at Finish, as `standard_ExecutorStart`
 //! and `standard_ExecutorFinish` do. It does neither if its caller does so itself
@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::ffi::c_int;
 use std::ptr::null_mut;
 
-/// Which changes of a table's rows the triggers of its foreign keys may look at.
+/// Which changes of a table's rows the triggers of its foreign keys may check.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct ForeignKeys {
     inserts: bool,
@@ -40,7 +40,7 @@ impl ForeignKeys {
         }
     }
 
-    /// Whether they look at what an operation does.
+    /// Whether they check what an operation does.
     pub fn look_at(self, operation: pg_sys::CmdType::Type) -> bool {
         match operation {
             pg_sys::CmdType::CMD_INSERT => self.inserts,
@@ -60,11 +60,11 @@ fn is_of_foreign_key(trigger: &pg_sys::Trigger) -> bool {
 
 /// The queue of one execution.
 pub struct Queue {
-    /// The statement's changes are looked at.
+    /// The statement's changes are checked.
     is_used: bool,
     /// This execution has opened a level, and has it fired.
     is_open: Cell<bool>,
-    /// This execution has looked at what is kept.
+    /// This execution has examined what is kept.
     is_settled: Cell<bool>,
     /// What core's functions ask about the table; NULL before the first row that is queued.
     info: Cell<*mut pg_sys::ResultRelInfo>,
@@ -78,7 +78,7 @@ struct Kept {
     /// `transaction::relation::generation` when it was made: a change of the triggers moves that
     /// on.
     generation: u64,
-    /// All of it lies here.
+    /// All of it is here.
     memory: pg_sys::MemoryContext,
     /// As core makes it.
     fresh: *mut pg_sys::ResultRelInfo,
@@ -114,7 +114,7 @@ impl Kept {
 
     /// As core makes it, for another execution.
     unsafe fn renew(self, of: Of) -> *mut pg_sys::ResultRelInfo {
-        // SAFETY: two structures of this memory. What core has put into the one lies in memory of
+        // SAFETY: two structures of this memory. What core has put into the one is in memory of
         // the execution that is over.
         unsafe {
             self.used.copy_from_nonoverlapping(self.fresh, 1);
@@ -142,7 +142,7 @@ pub struct Of {
 }
 
 impl Queue {
-    /// For a statement whose changes are looked at, or not.
+    /// For a statement whose changes are checked, or not.
     pub fn new(is_used: bool) -> Queue {
         Queue {
             is_used,
@@ -175,7 +175,7 @@ impl Queue {
         self.is_open.replace(false)
     }
 
-    /// Queues what looks at a new row.
+    /// Queues what checks a new row.
     pub unsafe fn inserted(&self, of: Of, row: *mut pg_sys::TupleTableSlot) {
         // SAFETY: the caller's state, and a slot of the table's kind with the row and its tuple id.
         unsafe {
@@ -184,7 +184,7 @@ impl Queue {
         }
     }
 
-    /// Queues what looks at a changed row, if the change concerns a foreign key.
+    /// Queues what checks a changed row, if the change concerns a foreign key.
     pub unsafe fn updated(
         &self,
         of: Of,
@@ -193,7 +193,7 @@ impl Queue {
     ) {
         // SAFETY: as for `inserted`.
         unsafe {
-            // A copy: what looks at the rows may open tables, and run a user's cast. The relation
+            // A copy: what checks the rows may open tables, and run a user's cast. The relation
             // cache then replaces an open table's own triggers.
             let triggers = (*self.kept(of).fresh).ri_TrigDesc;
             if !concerns(triggers, of.table, old, new) {
@@ -216,7 +216,7 @@ impl Queue {
         }
     }
 
-    /// Queues what looks at a deleted row.
+    /// Queues what checks a deleted row.
     pub unsafe fn deleted(&self, of: Of, old: *mut pg_sys::TupleTableSlot) {
         // SAFETY: as for `inserted`.
         unsafe {
@@ -317,7 +317,7 @@ pub unsafe fn fire(estate: *mut pg_sys::EState) {
     }
 }
 
-/// Whether a foreign key has to look at a change of a row: core's own question, by which it does
+/// Whether a foreign key has to check a change of a row: core's own question, by which it does
 /// not queue most.
 unsafe fn concerns(
     triggers: *const pg_sys::TriggerDesc,

@@ -46,7 +46,7 @@ pub struct Frame {
     updates_conflicts: bool,
     /// Those of a table that is written to.
     foreign_keys: ForeignKeys,
-    /// For what looks at foreign keys after a change.
+    /// For what checks foreign keys after a change.
     pub(super) queue: Queue,
     /// The table's position in the range table.
     pub position: u32,
@@ -241,7 +241,7 @@ impl Frame {
     }
 
     /// Whether a new state may be the old one's bytes with some values written over them. Others
-    /// are taken apart: where conditions or indexes look at them, or values are in the catalog.
+    /// are taken apart: where conditions or indexes read them, or values are in the catalog.
     pub fn may_patch(&self) -> bool {
         !self.has_checks() && !self.has_missing_values && self.keys.is_none()
     }
@@ -363,7 +363,7 @@ impl Frame {
     }
 }
 
-/// The foreign keys that look at what a statement does to an open relation; `None`: core has to do
+/// The foreign keys that check what a statement does to an open relation; `None`: core has to do
 /// it.
 ///
 /// A row that is locked in a partition may have moved to another one, which core reports by an

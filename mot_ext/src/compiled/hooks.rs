@@ -31,7 +31,7 @@ struct PreviousHooks {
 
 struct Hooks {
     previous: Cell<PreviousHooks>,
-    /// The outermost hooks that were looked at (Start, Run, Finish, End), and whether they permit
+    /// The outermost hooks that were examined (Start, Run, Finish, End), and whether they permit
     /// compiled statements.
     outermost: Cell<([usize; 4], bool)>,
 }
@@ -180,7 +180,7 @@ fn others_bear_with_it() -> bool {
     permits
 }
 
-/// pg_stat_statements counts rows and time, and looks at no plan state. auto_explain does; another
+/// pg_stat_statements counts rows and time, and reads no plan state. auto_explain does; another
 /// library may, so none may stand hidden between pg_stat_statements and us.
 fn permits_compiled(hook: usize) -> bool {
     // SAFETY: dladdr fills the structure for an address in a loaded library; the setting's value is

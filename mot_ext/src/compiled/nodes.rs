@@ -40,7 +40,7 @@ pub unsafe fn scans(statement: *mut pg_sys::PlannedStmt) -> Option<Vec<Position>
     }
 }
 
-/// Whether a plan may be one of those that [`core_scans`] reports: a look at its top, for every
+/// Whether a plan may be one of those that [`core_scans`] reports: reads its top, for every
 /// plan that the server makes.
 #[inline]
 pub unsafe fn may_have_core_scans(statement: *const pg_sys::PlannedStmt) -> bool {

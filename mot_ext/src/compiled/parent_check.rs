@@ -164,7 +164,7 @@ fn may_look() -> bool {
         && hooks::others_miss_no_query()
 }
 
-/// Whether a row is still what core should look at: one that the statement has changed again has a
+/// Whether a row is still what core should check: one that the statement has changed again has a
 /// check of its own.
 unsafe fn is_newest(table: pg_sys::Relation, row: *mut pg_sys::TupleTableSlot) -> bool {
     // SAFETY: an open table and a row of it in a slot of its kind, as core asks.

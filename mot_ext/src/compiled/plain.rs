@@ -25,7 +25,7 @@ use std::ffi::c_void;
 /// Not an ordered-set aggregate (`catalog/pg_aggregate.h`).
 const AGGKIND_NORMAL: u8 = b'n';
 
-/// Where an expression stands.
+/// Where an expression is used.
 #[derive(Clone, Copy)]
 pub enum Scope {
     /// Over the rows of the table at this place of the range table.
@@ -53,13 +53,13 @@ pub unsafe fn are_plain(list: *mut pg_sys::List, scope: Scope) -> bool {
     }
 }
 
-/// A walk over an expression that stands somewhere.
+/// A walk over an expression with its place.
 struct Walk {
     scope: Scope,
     depth: Depth,
 }
 
-/// Whether the expression is plain, and not too deep to be looked at. NULL is.
+/// Whether the expression is plain, and not too deep to be examined. NULL is.
 pub unsafe fn is_plain(node: *mut pg_sys::Node, scope: Scope) -> bool {
     let mut walk = Walk {
         scope,
@@ -240,7 +240,7 @@ unsafe extern "C-unwind" fn is_call(node: *mut pg_sys::Node, depth: *mut c_void)
         }
 }
 
-/// A subquery that gives a value or a boolean; its plan is looked at with the others of the
+/// A subquery that gives a value or a boolean; its plan is examined with the others of the
 /// statement.
 fn is_plain_subplan(call: &pg_sys::SubPlan) -> bool {
     matches!(

@@ -1,12 +1,12 @@
 //! A compiled statement: made from a plan once, run as often as the plan is.
 //!
 //! - Its expressions are copies, in a memory context of its own: nothing points into the plan.
-//! - It stands in core's protocol as a query descriptor with an executor state of ours and no plan
+//! - It appears in core's protocol as a query descriptor with an executor state of ours and no plan
 //!   state. Between two executions it holds no PostgreSQL resource: no open relation, no snapshot,
 //!   no lock.
 //! - While an execution may be suspended (a cursor, a portal) it holds the relation open, as core
 //!   does: DDL in the same session must find it in use; so it does while an execution calls
-//!   functions, whatever those may come to. One that goes from Start to End in one go without does
+//!   functions, whatever those may do. One that goes from Start to End in one go without does
 //!   not.
 //! - One execution at a time: a statement that runs itself again (a function in a cursor's loop)
 //!   takes the general path.
@@ -170,7 +170,7 @@ impl Statement {
     /// Opens what the execution has to have open, and counts its scan.
     unsafe fn open(&mut self, may_be_suspended: bool) {
         let frame = &mut self.frame;
-        // Core's functions on triggers look at the open table, and run SQL.
+        // Core's functions on triggers read the open table, and run SQL.
         let must_be_open = frame.calls_functions || may_be_suspended || frame.queue.is_used();
         let known = match must_be_open {
             true => None,

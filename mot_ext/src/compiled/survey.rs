@@ -2,7 +2,7 @@
 //!
 //! A node may be reached on several ways: each of two nodes that refer to one subplan has a state
 //! of its own for the reference, and both point at the subplan's one tree of states. Every state is
-//! looked at once.
+//! visited once.
 use crate::pg::list::items;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;

@@ -3,7 +3,7 @@
 //!
 //! Core makes a tree of states for every execution and takes it down again. Here it stays, and the
 //! next execution rescans it, as core itself does for the inner side of a nested loop. Every node
-//! was told that it depends on a parameter of ours (`nodes::make_rescannable`); Start declares that
+//! was made to depend on a parameter of ours (`nodes::make_rescannable`); Start declares that
 //! one changed, and core's ExecReScan does the rest, node by node, when first asked for a row. Run
 //! and Finish are core's.
 //!
@@ -216,7 +216,7 @@ impl Tree {
     /// Ends an execution: `ExecutorEnd`. Broken afterwards: too much memory or a file was left, the
     /// next execution needs another tree.
     pub unsafe fn end(&mut self, query: *mut pg_sys::QueryDesc) {
-        // SAFETY: a query that `start` began; what others hung on it is theirs to look at no more.
+        // SAFETY: a query that `start` began; what others hung on it is theirs to read no more.
         unsafe {
             // Until everything is given back: what follows may raise.
             self.is_broken = true;

@@ -1,5 +1,5 @@
 //! What changes in the catalogs under forms that are kept: counters that PostgreSQL's invalidation
-//! messages move on.
+//! messages increment.
 use crate::pg::local::ProcessLocal;
 use pgrx::prelude::*;
 use std::cell::Cell;
