@@ -11,7 +11,7 @@ use crate::pg::{guard, text};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// A value that stands for `$1`, `$2` and so on: its type and itself.
+/// A value in place of `$1`, `$2` and so on: its type and itself.
 pub struct Argument(pg_sys::Oid, pg_sys::Datum);
 
 impl From<pg_sys::Oid> for Argument {

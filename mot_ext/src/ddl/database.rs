@@ -13,7 +13,7 @@
 //! **A drop.** Core calls the hook before it looks for sessions in the database, and waits up to
 //! five seconds for them to go: until then they may still commit a CREATE, DROP or TRUNCATE. So
 //!
-//! 1. in the hook nothing is looked at: the database is noted (`dropped`), and this process gets
+//! 1. in the hook nothing is examined: the database is noted (`dropped`), and this process gets
 //!    ready to write;
 //! 2. at PRE_COMMIT (`transaction::dropped_database`) core has removed the files: no session is in
 //!    the database, no prepared transaction, and none can come in, since core keeps its

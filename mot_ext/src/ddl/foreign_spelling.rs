@@ -2,7 +2,7 @@
 //! `CREATE TABLE ... USING mot`.
 //!
 //! A server of our wrapper has no foreign tables. A statement that names one has its parse tree
-//! rewritten before anything else looks at it, and core executes what it would have got with the
+//! rewritten before anything else reads it, and core executes what it would have got with the
 //! word TABLE. So event triggers see a table, the client reads the tag of what it wrote.
 //!
 //! README.md lists the statements and what becomes of them.

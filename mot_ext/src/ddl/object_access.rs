@@ -25,7 +25,7 @@ pub fn init() {
 }
 
 /// Called for every function execution too when another module asks for it: a plain frame that
-/// looks at one integer first.
+/// reads one integer first.
 #[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" fn object_access(
     access: pg_sys::ObjectAccessType::Type,

@@ -50,7 +50,7 @@ fn require_preload(fcinfo: pg_sys::FunctionCallInfo) {
 }
 
 /// Whether a statement's text names a memory-optimized table in order to change it. Where rows
-/// would be looked at (ALTER DOMAIN, partitions), the scan of the table is refused.
+/// would be read (ALTER DOMAIN, partitions), the scan of the table is refused.
 unsafe fn changes_definition(statement: *mut pg_sys::Node) -> bool {
     // SAFETY: a live parse tree; casts follow the tags.
     unsafe {
@@ -98,7 +98,7 @@ fn is_ours(relation: pg_sys::Oid) -> bool {
 struct Hook {
     previous: Cell<pg_sys::object_access_hook_type>,
     is_installed: Cell<bool>,
-    /// The transaction whose changes are looked at.
+    /// The transaction whose changes are checked.
     armed_in: Cell<pg_sys::LocalTransactionId>,
 }
 static HOOK: ProcessLocal<Hook> = ProcessLocal(Hook {

@@ -106,7 +106,7 @@ unsafe extern "C-unwind" fn process_utility(
     }
 }
 
-/// Statement kinds a handler looks at; all others pass without a further test.
+/// Statement kinds a handler examines; all others pass without a further test.
 fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
     matches!(
         tag,
@@ -156,7 +156,7 @@ unsafe fn handle(passed: &mut Statement) -> bool {
     }
 }
 
-/// Looks at a statement that core executes as it is.
+/// Examines a statement that core executes as it is.
 unsafe fn look_at(node: *mut pg_sys::Node) {
     // SAFETY: the node of a live statement; each cast follows its tag.
     unsafe {

@@ -1,7 +1,7 @@
 //! The moments in which core must see a btree where the engine's index is.
 //!
 //! The catalog names our access method for each index. Core asks for btree by name or oid in some
-//! places that no operator class reaches. All of them are here. Where core looks at an index's
+//! places that no operator class reaches. All of them are here. Where core reads an index's
 //! cache entry, it is shown as a btree in this process's memory (`flips`). Where core makes a text
 //! of it, the catalog shows it so, too.
 //!
@@ -318,7 +318,7 @@ unsafe fn attach_table(partition: *mut pg_sys::RangeVar) -> Option<Flips> {
 /// ALTER INDEX ... ATTACH PARTITION: the table is locked against changes, ahead of the index, which
 /// is named once and for all. Core refuses an index that is to be attached to itself.
 unsafe fn attach_index(partition: *mut pg_sys::RangeVar, to: pg_sys::Oid) -> Option<Flips> {
-    // SAFETY: a live name (caller); the index is looked at again when its table is locked.
+    // SAFETY: a live name (caller); the index is examined again when its table is locked.
     unsafe {
         let index = identity::lookup(partition);
         if index == to || !storage::is_mot_index(index) {

@@ -40,7 +40,7 @@ pub unsafe fn drop_begins(node: *mut pg_sys::DropStmt) -> bool {
     // SAFETY: the caller's node.
     let is_it =
         unsafe { (*node).concurrent && (*node).removeType == pg_sys::ObjectType::OBJECT_INDEX };
-    // Such a statement stands in no other, but an event trigger may drop something else before it
+    // Such a statement is part of no other, but an event trigger may drop something else before it
     // ends.
     if is_it {
         STATE.going.borrow_mut().clear();

@@ -18,7 +18,7 @@
 //! `plan_nodes/on_conflict.rs`, what the planner may believe of an index in
 //! `planner/index_order.rs`.
 //!
-//! Called by the hooks of `ddl`; calls `storage`, the access methods, and of `ddl` what looks at
+//! Called by the hooks of `ddl`; calls `storage`, the access methods, and of `ddl` what examines
 //! parse trees and locks.
 mod btree_moments;
 mod concurrently;
@@ -149,7 +149,7 @@ unsafe fn made(name: *mut pg_sys::RangeVar) -> pg_sys::Oid {
     }
 }
 
-/// Looks at a statement before core, and may give it another parse tree. `Some`: what is to be done
+/// Examines a statement before core, and may give it another parse tree. `Some`: what is to be done
 /// behind it.
 ///
 /// # Safety

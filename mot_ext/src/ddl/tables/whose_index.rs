@@ -66,7 +66,7 @@ unsafe fn kind_of_open(relation: pg_sys::Oid) -> u8 {
     }
 }
 
-/// Raises 0A000 for an index of another access method than btree, which stands for ours, and ours.
+/// Raises 0A000 for an index of another access method than btree, which represents ours, and ours.
 ///
 /// # Safety
 /// An open index.
