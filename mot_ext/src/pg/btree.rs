@@ -36,7 +36,7 @@ pub struct Tree {
     are_equal_images: bool,
 }
 
-/// A tree that has no more than its root. Builds of core with assertions look at all of it that is
+/// A tree that has no more than its root. Builds of core with assertions read all of it that is
 /// not 0.
 pub const LOW_TREE: Tree = Tree {
     magic: 0x05_3162,

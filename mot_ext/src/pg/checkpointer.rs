@@ -4,10 +4,10 @@
 //! unless a process waits for the checkpoint (CHECKPOINT, a backup, a shutdown) or the WAL grows
 //! fast; no hook says which it is. But while it is ahead of its schedule it sleeps between buffers,
 //! with a wait event of that name, and stops doing so as soon as a process waits. That is what is
-//! looked at here.
+//! read here.
 //!
 //! The wait event of a process that ended in its sleep (because the postmaster is gone) stays, so
-//! its process number is looked at, too.
+//! its process number is read, too.
 use super::interrupts;
 use super::version::{checkpointer, is_own_virtual};
 use mot_engine::checkpoint;

@@ -1,13 +1,13 @@
 //! How deep a walk over an expression is.
 //!
 //! A walker of ours is entered and left through a guard for each node, which takes a multiple of
-//! the stack that core's own walkers take. So it would come to `max_stack_depth` (54001) where heap
-//! tables do not. Our walks only ask whether a faster way may be taken, and do not look at what
-//! lies too deep: then it may not.
+//! the stack that core's own walkers take. So it would reach `max_stack_depth` (54001) where heap
+//! tables do not. Our walks only ask whether a faster way may be taken, and do not examine what
+//! is too deep: then it may not.
 use pgrx::pg_sys;
 use std::ffi::c_void;
 
-/// Nodes in one another that are looked at: some 600 kB of stack, of 2 MB that `max_stack_depth`
+/// Nodes in one another that are examined: some 600 kB of stack, of 2 MB that `max_stack_depth`
 /// allows by default. Expressions written by hand stay below 20.
 const NODES_DEEP_MAX: u32 = 200;
 

@@ -4,7 +4,7 @@
 //! pgrx catches a PostgreSQL error where Rust called PostgreSQL, unwinds, and raises it again at
 //! the last Rust frame: with code, message, detail and hint only, the code as one of those that it
 //! knows (others become XX000), the texts as UTF-8. Users catch errors by codes of their own, and
-//! look at everything `GET STACKED DIAGNOSTICS` gives. So a callback on PostgreSQL's error context
+//! read everything `GET STACKED DIAGNOSTICS` gives. So a callback on PostgreSQL's error context
 //! stack notes the whole error while it is raised, and here it is raised again from that.
 //!
 //! - What is noted has the context of the callbacks further in; those further out are asked again
@@ -12,12 +12,12 @@
 //! - An error that passes a frame of this kind further in is raised anew there. So the innermost
 //!   one alone notes it.
 //! - Errors of Rust code are none of PostgreSQL's yet: pgrx raises them.
-//! - Errors of parallel workers are raised by the leader, wherever it looks at interrupts, through
-//!   the stack that there was when their plan began. If a callback catches one that began later, it
-//!   is not on that stack. So every execution has an entry too ([`execution`]), on each stack that
-//!   a plan in it finds: the first of ours on the stack notes the error for the callback that
-//!   catches it, which raises it again from there. By then the execution is under way yet, since
-//!   its workers are.
+//! - Errors of parallel workers are raised by the leader, wherever it checks for interrupts,
+//!   through the stack that there was when their plan began. If a callback catches one that began
+//!   later, it is not on that stack. So every execution has an entry too ([`execution`]), on each
+//!   stack that a plan in it finds: the first of ours on the stack notes the error for the callback
+//!   that catches it, which raises it again from there. By then the execution is under way yet,
+//!   since its workers are.
 //! - Such a stack is kept as long as the plan lives, and a callback that it began below (a
 //!   sub-select of a condition) may have ended by then. So entries of callbacks lie in no frame:
 //!   they stay, and say nothing while they are unused, but lead on to the execution they were in.

@@ -19,7 +19,7 @@ pub enum Woken {
 }
 
 /// Sleeps until the process latch is set or `timeout_ms` have passed; leaves at once when the
-/// postmaster is gone. Does not look at interrupts: the caller decides when an error may be raised.
+/// postmaster is gone. Does not check for interrupts: the caller decides when to raise.
 pub fn sleep_ms(timeout_ms: i64) -> Woken {
     let death = if super::is_under_postmaster() {
         pg_sys::WL_EXIT_ON_PM_DEATH
@@ -100,8 +100,8 @@ pub fn take_worker_signals() {
     }
 }
 
-/// For a worker that runs transactions: SIGTERM ends it at its next look at interrupts, as it ends
-/// a backend.
+/// For a worker that runs transactions: SIGTERM ends it at its next check for interrupts, as it
+/// ends a backend.
 pub fn take_backend_signals() {
     // SAFETY: PostgreSQL's own handler; a worker begins with its signals blocked.
     unsafe {

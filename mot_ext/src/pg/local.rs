@@ -1,7 +1,7 @@
 //! Statics of a process: PostgreSQL's code runs on one thread.
 use std::ops::Deref;
 
-/// A value that only this process's one thread looks at.
+/// A value that only this process's one thread uses.
 pub struct ProcessLocal<T>(pub T);
 
 // SAFETY: each process runs PostgreSQL's code, and ours that it calls, on one thread.

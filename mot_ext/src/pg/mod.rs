@@ -114,7 +114,7 @@ unsafe extern "C-unwind" {
     ) -> pg_sys::TransactionId;
 }
 
-/// How this server's WAL lies in pages.
+/// How this server's WAL is laid out in pages.
 pub fn wal_pages() -> WalPages {
     WalPages {
         page: u64::from(pg_sys::XLOG_BLCKSZ),
@@ -228,8 +228,8 @@ pub fn subtransaction() -> pg_sys::SubTransactionId {
 }
 
 /// Whether what begins now is run by a portal that is older than the current savepoint. What a SQL
-/// function that gives its rows one by one began then lives as long as the portal, and so may go on
-/// after that savepoint was rolled back.
+/// function that gives its rows one by one began then lives as long as the portal, and so may
+/// continue after that savepoint was rolled back.
 #[inline]
 pub fn is_in_portal_older_than_savepoint() -> bool {
     // SAFETY: plain variables of this process; an active portal is a live one.
@@ -334,7 +334,7 @@ pub fn poke_postmaster() {
     unsafe { send_postmaster_signal(version::PMSIGNAL_BACKGROUND_WORKER_CHANGE) }
 }
 
-/// The 64-bit id of `xid`, which lies within 2^31 of the next one. Special ids (below 3) keep their
+/// The 64-bit id of `xid`, which is within 2^31 of the next one. Special ids (below 3) keep their
 /// value.
 pub fn widen_xid(xid: u32, next: u64) -> u64 {
     if xid < 3 {
@@ -435,7 +435,7 @@ pub fn is_postmaster_gone() -> bool {
     unsafe extern "C-unwind" {
         fn PostmasterIsAliveInternal() -> bool;
     }
-    // SAFETY: looks whether the pipe that the postmaster holds open has come to its end; errors
+    // SAFETY: looks whether the pipe that the postmaster holds open has reached its end; errors
     // pass the guard.
     #[allow(ffi_unwind_calls)]
     unsafe {

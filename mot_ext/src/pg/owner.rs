@@ -48,7 +48,7 @@ impl Owner {
     }
 }
 
-/// Processes met lately, by pid: to find one by its pid PostgreSQL looks at every connection.
+/// Processes met lately, by pid: to find one by its pid PostgreSQL reads every connection.
 const PROCESSES_MAX: usize = 64;
 
 static PROCESSES: ProcessLocal<[Cell<(c_int, *const pg_sys::PGPROC)>; PROCESSES_MAX]> =

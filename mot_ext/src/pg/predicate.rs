@@ -1,8 +1,8 @@
 //! Predicate locks (SIREAD): what of predicate.c is exported, and the relations that are spoken of.
 //!
-//! The functions look at four things of a relation: its oid, its database, whether it is temporary,
+//! The functions read four things of a relation: its oid, its database, whether it is temporary,
 //! whether it is an index (by `rd_index`, and only where a table's rows are locked or locks are
-//! moved). So a [`Subject`] stands in for the relation:
+//! moved). So a [`Subject`] represents the relation:
 //! - an index is spoken of without being opened;
 //! - a foreign table's own cache entry has no database, for it has no file: its rows would share
 //!   their locks with the table of the same oid in a copy of the database, and DROP INDEX would

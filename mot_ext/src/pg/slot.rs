@@ -54,7 +54,7 @@ pub fn reaches_back_to(from: Lsn) -> bool {
     begins().is_some_and(|begins| begins <= from)
 }
 
-/// Whether a checkpoint that begins after `at` was complete once: the slot never stands at another
+/// Whether a checkpoint that begins after `at` was complete once: the slot is never at another
 /// place.
 pub fn is_ahead_of(at: Lsn) -> bool {
     begins().is_some_and(|begins| begins > at)

@@ -2,7 +2,7 @@
 //! `storage/predicate_internals.h`, as 15 to 18 have it), as far as `serializable/commit_order.rs`
 //! needs it.
 //!
-//! It lies in shared memory and is read and written under SerializableXactHashLock, as predicate.c
+//! It is in shared memory and is read and written under SerializableXactHashLock, as predicate.c
 //! does. The layout is not in the bindings; [`is_known`] compares what can be compared before it is
 //! relied upon.
 use super::version;
@@ -91,7 +91,7 @@ pub fn is_known() -> bool {
 }
 
 /// The current transaction's record, if that ring of it has members. Unlocked, one pointer is
-/// compared: what matters to the caller entered the ring before, and a lock lies between.
+/// compared: what matters to the caller entered the ring before, and a lock is taken between.
 unsafe fn own_with(ring: impl Fn(*mut Sxact) -> *mut Ring) -> Option<*mut Sxact> {
     // SAFETY: see `is_known`, which was asked before; the process' own record does not go before
     // its transaction.
@@ -118,7 +118,7 @@ unsafe fn locked(work: impl FnOnce()) {
     }
 }
 
-/// The members of a ring. Locked, as long as they are looked at.
+/// The members of a ring. Locked, as long as they are read.
 unsafe fn members(head: *mut Ring) -> impl Iterator<Item = *mut Ring> {
     // SAFETY: a ring's members change under the lock only, which the caller holds.
     let next = |at: *mut Ring| unsafe { (*at).next };
@@ -149,7 +149,7 @@ unsafe fn mark(sxact: *mut Sxact, check: u64) {
 /// did not see may have been first, if one of them has passed its last check. Raises nothing.
 pub fn note_earlier_commits() {
     // SAFETY: those that committed before this one entered the ring before that, and ProcArrayLock
-    // lies between. Records in rings are live.
+    // was taken between. Records in rings are live.
     unsafe {
         let Some(own) = own_with(|own| &raw mut (*own).out_conflicts) else {
             return;

@@ -2,7 +2,7 @@
 //!
 //! Names, expressions and messages of the server are in the database's encoding, which is any of
 //! many (LATIN1, EUC_JP), and in SQL_ASCII none at all. Rust's text is UTF-8. So a byte that is not
-//! part of UTF-8 becomes a character that stands for it, and every way out makes the byte of it
+//! part of UTF-8 becomes a character that represents it, and every way out makes the byte of it
 //! again: texts that differ stay different, and what is put together of parts (a message, a
 //! statement) comes out as the bytes of these parts. Server encodings have no ASCII bytes inside of
 //! longer characters, so what is cut or quoted at ASCII is cut right.
@@ -16,8 +16,8 @@ use pgrx::pg_sys;
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char};
 
-/// A byte stands so far behind it: bytes from 0x80 on at the very end of the last plane, which is
-/// for private use.
+/// A byte's character is so far behind it: bytes from 0x80 on at the very end of the last plane,
+/// which is for private use.
 const STAND_INS: u32 = 0x10_FF00;
 
 /// What the server's bytes say.

@@ -1,6 +1,6 @@
-//! Timelines: on which one a position lies, and in which one's file of local WAL.
+//! Timelines: which one a position is on, and in which one's file of local WAL.
 //!
-//! What lies before a fork lies in files of two timelines: the new one begins with a copy of the
+//! What is before a fork is in files of two timelines: the new one begins with a copy of the
 //! segment in which it forks. The old one's file may be gone by that name: a promotion with
 //! archiving on calls it `.partial`. PostgreSQL's own replay looks for each segment in all
 //! timelines of the history that it heads for, newest first; its routine for local WAL, which we
@@ -36,7 +36,7 @@ unsafe extern "C-unwind" {
     fn tliOfPointInHistory(position: u64, history: *mut pg_sys::List) -> u32;
 }
 
-/// The timeline on which `position` lies, in the history of `timeline`. May raise; the history is
+/// The timeline of `position`, in the history of `timeline`. May raise; the history is
 /// read from PGDATA into the current memory context.
 pub fn timeline_of(position: u64, timeline: u32) -> u32 {
     // SAFETY: both take plain values and the list just made; errors pass the guard.
@@ -75,7 +75,7 @@ unsafe extern "C-unwind" fn open_segment(
 }
 
 /// The timeline whose file has what `timeline` has in a segment: itself, or if there is no such
-/// file the newest one of the history that recovery heads for whose fork lies in the segment. May
+/// file the newest one of the history that recovery heads for whose fork is in the segment. May
 /// raise.
 ///
 /// Asked only for positions in that history: nothing is read that `timeline` has behind the fork.

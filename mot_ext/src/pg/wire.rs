@@ -38,7 +38,7 @@ pub fn is_text_sent_as_stored() -> bool {
 /// in all of them; `None` unless the receiver is core's own for just that, at work for the portal
 /// that runs.
 ///
-/// A receiver's portal stands behind its public part, in a structure that is private to core. It is
+/// A receiver's portal is behind its public part, in a structure that is private to core. It is
 /// believed only if it is the portal that runs.
 pub unsafe fn formats_of_execute(receiver: *mut pg_sys::DestReceiver) -> Option<*const i16> {
     // SAFETY: a receiver of the running query; core's own have a pointer behind their public part
@@ -60,7 +60,7 @@ fn printtup() -> usize {
     if known != 0 {
         return known;
     }
-    // SAFETY: a receiver that is made, looked at and given back to the memory context; may raise
+    // SAFETY: a receiver that is made, read and given back to the memory context; may raise
     // for want of memory.
     let found = unsafe {
         let receiver = pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestRemoteExecute);

@@ -146,7 +146,7 @@ unsafe fn next_page<'a>(
 /// Whether core asks for pages of a table's file before it reads their rows (until 17).
 pub const READS_AHEAD: bool = cfg!(not(feature = "pg18"));
 
-/// Keeps core from asking for pages of the files of certain tables: looks at all nodes of a query
+/// Keeps core from asking for pages of the files of certain tables: visits all nodes of a query
 /// that has begun.
 ///
 /// # Safety

@@ -38,7 +38,7 @@ pub(crate) use run_hook;
 /// Runs a query by the next hook, or by core's executor.
 ///
 /// # Safety
-/// As core calls a hook. The caller is a plain frame: no guard stands between it and core.
+/// As core calls a hook. The caller is a plain frame: no guard is between it and core.
 #[inline]
 #[allow(ffi_unwind_calls)]
 pub unsafe fn run_query(

@@ -21,7 +21,7 @@ pub fn is_of_the_row(_column: &pg_sys::Var) -> bool {
 pub unsafe fn tables_explained(es: *mut pg_sys::ExplainState) -> i32 {
     // SAFETY: the state of an EXPLAIN under way (caller).
     unsafe {
-        // Without the entry that stands for GROUP BY.
+        // Without the entry for GROUP BY.
         #[cfg(feature = "pg18")]
         return (*es).rtable_size;
         #[cfg(not(feature = "pg18"))]

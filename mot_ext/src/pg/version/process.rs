@@ -71,7 +71,7 @@ pub fn local_transaction_of(process: &pg_sys::PGPROC) -> u32 {
 }
 
 /// Whether `transaction_timeout`, which 17 brought, has passed and ends the session at the next
-/// look at interrupts.
+/// check for interrupts.
 pub fn is_transaction_overdue() -> bool {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     return false;

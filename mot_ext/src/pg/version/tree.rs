@@ -10,7 +10,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 /// `SQLlanguageId` of `catalog/pg_language.h`.
 const SQL_LANGUAGE: u32 = 14;
 
-/// Looks at a node; true ends the walk.
+/// Visits a node; true ends the walk.
 pub type Look = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool;
 
 /// Makes a node into another one, or a copy.
