@@ -7,10 +7,10 @@
 //! rows that are committed.
 //!
 //! 1. **Replay.** PostgreSQL calls no extension before it replays CLOG_TRUNCATE. So a function of
-//!    this module stands before its resource manager's own, in the table in which ours is
+//!    this module is called before its resource manager's own, in the table in which ours is
 //!    registered. It first resolves what older transactions left
 //!    (`ParallelReplayer::resolve_below`). They had all ended when VACUUM truncated there, and what
-//!    they had to log, commit records included, lies before.
+//!    they had to log, commit records included, is before that.
 //! 2. **The gap**, which we read before PostgreSQL begins to replay (`recovery::load::replay_gap`).
 //!    The files with the outcomes of its transactions may be gone, or be there again without them,
 //!    because a recovery makes a file anew in which it has something to write. So the files say
@@ -27,7 +27,7 @@ use std::path::Path;
 
 type RedoFunction = unsafe extern "C-unwind" fn(*mut pg_sys::XLogReaderState);
 
-/// What a resource manager of PostgreSQL replays with, where a function of ours stands before it.
+/// What a resource manager of PostgreSQL replays with, where a function of ours comes before it.
 pub(super) struct ReplacedRedo(Cell<Option<RedoFunction>>);
 
 // SAFETY: written once, in the postmaster, before it starts any process.
@@ -62,7 +62,7 @@ impl ReplacedRedo {
 
 static CORE_REDO: ReplacedRedo = ReplacedRedo::new();
 
-/// Stands before the commit log's own function; called once, while the server preloads libraries.
+/// Puts a function before the commit log's own, once, while the server preloads libraries.
 pub fn init() {
     // SAFETY: the postmaster (or the only process) alone, before anything is replayed.
     unsafe { CORE_REDO.stand_before(pg_sys::RmgrIds::RM_CLOG_ID, redo) };
@@ -71,7 +71,7 @@ pub fn init() {
 /// A plain frame: errors of PostgreSQL's own function travel as without this library.
 #[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
-    // SAFETY: PostgreSQL hands over a reader that stands on a decoded record; nothing to drop is in
+    // SAFETY: PostgreSQL hands over a reader positioned at a decoded record; nothing to drop is in
     // this frame.
     unsafe {
         if is_cut(record) {
@@ -129,7 +129,7 @@ const FILES: u64 = (1 << 32) / XIDS_PER_FILE;
 ///   names;
 /// - it had ended where the commit log was cut off in the gap, and has no bit: it did not commit.
 ///   (A prepared one is never below a cut.);
-/// - it is prepared, or its commit record lies behind the gap: it stays open.
+/// - it is prepared, or its commit record is behind the gap: it stays open.
 ///
 /// At most a bit for each transaction of the gap is in memory: 4 KiB for 32,768 of them.
 pub struct Outcomes {
@@ -144,7 +144,7 @@ impl Outcomes {
     /// of which the commit log has no file any more, and no source could be asked about them. None
     /// are known yet.
     ///
-    /// Where replay follows, nothing tells that but the gap: a file may be missing that was cut off
+    /// Where replay follows, only the gap shows that: a file may be missing that was cut off
     /// behind the gap, and the server's own limit is that of a moment after the position from which
     /// it replays.
     pub fn of_gap(is_all: bool) -> Outcomes {

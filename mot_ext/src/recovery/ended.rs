@@ -18,12 +18,12 @@
 //! # Where it is known from
 //!
 //! - **The commit and abort records.** PostgreSQL calls no extension for them, so, as in
-//!   `commit_log.rs`, our function stands before that resource manager's own. A record names the
+//!   `commit_log.rs`, our function is called before that resource manager's own. A record names the
 //!   transaction and its subtransactions (rows from a checkpoint bear their ids). Behind it the log
 //!   has nothing more of them.
 //! - **The records of the running transactions**, for all that are older than the oldest of these.
 //!   Every checkpoint of PostgreSQL's writes one before its record, and a server that works one
-//!   every 15 seconds. So they name those whose end lies before the position from which is
+//!   every 15 seconds. So they name those whose end is before the position from which is
 //!   replayed, and of those that a server lost in a crash of its own. Prepared transactions count
 //!   as running.
 //! - **The commit log, of the latter alone.** Their commit records lie before, so the bits of those
@@ -50,7 +50,7 @@
 //! - No resource manager replays a gap. It is read with its ends (`recovery::load::replay_gap`),
 //!   and the process that reads it continues with the log behind it. (Where the checkpoint worker
 //!   reads it and the startup process continues, the standby has readers.) What runs in it is not
-//!   looked at: the rows of transactions that committed in a gap are resolved when all of it is in.
+//!   examined: the rows of transactions that committed in a gap are resolved when all of it is in.
 //! - With readers PostgreSQL knows which transactions run, and nothing is kept here.
 //! - A bit is kept for each transaction that has ended since the oldest one that runs, and nothing
 //!   older: the commit log has that. Where no record says which run (`wal_level = minimal`), it is
@@ -97,8 +97,8 @@ static ENDED_BELOW: AtomicU64 = AtomicU64::new(0);
 static CORE_REDO: ReplacedRedo = ReplacedRedo::new();
 static CORE_REDO_OF_RUNNING: ReplacedRedo = ReplacedRedo::new();
 
-/// Stands before PostgreSQL's own functions for the ends of transactions and for those that run;
-/// called once, while the server preloads libraries.
+/// Puts functions before PostgreSQL's own functions for the ends of transactions and for those that
+/// run; called once, while the server preloads libraries.
 pub fn init() {
     // SAFETY: the postmaster (or the only process) alone, before anything is replayed.
     unsafe {
@@ -107,7 +107,7 @@ pub fn init() {
     }
 }
 
-/// A transaction or subtransaction has ended, says the log at the place that replay has come to.
+/// A transaction or subtransaction has ended, says the log at the place that replay has reached.
 pub fn add(xid: Xid, end: End) {
     let mut ended = ended();
     match end {
@@ -145,7 +145,7 @@ fn ended() -> MutexGuard<'static, EndedTransactions> {
 /// A plain frame: errors of PostgreSQL's own function travel as without this library.
 #[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
-    // SAFETY: PostgreSQL hands over a reader that stands on a decoded record; nothing to drop is in
+    // SAFETY: PostgreSQL hands over a reader positioned at a decoded record; nothing to drop is in
     // this frame.
     unsafe {
         if reader::end_of(record).is_some() {
@@ -170,7 +170,7 @@ unsafe extern "C-unwind" fn note(record: *mut pg_sys::XLogReaderState) {
 /// As `redo`.
 #[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" fn redo_running(record: *mut pg_sys::XLogReaderState) {
-    // SAFETY: PostgreSQL hands over a reader that stands on a decoded record; nothing to drop is in
+    // SAFETY: PostgreSQL hands over a reader positioned at a decoded record; nothing to drop is in
     // this frame.
     unsafe {
         if u32::from((*(*record).record).header.xl_info) & !pg_sys::XLR_INFO_MASK

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 /// There is no checkpoint, and there never was one: the server has no tables before the WAL that it
 /// replays now, as one that was cloned from a primary before that had the library. So a checkpoint
 /// without tables is written for where the replay begins, before the first record: PostgreSQL's
-/// redo position may move on before there is another one (a standby that cannot be read;
+/// redo position may advance before there is another one (a standby that cannot be read;
 /// checkpoints of ours that fail), and would then lie behind rows that a start which finds none
 /// takes for rows that never were. With it there is something to hold the slot for, and a start
 /// reads the WAL in between, or says what is missing.

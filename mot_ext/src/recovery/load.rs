@@ -5,7 +5,7 @@
 //! calls no resource manager, the checkpoint worker does it while statements on tables wait.
 //!
 //! A standby that begins where a clean shutdown ended can be read before there is a record to
-//! replay, perhaps for ever. The worker loads there, too (`load_standby`), so both may come to it
+//! replay, perhaps for ever. The worker loads there, too (`load_standby`), so both may begin it
 //! at once: the process that claims the load first does it. `rm_startup` waits for a worker that
 //! was first, and replays on what that has loaded. If the recovery ends without a record, no
 //! process calls `rm_cleanup`: the worker finishes (`finish_standby`); until then no session writes
@@ -58,7 +58,7 @@ pub fn wait_for_worker() -> Result<(), String> {
 /// In the checkpoint worker of a standby that can be read and has not begun to replay. Everything
 /// logged before the shutdown is in: the state is as after `rm_startup`.
 pub fn load_standby() -> Result<(), String> {
-    // SAFETY: reads a shared position; never raises. It stands at the shutdown's checkpoint: redo
+    // SAFETY: reads a shared position; never raises. It is at the shutdown's checkpoint: redo
     // waits for this load.
     let redo = Lsn(unsafe { pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()) });
     load_for_replay(&mut Replay::new(), redo)?;
@@ -71,7 +71,7 @@ pub fn load_standby() -> Result<(), String> {
 /// What a recovery, or a standby, replays on: the checkpoint and the gap behind it, up to `to`.
 ///
 /// A final mark is taken off: it speaks of the WAL up to the shutdown's checkpoint, from where
-/// replay continues. If PostgreSQL's redo position then moves on without a checkpoint of ours (a
+/// replay continues. If PostgreSQL's redo position then advances without a checkpoint of ours (a
 /// standby that cannot be read), the gap that the next start finds is not empty.
 pub fn load_for_replay(replay: &mut Replay, to: Lsn) -> Result<(), String> {
     let Some(manifest) = load(Some(to))? else {
@@ -402,7 +402,7 @@ pub fn finish_after_replay() -> Result<(), String> {
     recovery::finish_beside_prepared(session, &EndedClock, from..next, threads)
         .map_err(|error| error.to_string())?;
     // Recovery is not over for PostgreSQL, so no process cuts the commit log off yet. States below
-    // a row's newest one were not looked at.
+    // a row's newest one were not resolved.
     outcome_bound::publish(files::clog_begins());
     shared_memory::engine()
         .expect("preloaded")

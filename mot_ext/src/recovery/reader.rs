@@ -190,7 +190,7 @@ pub unsafe fn each_end(
     }
 }
 
-/// The engine's record, of ours that the reader stands on.
+/// The engine's record, of ours at the reader's position.
 ///
 /// # Safety
 /// `reader` has a decoded record of ours, which stays until the next read.

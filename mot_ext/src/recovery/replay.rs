@@ -45,7 +45,7 @@ pub struct Replay {
     replayer: ParallelReplayer,
     engine: Engine,
     has_reported: bool,
-    /// Records of row locks that were needed when that was looked at last.
+    /// Records of row locks that were needed at the last check.
     lock_records: u64,
 }
 

@@ -116,7 +116,7 @@ fn wait_for_gate() {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
-    // SAFETY: PostgreSQL hands over a reader that stands on a decoded record of ours.
+    // SAFETY: PostgreSQL hands over a reader positioned at a decoded record of ours.
     let (data, named, end, xid) = unsafe {
         (
             reader::own_data(record),
@@ -177,7 +177,7 @@ unsafe extern "C-unwind" fn describe(
     buffer: pg_sys::StringInfo,
     record: *mut pg_sys::XLogReaderState,
 ) {
-    // SAFETY: PostgreSQL hands over a reader that stands on a decoded record of ours.
+    // SAFETY: PostgreSQL hands over a reader positioned at a decoded record of ours.
     let text = mot_engine::log::describe(unsafe { reader::own_data(record) });
     // SAFETY: the buffer is PostgreSQL's; the bytes live for the call.
     unsafe {

@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longest pause between two looks at the load, in milliseconds; the first ones are shorter, for
+/// Longest pause between two checks of the load, in milliseconds; the first ones are shorter, for
 /// small databases.
 const LOOK_MS_MAX: i64 = 100;
 /// How often the server log shows the progress.

@@ -1,6 +1,6 @@
 //! Warm restart: the memory of one run of the server becomes that of the next one.
 //!
-//! With `mot.warm_restart` the arena lies in a file of /dev/shm (`mot_engine::memory::kept`: its
+//! With `mot.warm_restart` the arena is in a file of /dev/shm (`mot_engine::memory::kept`: its
 //! lock, its fixed address, its mark). Everything here runs in the postmaster, on one thread.
 //!
 //! - **At the end** (`on_end`, an on_proc_exit callback: once, after the last child, the shutdown

@@ -127,7 +127,7 @@ pub fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(OFFSET, mix)
 }
 
-/// pg_control as it lies on disk: fields at PostgreSQL's offsets.
+/// pg_control as it is on disk: fields at PostgreSQL's offsets.
 struct Control<'a>(&'a [u8]);
 
 impl Control<'_> {
