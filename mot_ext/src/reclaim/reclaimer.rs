@@ -36,9 +36,9 @@ const OLD_PAUSE_FACTOR: u32 = 10;
 /// published bound: something else holds it back, or `vacuum_defer_cleanup_age` (15) does and it
 /// would never move.
 const RESOLVE_PAUSE_FACTOR: u32 = 100;
-/// Sweeps after the horizon has come to stand: a transaction below it leaves the ProcArray a moment
+/// Sweeps after the horizon has stopped: a transaction below it leaves the ProcArray a moment
 /// before it passes its rows to the sweeper. On an idle server nothing else would ever move the
-/// horizon past them. (The first of them takes the horizon to where it comes to stand.)
+/// horizon past them. (The first of them takes the horizon to where it stops.)
 const QUIET_SWEEPS: u32 = 2;
 /// While a large table is freed the horizon is taken no more often than this: a question to all of
 /// the ProcArray, where a stretch takes less than a millisecond.
@@ -118,9 +118,9 @@ fn sleep_unless_asked(pause_ms: i64) {
 }
 
 struct Reclaimer {
-    /// Every row was looked at once since recovery ended: nothing of lost transactions is left.
+    /// Every row was visited once since recovery ended: nothing of lost transactions is left.
     has_settled: bool,
-    /// Rounds that sweep although the horizon stands.
+    /// Rounds that sweep although the horizon has not moved.
     sweeps_left: u32,
     /// Below this definitions may be resolved while replay continues.
     applied: AppliedHorizon,
@@ -130,7 +130,7 @@ struct Reclaimer {
     next_resolve_at: Instant,
     /// Rows whose transactions' outcomes are lost were met, and reported.
     has_reported: bool,
-    /// Below this, what lies between old snapshots and all others was swept for.
+    /// Below this, what is between old snapshots and all others was swept for.
     recent: Xid,
     /// No sweep for that again before this.
     next_old_check_at: Instant,
@@ -177,7 +177,7 @@ impl Reclaimer {
         }
         // Versions superseded by a committed transaction below this are dead to every snapshot.
         let horizon = fresh_horizon();
-        // Nothing more is dead than at the last round if the horizon stands where it stood.
+        // Nothing more is dead than at the last round if the horizon has not moved.
         let has_moved = horizon > self.swept_below;
         engine.raise_horizon(horizon);
         let swept_below = engine.horizon();

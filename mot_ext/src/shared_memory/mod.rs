@@ -56,7 +56,7 @@ pub struct Control {
     pub participants: AtomicU32,
     /// Set at shutdown: no backend may join any more, and no WAL sender that has may write.
     pub closing: AtomicBool,
-    /// The checkpoint worker stands at PostgreSQL's checkpoint gates.
+    /// The checkpoint worker holds PostgreSQL's checkpoint gates.
     pub gate_is_held: AtomicBool,
     /// The checkpoint worker has held its slot, or tried in vain, since there was a checkpoint to
     /// hold it for.

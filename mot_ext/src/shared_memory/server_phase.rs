@@ -25,7 +25,7 @@ fn is_ordered_to_stop() -> bool {
 
 /// It does not say so where a recovery shuts the server down at its target
 /// (`recovery_target_action`): there the process that replays leaves before the recovery is over,
-/// and the postmaster tells all others to end. Looked at in this order, since the process that ends
+/// and the postmaster makes all others end. Read in this order, since the process that ends
 /// a recovery says so before it leaves.
 fn has_stopped_in_recovery() -> bool {
     is_replayer_there() == Some(false) && recovery_in_progress()
@@ -42,14 +42,14 @@ pub fn is_replayer_there() -> Option<bool> {
 }
 
 /// Whether a checkpoint for the redo position `redo` would be one of the timeline that an archive
-/// recovery, or a standby, has come to the end of, and without what had not committed there: that
+/// recovery, or a standby, has reached the end of, and without what had not committed there: that
 /// is taken out by then. The server may yet be lost before it is for good on its new timeline, and
 /// continue with the old one, where the commits are behind that end.
 pub fn is_of_old_timeline(redo: Lsn) -> bool {
     if !has_ended_beside_timeline() {
         return false;
     }
-    // SAFETY: reads a shared position, which stands still by now; never raises.
+    // SAFETY: reads a shared position, which no longer moves; never raises.
     let end = unsafe { pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()) };
     redo.0 < end
 }

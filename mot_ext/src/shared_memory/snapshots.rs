@@ -37,7 +37,7 @@ impl PublishedSnapshot {
         (self.lxid.load(Ordering::Relaxed) == lxid && bounds.xmin == xmin).then_some(bounds)
     }
 
-    /// Takes the snapshot back: the next process at this place may come to the same local
+    /// Takes the snapshot back: the next process at this place may get the same local
     /// transaction id.
     pub fn clear(&self) {
         self.lxid.store(0, Ordering::Release);

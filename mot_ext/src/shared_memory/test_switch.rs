@@ -17,7 +17,7 @@ pub enum Step {
     #[name = c"none"]
     None,
     /// Before a row is changed: whether it is still in the state the statement saw. READ
-    /// COMMITTED's second look at the row and REPEATABLE READ's 40001 go with it.
+    /// COMMITTED's second read of the row and REPEATABLE READ's 40001 go with it.
     #[cfg_attr(debug_assertions, name = c"skip-update-recheck")]
     UpdateRecheck,
     /// FOR UPDATE and its weaker kin lock the row.
@@ -64,7 +64,7 @@ pub fn skips(_: Step) -> bool {
     false
 }
 
-/// Turns of a worker in which it does not come to a step that is skipped at first.
+/// Turns of a worker in which it does not reach a step that is skipped at first.
 #[derive(Debug)]
 pub struct Delay {
     #[cfg(debug_assertions)]
