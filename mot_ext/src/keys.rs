@@ -155,7 +155,7 @@ unsafe fn varlena_payload<'a>(pointer: *mut pg_sys::varlena) -> &'a [u8] {
 pub enum Converted {
     /// It compares as this value of the column's type does.
     Same(u64),
-    /// It equals no value of the column: it lies between this one and the next smaller one.
+    /// It equals no value of the column: it is between this one and the next smaller one.
     JustBelow(u64),
     /// Smaller than every value of the column.
     Below,
@@ -327,7 +327,7 @@ fn date(time: i64) -> Converted {
     }
 }
 
-/// Among times: what overflows lies beyond all finite ones, and not beyond the infinite ones.
+/// Among times: what overflows is beyond all finite ones, and not beyond the infinite ones.
 fn instant(time: i64, overflow: i32) -> Converted {
     match overflow {
         0 => Converted::Same(time as u64),

@@ -189,7 +189,7 @@ unsafe fn definition(heap: pg_sys::Relation, index: pg_sys::Relation) -> IndexDe
         file: file_of(index),
         ..unsafe { index_definition(heap, index) }
     };
-    // Core takes a NOT NULL away without telling an access method. A key without a mark for NULL
+    // Core takes a NOT NULL away without notice to an access method. A key without a mark for NULL
     // would then have no place for one. It takes none away from the columns of a table's primary
     // key. What REINDEX CONCURRENTLY leaves of one is invalid, and has no entries for NULL.
     // SAFETY: the caller's open index.
@@ -235,7 +235,7 @@ pub unsafe fn build_index_beside_writers(heap: pg_sys::Relation, index: pg_sys::
     let definition = unsafe { definition(heap, index) };
     refuse_other_number(storage, &definition);
     if definition.has_labels() {
-        // A label lies between those of all other rows, so all rows get theirs at once. Writers
+        // A label is between those of all other rows, so all rows get theirs at once. Writers
         // wait until the index is ready.
         let lock = pg_sys::ShareLock as pg_sys::LOCKMODE;
         // SAFETY: the caller's open table.

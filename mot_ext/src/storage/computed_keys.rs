@@ -55,7 +55,7 @@ impl Drop for Back {
 
 /// Computes the keys of a table's rows, of some of its indexes.
 pub struct Evaluator {
-    /// All that the executor makes lies in it.
+    /// All that the executor makes is in it.
     memory: pg_sys::MemoryContext,
     estate: *mut pg_sys::EState,
     context: *mut pg_sys::ExprContext,
@@ -90,7 +90,7 @@ impl Evaluator {
     /// The table is open and locked for writing.
     pub unsafe fn of_table(table: pg_sys::Relation) -> Evaluator {
         let mut evaluator = Evaluator::new();
-        // SAFETY: the caller's table; each index is open while it is looked at, and locked to the
+        // SAFETY: the caller's table; each index is open while it is read, and locked to the
         // transaction's end.
         unsafe {
             for oid in computed_indexes(table) {
@@ -116,7 +116,7 @@ impl Evaluator {
     /// # Safety
     /// Both are open; the index has computed keys.
     unsafe fn add(&mut self, table: pg_sys::Relation, index: pg_sys::Relation) {
-        // SAFETY: the caller's relations; what is made lies in the evaluator's memory.
+        // SAFETY: the caller's relations; what is made is in the evaluator's memory.
         unsafe {
             let old = pg_sys::MemoryContextSwitchTo(self.memory);
             let info = pg_sys::BuildIndexInfo(index);
@@ -226,8 +226,8 @@ impl Evaluator {
 
 impl Drop for Evaluator {
     fn drop(&mut self) {
-        // SAFETY: its own memory, in which nothing else lies. After an error no callbacks run, as
-        // core's clean-up runs none.
+        // SAFETY: its own memory, in which there is nothing else. After an error no callbacks run,
+        // as core's clean-up runs none.
         unsafe {
             if !std::thread::panicking() {
                 pg_sys::FreeExecutorState(self.estate);
@@ -252,7 +252,7 @@ unsafe fn computed_indexes(table: pg_sys::Relation) -> Vec<pg_sys::Oid> {
 /// Whether the keys of an index of a locked table are computed; not of one that is gone.
 pub fn has_computed_keys(index: pg_sys::Oid) -> bool {
     let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-    // SAFETY: an index that is there stays open while it is looked at.
+    // SAFETY: an index that is there stays open while it is read.
     unsafe {
         let opened = pg_sys::try_relation_open(index, lock);
         if opened.is_null() {

@@ -24,7 +24,7 @@
 //!
 //! Invariants:
 //! - **Of any two states that one snapshot sees, the labels lie as their values do**, where the
-//!   columns before have equal values. A writer that makes a label looks at every state that any
+//!   columns before have equal values. A writer that makes a label reads every state that any
 //!   snapshot may yet see (`IndexScan::next_lasting`). Until its entry is made, no other writer
 //!   makes a label of that index.
 //! - A reader compares only with states that its own snapshot sees. So it does not matter what
@@ -84,7 +84,7 @@ pub struct LabelMaker {
 }
 
 impl LabelMaker {
-    /// Of an open index of an open table, whose definition has labels. What is made lies in the
+    /// Of an open index of an open table, whose definition has labels. What is made is in the
     /// current memory context.
     ///
     /// # Safety

@@ -14,7 +14,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// Of a key column of an open index, from 0, with its own values. What the function keeps lies
+    /// Of a key column of an open index, from 0, with its own values. What the function keeps is
     /// in the current memory context. Raises where the class has no comparison.
     ///
     /// # Safety
@@ -61,7 +61,7 @@ impl Order {
         }
     }
 
-    /// How a value of the column lies to one that it is compared with. Runs code of users.
+    /// How a value of the column compares with one that it is compared with. Runs code of users.
     ///
     /// # Safety
     /// Values of the two types, neither of them NULL.

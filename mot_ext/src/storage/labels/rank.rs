@@ -35,7 +35,7 @@ pub struct Ranked {
 }
 
 impl Ranked {
-    /// Sorts the rows of an open table as an open index of it orders them. What is made lies in the
+    /// Sorts the rows of an open table as an open index of it orders them. What is made is in the
     /// current memory context, and goes with the statement after an error.
     ///
     /// # Safety

@@ -27,7 +27,7 @@ pub enum ComparedStates<'a> {
     By(&'a PgSnapshot<'static>),
 }
 
-/// Where a value lies among those of an index.
+/// The place of a value among those of an index.
 #[derive(Debug)]
 pub enum Neighbours {
     /// Some row has an equal value: its label.
@@ -142,7 +142,7 @@ impl Search {
         }
     }
 
-    /// The label of an entry between two ends, and how its value lies to the one looked for.
+    /// The label of an entry between two ends, and how its value compares with the one looked for.
     ///
     /// # Safety
     /// As for [`Search::neighbours`].

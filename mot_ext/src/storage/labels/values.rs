@@ -205,10 +205,10 @@ impl RowValues {
         }
     }
 
-    /// Gives back what was made ahead of the context in which it lies. A scan's goes with that
+    /// Gives back what was made ahead of the context that it is in. A scan's goes with that
     /// alone: it is dropped when the contexts below are gone.
     pub fn close(self) {
-        // SAFETY: its own memory, in which nothing else lies.
+        // SAFETY: its own memory, with nothing else in it.
         unsafe {
             pg_sys::FreeExecutorState(self.estate);
             pg_sys::MemoryContextDelete(self.memory);
