@@ -41,7 +41,7 @@ pub struct Bounds {
     fixed_columns: usize,
     /// A column behind the fixed ones has texts that are ordered only roughly.
     has_rough_rest: bool,
-    /// Whether one prefix lies behind the other in the index, too: the values of a list whose texts
+    /// Whether one prefix is behind the other in the index, too: the values of a list whose texts
     /// are ordered only roughly are in the order of their collation.
     are_in_key_order: bool,
     prefixes: Prefixes,

@@ -148,7 +148,7 @@ impl Prefixes {
         &self.combined
     }
 
-    /// Whether they are so many that a look at the next index entry pays.
+    /// Whether they are so many that reading the next index entry pays.
     pub fn are_very_many(&self) -> bool {
         !self.factors.is_empty()
     }

@@ -68,7 +68,7 @@ pub unsafe extern "C-unwind" fn estimate(
 }
 
 /// The costs of the rows that the scan reads. A range that is taken to be short is so for what
-/// stands above the scan, too.
+/// is above the scan, too.
 #[pg_guard]
 unsafe extern "C-unwind" fn estimate_rows(
     root: *mut pg_sys::PlannerInfo,

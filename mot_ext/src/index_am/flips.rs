@@ -196,7 +196,7 @@ pub fn release(index: pg_sys::Oid) {
 }
 
 /// Core has made a relation. If that is the transient table by which it writes a table anew, the
-/// table's indexes are shown as what they are: core has looked at them by then, and builds only
+/// table's indexes are shown as what they are: core has read them by then, and builds only
 /// those that are not open.
 ///
 /// # Safety
@@ -218,7 +218,7 @@ pub unsafe fn end_for_rewrite(relation: pg_sys::Oid) {
         });
         let is_temporary = (*(*made).rd_rel).relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP;
         pg_sys::RelationClose(made);
-        // REFRESH MATERIALIZED VIEW CONCURRENTLY makes a temporary one, looks at the view's indexes
+        // REFRESH MATERIALIZED VIEW CONCURRENTLY makes a temporary one, reads the view's indexes
         // after that, and keeps them. A view itself is never temporary.
         let is_kept = |table: pg_sys::Oid| {
             is_temporary && pg_sys::get_rel_relkind(table) as u8 == pg_sys::RELKIND_MATVIEW
@@ -242,7 +242,7 @@ pub fn is_any_shown() -> bool {
     !state().flips.is_empty()
 }
 
-/// Takes some out of the list and shows them as what they are. Calls nothing that looks at a
+/// Takes some out of the list and shows them as what they are. Calls nothing that reads a
 /// catalog.
 fn take(is_meant: impl Fn(&Flip) -> bool) -> Vec<Flip> {
     let (taken, kept) = std::mem::take(&mut state().flips)

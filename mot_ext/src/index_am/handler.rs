@@ -148,7 +148,7 @@ unsafe fn build_empty(index: pg_sys::Relation) {
 
 /// `aminsert`: the table's callbacks have entered the row, unless it is a speculative one, and have
 /// asked for the keys that the engine keeps unique. A row of another table that no callback has
-/// entered would be in no index: that is an error, should it come to this.
+/// entered would be in no index: that is an error.
 #[allow(clippy::too_many_arguments)]
 unsafe fn insert(
     index: pg_sys::Relation,

@@ -30,7 +30,7 @@ pub struct ScanLabels {
 }
 
 impl ScanLabels {
-    /// For scans of an open index of an open table. All that is made lies in a memory context.
+    /// For scans of an open index of an open table. All that is made is in a memory context.
     ///
     /// # Safety
     /// Both are open; the context outlives the value.

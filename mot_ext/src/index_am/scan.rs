@@ -27,7 +27,7 @@ use pgrx::PgMemoryContexts;
 use pgrx::pg_sys::{self, SnapshotType::*};
 use std::ffi::c_int;
 
-/// What a scan keeps from one row to the next; `opaque` of core's descriptor. It lies in a memory
+/// What a scan keeps from one row to the next; `opaque` of core's descriptor. It is in a memory
 /// context of its own, which drops it at the scan's end, or with the query at an error. Core scans
 /// an index for each row of ON CONFLICT.
 struct State {
@@ -72,7 +72,7 @@ enum Seen {
     Unfinished,
 }
 
-/// Where a scan stands.
+/// A scan's position.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     Before,

@@ -47,7 +47,7 @@ pub fn kind() -> *const pg_sys::TupleTableSlotOps {
     &raw const KIND.0
 }
 
-/// The tuple of a slot of this kind, if it lies in the arena: only `tuple::store` points such a
+/// The tuple of a slot of this kind, if it is in the arena: only `tuple::store` points such a
 /// slot at what it does not own.
 unsafe fn in_place(slot: *mut pg_sys::TupleTableSlot) -> Option<pg_sys::HeapTuple> {
     // SAFETY: a slot of this kind, which has the form of core's.
@@ -60,7 +60,7 @@ unsafe fn in_place(slot: *mut pg_sys::TupleTableSlot) -> Option<pg_sys::HeapTupl
 
 /// The command that made a row whose header is an image's.
 unsafe fn command(image: pg_sys::HeapTupleHeader) -> pg_sys::CommandId {
-    // SAFETY: an image, or a copy of one: the command lies where a heap tuple has `xmax`.
+    // SAFETY: an image, or a copy of one: the command is where a heap tuple has `xmax`.
     unsafe { (*image).t_choice.t_heap.t_xmax.into_inner() }
 }
 

@@ -308,7 +308,7 @@ impl Target {
         }
     }
 
-    /// Waits for the transaction that stands in the way; false: the row is to be passed over.
+    /// Waits for the transaction that is in the way; false: the row is to be passed over.
     pub fn wait(
         &self,
         slot: Slot,

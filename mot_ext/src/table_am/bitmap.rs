@@ -55,7 +55,7 @@ pub mod reading_ahead {
         READS_AHEAD && MAY_HAVE.0.replace(false)
     }
 
-    /// Core's executor has started a query: a plain frame that looks at the mark first.
+    /// Core's executor has started a query: a plain frame that reads the mark first.
     ///
     /// # Safety
     /// A started query, of which nothing has run, and what `starts` has returned.

@@ -21,7 +21,7 @@ pub enum Refusal {
     Updated,
     /// Another transaction deleted the row, and committed.
     Deleted,
-    /// An unfinished transaction stands in the way, and the caller does not wait.
+    /// An unfinished transaction is in the way, and the caller does not wait.
     BeingModified(Xid),
     /// The row is to be passed over (SKIP LOCKED).
     WouldBlock,

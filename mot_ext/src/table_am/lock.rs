@@ -93,7 +93,7 @@ pub unsafe fn lock(
                 if refusal == Refusal::Invisible
                     && let Some(seen) = seen
                 {
-                    // ON CONFLICT looks at whose it is.
+                    // ON CONFLICT checks whose it is.
                     slot::show_copy(slot, shown(seen));
                 }
                 if finds_last

@@ -1,4 +1,4 @@
-//! Scans of all rows that parallel workers share: the engine's counter lies behind core's
+//! Scans of all rows that parallel workers share: the engine's counter is behind core's
 //! descriptor.
 use crate::pg::version::table_am as version;
 use crate::transaction::applied;
@@ -7,7 +7,7 @@ use mot_engine::SharedRowScan;
 use mot_engine::pause::{Point, reach};
 use pgrx::pg_sys;
 
-/// Where the counter lies in core's shared memory.
+/// The counter's place in core's shared memory.
 const OFFSET: usize =
     size_of::<pg_sys::ParallelTableScanDescData>().next_multiple_of(align_of::<SharedRowScan>());
 

@@ -103,7 +103,7 @@ pub unsafe fn vacuum(
         let rows = row_count(storage);
         let resolved_below = if pg::is_under_postmaster() {
             let limit = version::freeze_limit(relation, parameters);
-            // As core compares: in a young cluster the limit lies before its first transaction.
+            // As core compares: in a young cluster the limit is before its first transaction.
             // A temporary table's limit is its session's own horizon, to which no sweep comes.
             let is_shared = !storage.key().is_temporary();
             let published = narrow(horizon::outcome_bound::published());
@@ -144,7 +144,7 @@ pub unsafe fn size_of_blocks(relation: pg_sys::Relation, fork: pg_sys::ForkNumbe
 
 /// Whether this process may write what pg_class says of a table's size, or samples its rows for the
 /// statistics of a parent: then it has but AccessShareLock on it, and its entry among the running
-/// statements tells, where such entries are kept.
+/// statements shows it, where such entries are kept.
 unsafe fn writes_statistics(relation: pg_sys::Relation) -> bool {
     use pg_sys::ProgressCommandType::PROGRESS_COMMAND_ANALYZE;
     // SAFETY: an open table (caller); plain variables of this process, and its own entry.
@@ -194,7 +194,7 @@ impl Drop for BecomesHeap {
 
 /// `relation_needs_toast_table`: values are stored whole.
 pub unsafe fn needs_toast_table(relation: pg_sys::Relation) -> bool {
-    // SAFETY: an open relation; heapam looks at its columns alone. One guarded call of a function
+    // SAFETY: an open relation; heapam reads its columns alone. One guarded call of a function
     // of core.
     #[allow(ffi_unwind_calls)]
     unsafe {

@@ -26,7 +26,7 @@ struct Descriptor {
     state: *mut Scan,
 }
 
-/// Where a scan stands.
+/// A scan's position.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     Before,
@@ -34,7 +34,7 @@ enum Position {
     Behind,
 }
 
-/// What a scan needs from one row to the next. It lies in a memory context of its own, which drops
+/// What a scan needs from one row to the next. It is in a memory context of its own, which drops
 /// it.
 pub struct Scan {
     memory: pg_sys::MemoryContext,
@@ -435,7 +435,7 @@ impl Scan {
     }
 }
 
-/// Row ids between two looks at interrupts.
+/// Row ids between two checks for interrupts.
 pub const ROWS_PER_LOOK: u64 = 1024;
 
 /// Empties a slot of any kind.

@@ -79,7 +79,7 @@ pub unsafe fn own_values(slot: *mut pg_sys::TupleTableSlot) {
 
 /// Shows a version that the slot's values have become, with its system columns. A slot of another
 /// kind, which has none, learns the tuple id. It owns its values afterwards, as heapam's do: a row
-/// trigger's result lies in memory that a part of WITH may reset before RETURNING is through.
+/// trigger's result is in memory that a part of WITH may reset before RETURNING is through.
 ///
 /// # Safety
 /// A filled slot of the relation's row type; the version is the transaction's own.
@@ -117,7 +117,7 @@ pub unsafe fn show_copy(slot: *mut pg_sys::TupleTableSlot, shown: Shown) {
     }
 }
 
-/// Says in a slot's own copy what lies upon the version, for code that takes the tuple itself
+/// Says in a slot's own copy what is upon the version, for code that takes the tuple itself
 /// (triggers).
 ///
 /// # Safety
@@ -141,7 +141,7 @@ pub unsafe fn set_upon(slot: *mut pg_sys::TupleTableSlot, upon: Upon) {
 }
 
 /// Says in a slot's own copy which transaction has locked the row, or the one that it replaced:
-/// `xmax = 0` is how programs tell the rows that INSERT ... ON CONFLICT DO UPDATE has inserted.
+/// `xmax = 0` is how programs know the rows that INSERT ... ON CONFLICT DO UPDATE has inserted.
 ///
 /// # Safety
 /// As for [`show_copy`], which has filled the slot.

@@ -124,7 +124,7 @@ pub unsafe fn complete(
             }
             return;
         }
-        // What the slot shows lies in the version that goes.
+        // What the slot shows is in the version that goes.
         slot::own_values(slot);
         let taken_back = xact::current().retract_insert(
             target.session,
@@ -156,7 +156,7 @@ pub enum Duplicates {
 }
 
 /// `aminsert` of a row that is not confirmed: enters it in one index. False: another row has the
-/// key, or may come to have it. Of any other row nothing is to be done, and the answer is true.
+/// key, or may get it. Of any other row nothing is to be done, and the answer is true.
 ///
 /// # Safety
 /// The relation is open and locked for writing, and has the index.

@@ -13,7 +13,7 @@ use crate::transaction::clock::PgClock;
 use mot_engine::{Slot, VersionRef, Xid};
 use pgrx::pg_sys;
 
-/// Where such a scan stands.
+/// The position of such a scan.
 #[derive(Default)]
 pub struct UnfinishedRows {
     /// The row whose states come after those of `copies`.
@@ -74,7 +74,7 @@ impl UnfinishedRows {
 /// Shows the next state, and says in the snapshot which transaction to wait for.
 ///
 /// # Safety
-/// A scan under SnapshotDirty that stands at these rows, its snapshot, and a slot of its row type.
+/// A scan under SnapshotDirty positioned at these rows, its snapshot, and a slot of its row type.
 pub unsafe fn next_slot(
     scan: &Scan,
     rows: &mut UnfinishedRows,

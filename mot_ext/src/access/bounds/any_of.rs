@@ -1,12 +1,12 @@
 //! `= ANY`: each element of an array multiplies the prefixes. Lists may be long, so encoding and
-//! sorting look at interrupts now and then; what is allocated meanwhile goes with the prefixes.
+//! sorting check for interrupts now and then; what is allocated meanwhile goes with the prefixes.
 use super::{Argument, Bounds, argument};
 use crate::pg::interrupts;
 use mot_engine::EngineError;
 use mot_engine::key::{KeyColumn, KeyKind};
 use pgrx::pg_sys;
 
-/// Elements of a list that are encoded, or compared, between two looks at interrupts.
+/// Elements of a list that are encoded, or compared, between two checks for interrupts.
 const ELEMENTS_PER_LOOK: usize = 4096;
 
 /// May raise.

@@ -33,7 +33,7 @@ struct Answer {
 
 struct Answers {
     kept: [Cell<Option<Answer>>; KEPT],
-    /// Moved on by each message.
+    /// Incremented by each message.
     generation: Cell<u64>,
     is_listening: Cell<bool>,
 }

@@ -9,7 +9,7 @@ use mot_engine::{Direction, Slot};
 use pgrx::pg_sys;
 use std::ffi::c_int;
 
-/// Rows that a bitmap is given at a time, where each is looked at.
+/// Rows that a bitmap is given at a time, where each is examined.
 const ROWS_TOGETHER: usize = 256;
 
 /// `amgetbitmap`: gives a bitmap all rows, and returns their number. The table's callback looks up

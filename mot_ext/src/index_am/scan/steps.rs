@@ -95,7 +95,7 @@ impl State {
         }
     }
 
-    /// Begins in a direction, behind the row at which the scan stands. `None`: there is nothing
+    /// Begins in a direction, behind the row of the scan's position. `None`: there is nothing
     /// behind it.
     unsafe fn turn(&mut self, heap: pg_sys::Relation, direction: Direction) -> Option<()> {
         let from = self.position;

@@ -41,7 +41,7 @@ impl Scan {
         }
     }
 
-    /// Stands at a row of the group that was taken last: a cursor may turn round there.
+    /// Positions the scan at a row of the group that was taken last: a cursor may turn round there.
     #[inline]
     pub fn stand_at(&mut self, row: Slot) {
         self.position = Position::At(row);
