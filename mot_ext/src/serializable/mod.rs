@@ -1,5 +1,5 @@
-//! SERIALIZABLE: PostgreSQL's own serializable snapshot isolation (predicate.c), told of what is
-//! read and written here.
+//! SERIALIZABLE: PostgreSQL's own serializable snapshot isolation (predicate.c), informed of what
+//! is read and written here.
 //!
 //! Core finds dangerous structures of rw-dependencies among transactions and raises 40001; it must
 //! hear of each pair "R did not see what W, running beside it, wrote". Locks are core's, so one
@@ -11,7 +11,7 @@
 //! |---|---|
 //! | R, a scan of all rows | locks the table; then reads |
 //! | R, a range of keys of an index | locks it; then reads entries, and the rows they lead to |
-//! | R, a row by an index or a `ctid` | locks the version seen; then looks at its chain again |
+//! | R, a row by an index or a `ctid` | locks the version seen; then reads its chain again |
 //! | R, before it hands out any row | reports whose states its snapshot passed over ([`Unseen`]) |
 //! | W, INSERT | installs the row, makes its entries; then asks (table, entries) |
 //! | W, UPDATE | installs the state, makes new entries; then asks (version, new entries) |
@@ -26,7 +26,7 @@
 //!
 //! A range is "all keys whose first n columns are these", for the n columns that the conditions fix
 //! by one value each, named by a number of 32 bits ([`mot_engine::key::prefix_number`]), and locked
-//! as a page of the index. Without fixed columns it is the whole index. An entry lies in one range
+//! as a page of the index. Without fixed columns it is the whole index. An entry is in one range
 //! for each n, and its maker asks for all. Equal numbers of different ranges cost a needless 40001,
 //! never a missed one; so do rows whose slot is used again, and versions of a row whose places are
 //! the same ([`RowPlace`]).
@@ -74,7 +74,7 @@
 //! key, where another transaction R has done the same. The second try finds the key.
 //!
 //! So W, which meets R's key, asks all that it would ask after the write, then raises 23505.
-//! The table or the old row belongs to that: an R that has looked at all rows has locked no range.
+//! The table or the old row belongs to that: an R that has read all rows has locked no range.
 //! - R has committed, since W waits for a key's owner that runs. If W has looked and not found the
 //!   key, it overlaps R, and core keeps R's locks as long as W runs.
 //! - W did not see R's row: W's look reported R, or R's question found W's lock (above).
@@ -83,7 +83,7 @@
 //!
 //! # Cost
 //!
-//! Outside SERIALIZABLE: one look at the isolation level per statement and table, and one branch
+//! Outside SERIALIZABLE: one test of the isolation level per statement and table, and one branch
 //! per row. Inside: core's locks; compiled statements are not run.
 //!
 //! # What is not covered, as on heap tables

@@ -14,7 +14,7 @@ use crate::pg;
 use mot_engine::{Clock, CommandId, Snapshot, Xid};
 use pgrx::pg_sys;
 
-/// Verdicts about transactions, from PostgreSQL.
+/// The status of transactions, from PostgreSQL.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PgClock;
 
@@ -61,7 +61,7 @@ pub fn oldest_active() -> Xid {
 /// again, if it takes none:
 /// - RecentXmin: no transaction below it is asked about;
 /// - TransactionXmin: a subtransaction is not followed to its parents from there down, and one
-///   whose parent may still tell is asked in pg_subtrans, which is cut off below.
+///   whose parent may still decide is asked in pg_subtrans, which is cut off below.
 ///
 /// As a process begins they are 3, and on the circle of 32-bit ids every id of the upper half
 /// precedes 3, as it does one that has fallen half a circle behind: a subtransaction that

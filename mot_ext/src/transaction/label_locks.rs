@@ -18,7 +18,7 @@ use std::cell::{Cell, RefCell};
 const MODE: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
 /// `DEFAULT_LOCKMETHOD` of storage/lock.h.
 const DEFAULT_LOCK_METHOD: u8 = 1;
-/// Stands for an index's labels where core has a column: an index has fewer.
+/// Represents an index's labels where core has a column: an index has fewer.
 const LABELS: u16 = u16::MAX;
 
 /// A lock of an index that a row has.

@@ -82,7 +82,7 @@ fn take(counter: &AtomicU32) -> bool {
             .is_ok()
 }
 
-/// The point that this process stands at, as its number and one; 0: none.
+/// The point that this process is stopped at, as its number and one; 0: none.
 static STANDS_AT: AtomicU32 = AtomicU32::new(0);
 
 /// Counted as standing at a point, also when an error ends that.
@@ -102,7 +102,7 @@ impl Drop for Standing {
     }
 }
 
-/// This process stands nowhere any more. Called at process exit, too: a FATAL error unwinds
+/// This process is at no point any more. Called at process exit, too: a FATAL error unwinds
 /// nothing.
 pub fn leave() {
     if let Some(place) = STANDS_AT.swap(0, Ordering::Relaxed).checked_sub(1) {
@@ -240,7 +240,7 @@ fn paused(point: &str) -> i32 {
     armed(named(point)).waiting.load(Ordering::Acquire) as i32
 }
 
-/// Returns when a process stands at the point: for those that isolationtester does not see, the
+/// Returns when a process is stopped at the point: for those that isolationtester does not see, the
 /// workers.
 #[pg_extern(volatile)]
 fn wait_until_paused(point: &str) {

@@ -17,7 +17,7 @@ pub fn after_commit(session: &Session) {
     if left.wrapping_sub(LOOKED.0.get()) >= ROWS_BETWEEN_LOOKS {
         LOOKED.0.set(left);
         // Behind the end of this session's transaction, as the reclaimer registers its sleep before
-        // its last look at what has ended: one of the two sees the other.
+        // its last check of what has ended: one of the two sees the other.
         shared_memory::control().reclaimer_sleeps.wake();
     }
 }

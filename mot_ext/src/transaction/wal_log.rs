@@ -12,7 +12,7 @@
 //! one ([`NAMES_XID`]). Redo then does what PostgreSQL does for the id in a header
 //! (`pg::observe_xid`): the next id moves past it, and a standby counts it as running. The id is in
 //! the log wherever the rows are, since a checkpoint is valid only with the log up to the last of
-//! them. In a gap no process needs it: PostgreSQL's redo position lies behind the gap, and so does
+//! them. In a gap no process needs it: PostgreSQL's redo position is behind the gap, and so does
 //! that checkpoint's next id.
 //!
 //! Removing rows of unknown ids at the end of replay is not enough. The checkpoint on disk still

@@ -78,7 +78,7 @@ unsafe extern "C-unwind" fn publish_once() {
     STATE.published.set(lxid);
 }
 
-/// The next process that has this PGPROC may come to the same local transaction id.
+/// The next process that has this PGPROC may get the same local transaction id.
 #[pg_guard]
 unsafe extern "C-unwind" fn clear(_code: std::ffi::c_int, place: pg_sys::Datum) {
     if let Some(line) = line(place.value()) {

@@ -4,7 +4,7 @@ use crate::transaction::clock::{oldest_active, widen};
 use mot_engine::{OldSnapshot, OldSnapshots, Xid};
 use pgrx::pg_sys;
 
-/// Published snapshots beyond this number count as not published: a sweep looks at each of them for
+/// Published snapshots beyond this number count as not published: a sweep tests each of them for
 /// each version.
 const PUBLISHED_MAX: usize = 64;
 
@@ -27,7 +27,7 @@ pub fn survey() -> Option<OldSnapshots> {
     Some(OldSnapshots { recent, snapshots })
 }
 
-/// Looks at every process. Allocates nothing.
+/// Reads every process. Allocates nothing.
 fn look(snapshots: &mut Vec<OldSnapshot>, recent: &mut Xid) {
     let show_bound = outcome_bound::shown_by();
     for (place, process) in processes().iter().enumerate() {

@@ -72,7 +72,7 @@ impl RowLockQueue {
         self.is_queueing = false;
     }
 
-    /// Waits until `xid` no longer stands in the way of locking `slot` with `strength`. False: the
+    /// Waits until `xid` no longer is in the way of locking `slot` with `strength`. False: the
     /// row is to be skipped.
     pub fn wait(
         &mut self,
@@ -221,7 +221,7 @@ pub fn heavyweight_mode(strength: LockStrength) -> pg_sys::LOCKMODE {
     }) as pg_sys::LOCKMODE
 }
 
-/// The tuple identifier that stands for a slot.
+/// The tuple identifier of a slot.
 #[inline]
 pub fn tid_of(slot: Slot) -> pg_sys::ItemPointerData {
     let (block, offset) = slot.to_tid();

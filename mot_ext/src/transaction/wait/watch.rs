@@ -2,12 +2,12 @@
 //!
 //! An owner whose client commits with each statement, asynchronously, ends some ten microseconds
 //! after its change. To sleep until then costs both more than that: lock manager, semaphore, two
-//! switches of context. So the head of a row's queue first looks at the owner's process.
+//! switches of context. So the head of a row's queue first watches the owner's process.
 //!
 //! - Only the head watches: it has the tuple lock, all others sleep on that. So the order of the
 //!   queue is what it was. (A session that holds a lock on the row already does not queue, and
 //!   watches, too.)
-//! - What it learns is only that looking at the row again is worth while: PostgreSQL, asked then,
+//! - What it learns is only that reading the row again is worth while: PostgreSQL, asked then,
 //!   says that the transaction has ended. The engine resolves rows as ever. What was read in the
 //!   process is a hint: the process may be another one by now, or the transaction have been
 //!   prepared.
@@ -35,7 +35,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Longest watch. What an asynchronous one-row transaction still has to do when the next waiter has
-/// come to the head takes 5 to 20 µs; to sleep and be woken costs about as much as this.
+/// reached the head takes 5 to 20 µs; to sleep and be woken costs about as much as this.
 const WATCH_MAX: Duration = Duration::from_micros(30);
 
 /// Looks between two readings of the clock; a look and its pause take about 50 ns.
