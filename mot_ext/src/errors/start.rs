@@ -32,7 +32,7 @@ fn is_of_another_cluster() -> bool {
 
 const HINT_ANOTHER_CLUSTER: &str = "Nothing is lost or overwritten. If this very server got a new system identifier (from pg_createsubscriber, for instance), set mot.adopt_system_identifier to the one in the file and restart it, once. If the directory \"mot\" of the data directory came from another server, put the right one back.";
 
-/// Stops the start of the server: the directory of the checkpoints lies elsewhere.
+/// Stops the start of the server: the directory of the checkpoints is elsewhere.
 pub fn directory_is_link(directory: &str) -> ! {
     raise_report!(
         PgLogLevel::FATAL,

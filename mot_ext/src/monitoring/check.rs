@@ -1,7 +1,7 @@
 //! `mot.check`: proves that a table's rows, indexes and catalog agree; and which storages exist.
 //!
 //! The check holds ShareLock: readers continue, writers wait. On a standby that lock does not
-//! exist; there it is exact only while replay stands still (`pg_wal_replay_pause`): what it finds
+//! exist; there it is exact only while replay is paused (`pg_wal_replay_pause`): what it finds
 //! while replay continues proves nothing, and it says so instead.
 use crate::errors::refuse::raise;
 use crate::pg::{index_row, nodes, version};
@@ -16,7 +16,7 @@ use pgrx::{PgRelation, pg_sys};
 /// Problems named in the error's detail; the others are counted.
 const PROBLEMS_SHOWN_MAX: usize = 20;
 
-/// A table opened for looking at all of it; closed at drop, its lock kept to the end of the
+/// A table opened to be read as a whole; closed at drop, its lock kept to the end of the
 /// transaction.
 pub(super) struct Opened {
     table: pg_sys::Relation,
@@ -86,7 +86,7 @@ impl Drop for Opened {
     }
 }
 
-/// Where replay stands.
+/// The position of replay.
 struct Stand {
     state: State,
     /// The end of the last record that was replayed.

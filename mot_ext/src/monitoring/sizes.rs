@@ -211,7 +211,7 @@ fn of_indexes(storage: TableRef, measure: fn(IndexRef) -> u64) -> u64 {
 /// Bytes of an index of a table that is locked: 0 if the index is gone.
 fn of_index(storage: TableRef, index: u32, measure: fn(IndexRef) -> u64) -> u64 {
     // The lock on the table does not keep REINDEX CONCURRENTLY from dropping the index.
-    // SAFETY: a lock, given back as soon as the index was looked at.
+    // SAFETY: a lock, given back as soon as the index was read.
     unsafe { pg_sys::LockRelationOid(index.into(), LOCK) };
     let found = session::session().find_index(storage, index, &PgClock);
     let bytes = found.map_or(0, measure);

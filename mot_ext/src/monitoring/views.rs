@@ -76,7 +76,7 @@ fn memory_usage() -> TableIterator<
     ))
 }
 
-/// The tables of this database that exist for the caller, each kept alive while it is looked at.
+/// The tables of this database that exist for the caller, each kept alive while it is read.
 fn tables_here(session: &'static Session) -> impl Iterator<Item = Walk<'static>> {
     // SAFETY: a plain variable of this process.
     let database = unsafe { pg_sys::MyDatabaseId }.to_u32();

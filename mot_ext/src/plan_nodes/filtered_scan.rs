@@ -7,7 +7,7 @@
 //!
 //! - The rows are those of the access method's scan: snapshot, predicate lock, parts of a parallel
 //!   scan, ids and system columns.
-//! - They are looked at by the group where the scan gives groups, and else one by one: in a
+//! - They are evaluated by the group where the scan gives groups, and else one by one: in a
 //!   SERIALIZABLE transaction, backward, and where a scan may outlive a savepoint.
 //! - A plan that is older than ALTER TABLE ... SET ACCESS METHOD, as a SQL function's can be, meets
 //!   a table that is none of ours. Then the node is SeqScan without more.
@@ -215,7 +215,7 @@ impl FilteredScan {
         }
     }
 
-    /// Forgets the group: the scan continues where it stands.
+    /// Forgets the group: the scan continues from its position.
     fn forget(&mut self) {
         self.group.clear();
         self.at = 0;
@@ -261,7 +261,7 @@ impl FilteredScan {
         }
     }
 
-    /// Looks at the next group; false: there is none.
+    /// Evaluates the next group; false: there is none.
     unsafe fn fill(&mut self, context: *mut pg_sys::ExprContext) -> bool {
         self.forget();
         (self.passing, self.unsure) = (0, 0);

@@ -5,7 +5,7 @@
 //! of the statement, for each ModifyTable node, while they are shown as btrees. Core finds them
 //! open.
 //!
-//! Rows of a partitioned table go to partitions that core opens when the first row comes to each.
+//! Rows of a partitioned table go to partitions that core opens when the first row reaches each.
 //! Their unique indexes are shown as btrees from the start of the statement to its end.
 use crate::index_am::access_method::indexes_of;
 use crate::index_am::flips::{self, Flips};
@@ -24,7 +24,7 @@ use std::ffi::c_int;
 static HELD: ProcessLocal<RefCell<Vec<(*mut pg_sys::EState, Flips)>>> =
     ProcessLocal(RefCell::new(Vec::new()));
 
-/// Core's executor has started a query: a plain frame that looks at the plan first.
+/// Core's executor has started a query: a plain frame that reads the plan first.
 ///
 /// # Safety
 /// A started query.

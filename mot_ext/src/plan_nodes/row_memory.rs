@@ -1,7 +1,7 @@
 //! Memory of rows that a BEFORE trigger has returned, while a data-modifying WITH part runs.
 //!
 //! Core stores such a row in the tuple slot by reference, where the slot is not one for buffers. It
-//! lies in the query's memory for one row, which every ModifyTable node of the query empties at
+//! is in the query's memory for one row, which every ModifyTable node of the query empties at
 //! each of its rows. A part that SET or WHERE of ON CONFLICT DO UPDATE reads first would empty it
 //! under EXCLUDED. So each such part has a memory of its own.
 use crate::pg::local::ProcessLocal;
@@ -20,11 +20,11 @@ struct Part {
     run: pg_sys::ExecProcNodeMtd,
 }
 
-/// The parts of the queries that run. One of a query that failed stays until another comes to its
+/// The parts of the queries that run. One of a query that failed stays until another gets its
 /// address.
 static PARTS: ProcessLocal<RefCell<Vec<Part>>> = ProcessLocal(RefCell::new(Vec::new()));
 
-/// Core's executor has started a query: a plain frame that looks at the plan first.
+/// Core's executor has started a query: a plain frame that reads the plan first.
 ///
 /// # Safety
 /// A started query, of which nothing has run.
@@ -88,7 +88,7 @@ unsafe extern "C-unwind" fn divide(query: *mut pg_sys::QueryDesc) {
     }
 }
 
-/// Whether a node may come to ON CONFLICT DO UPDATE of a table of ours.
+/// Whether a node may reach ON CONFLICT DO UPDATE of a table of ours.
 unsafe fn updates_ours(state: *mut pg_sys::ModifyTableState) -> bool {
     // SAFETY: a node of a started query (caller), its target open.
     unsafe {

@@ -36,7 +36,7 @@ pub unsafe fn is_of_whole_table(
 
 /// Whether an expression over a table's row gives the same in each pass over the rows, between
 /// which the user's other commands run: under a cursor a setting can change that a stable function
-/// looks at; system columns are left to core altogether.
+/// reads; system columns are left to core altogether.
 unsafe fn is_repeatable(expression: *mut pg_sys::Node, table: pg_sys::Index) -> bool {
     const CHANGING: [i32; 4] = [
         pg_sys::MinTransactionIdAttributeNumber,

@@ -1,7 +1,7 @@
 //! What core's planner is to believe of a table's pages: memory has none.
 //!
 //! A page costs core at least as much as a hundred rows, and four times that where it may have to
-//! be read from elsewhere. A row in memory costs a few cache misses, wherever it lies. With pages
+//! be read from elsewhere. A row in memory costs a few cache misses, wherever it is. With pages
 //! in the estimate core reads a whole table of some twenty thousand rows, and sorts it, rather than
 //! the first rows of an index. So for planning a table has no pages; an index scan has none either
 //! (`index_am::cost`). What is left of core's costs is those of rows, entries and conditions.

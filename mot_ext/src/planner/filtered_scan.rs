@@ -19,7 +19,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::sync::LazyLock;
 
-/// Of `cpu_tuple_cost`: what a row costs that is looked at where it lies.
+/// Of `cpu_tuple_cost`: what a row costs that is evaluated in place.
 const IN_PLACE: f64 = 0.4;
 /// Of what conditions cost core: what they cost the filter.
 const FILTERED: f64 = 0.25;

@@ -9,7 +9,7 @@
 //!
 //! An index that is shown as a btree (`flips`) is ours here. Core makes a row comparison a
 //! condition of btrees alone: the planner takes our ordered indexes for such. Before 18 the
-//! executor looks at the index itself, and a node of ours helps it (`row_comparisons`).
+//! executor reads the index itself, and a node of ours helps it (`row_comparisons`).
 use super::{costs, row_comparisons, unique_proof};
 use crate::index_am::access_method::Method;
 use crate::index_am::flips;
@@ -24,7 +24,7 @@ use pgrx::prelude::*;
 /// Oids below this are core's own.
 const FIRST_NORMAL_OBJECT: u32 = pg_sys::FirstNormalObjectId;
 
-/// Called for each table of each query that is planned, from a plain frame: looks at the access
+/// Called for each table of each query that is planned, from a plain frame: reads the access
 /// methods first.
 ///
 /// # Safety
@@ -72,7 +72,7 @@ unsafe extern "C-unwind" fn describe_ours(
     }
 }
 
-/// Tells the planner in which order the keys lie.
+/// Gives the planner the order of the keys.
 unsafe fn describe_order(index: *mut pg_sys::IndexOptInfo) {
     // SAFETY: the planner's own description, and memory of its own.
     unsafe {

@@ -1,8 +1,8 @@
 //! SQL functions that ask catalogs for access methods, definitions or sizes: core does not inline
 //! them.
 //!
-//! Core inlines an SQL function while it plans the calling query, behind our look at that query
-//! (`shown_method`). As a call the function plans its own query, at which we look. Core leaves
+//! Core inlines an SQL function while it plans the calling query, after our walk over that query
+//! (`shown_method`). As a call the function plans its own query, which we walk. Core leaves
 //! functions alone that a library wants to see the begin of (`needs_fmgr_hook`). Each call of such
 //! a function then goes through core's wrapper for that, and another library's `fmgr_hook` sees it.
 //!

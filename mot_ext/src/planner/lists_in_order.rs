@@ -10,7 +10,7 @@ use pgrx::pg_sys::ScanDirection::*;
 use pgrx::{pg_guard, pg_sys};
 
 /// Offers a relation's paths that have such lists with the order in which they give rows, if that
-/// is of use: a plain look at each path, if there is none.
+/// is of use: a plain walk over the paths, if there is none.
 ///
 /// # Safety
 /// The planner's own structures, with all paths of the relation. So for the others here.

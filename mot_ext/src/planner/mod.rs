@@ -83,7 +83,7 @@ unsafe extern "C-unwind" fn get_relation_info(
     }
 }
 
-/// Called for each table of each query that is planned: a plain frame that looks at plain fields
+/// Called for each table of each query that is planned: a plain frame that reads plain fields
 /// first.
 #[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" fn set_rel_pathlist(

@@ -49,7 +49,7 @@ unsafe fn is_allowed(index: *const pg_sys::IndexOptInfo) -> bool {
     unsafe { (*index).hypothetical && (*index).relam == pg_sys::BTREE_AM_OID }
 }
 
-/// Puts a relation's paths that compare rows below nodes of ours: a plain look at each path, if
+/// Puts a relation's paths that compare rows below nodes of ours: a plain walk over the paths, if
 /// none does.
 ///
 /// # Safety

@@ -2,11 +2,11 @@
 //!
 //! Programs ask `pg_class` and `pg_am` for an index's access method, and know what to do with a
 //! btree alone. Django finds no other index to drop, TypeORM makes each other one anew at every
-//! start, and pgJDBC tells no order of it. Our indexes are btrees in all that such a program relies
-//! on: the operator classes are btree's, and `CREATE INDEX ... USING btree` makes one.
+//! start, and pgJDBC reports no order of it. Our indexes are btrees in all that such a program
+//! relies on: the operator classes are btree's, and `CREATE INDEX ... USING btree` makes one.
 //!
 //! So a query over the catalogs is planned as if they said btree:
-//! - `pg_class.relam` of our indexes is btree's oid, also in a whole row, however a query goes on
+//! - `pg_class.relam` of our indexes is btree's oid, also in a whole row, however a query continues
 //!   from there: to the method's name, to its operator classes, or to a comparison with what it has
 //!   read before;
 //! - `pg_get_indexdef` and `pg_get_constraintdef` say `USING btree`.
@@ -44,7 +44,7 @@ const CONSTRAINT_PATTERN: &CStr =
     c"^((?:CONSTRAINT (?:[^ \".]+|\"(?:[^\"]|\"\")*\") )?EXCLUDE USING )mot_index ";
 const REPLACEMENT: &CStr = c"\\1btree ";
 
-/// Queries in one another that are looked at; those further in are left as they are.
+/// Queries in one another that are examined; those further in are left as they are.
 const QUERIES_DEEP_MAX: usize = 64;
 
 /// A walk over a query.

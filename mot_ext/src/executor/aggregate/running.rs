@@ -17,7 +17,7 @@ pub struct Running {
     general_filter: *mut pg_sys::ExprState,
 }
 
-/// How core comes to an argument's value.
+/// How core computes an argument's value.
 pub enum General {
     Nothing,
     Column(i32),

@@ -264,7 +264,7 @@ impl Compiler {
 
     /// A column of the table: its place, and how its type is stored (bytes, by value).
     pub unsafe fn column(&mut self, column: &pg_sys::Var) -> Option<(usize, (i16, bool))> {
-        // SAFETY: the table's row type; only a column that it has is looked at.
+        // SAFETY: the table's row type; only a column that it has is read.
         unsafe {
             let count = (*self.row_type).natts;
             let number = i32::from(column.varattno);

@@ -134,7 +134,7 @@ impl Filter {
         self.parameters.forget();
     }
 
-    /// Looks at a row, which the caller's snapshot keeps.
+    /// Evaluates a row, which the caller's snapshot keeps.
     #[inline]
     pub unsafe fn look(&self, version: VersionRef, context: *mut pg_sys::ExprContext) -> Verdict {
         // SAFETY: a row of the filter's table, and the context of its node or statement.
@@ -153,8 +153,8 @@ impl Filter {
         }
     }
 
-    /// Looks at a group of rows, which the caller's snapshot keeps: those that pass, and those that
-    /// core has to be asked about.
+    /// Evaluates a group of rows, which the caller's snapshot keeps: those that pass, and those
+    /// that core has to be asked about.
     pub unsafe fn look_at(&self, group: &Group, context: *mut pg_sys::ExprContext) -> (Rows, Rows) {
         // SAFETY: rows of the filter's table, and the context of its node or statement.
         unsafe {
