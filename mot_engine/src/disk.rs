@@ -59,7 +59,7 @@ pub struct DirectoryDisk {
 impl DirectoryDisk {
     /// Uses `path`, creating the directory (readable by the owner only) if it is missing; its
     /// parent must exist and is synced when the directory is new. A symbolic link is refused,
-    /// wherever it leads: who copies what lies around the directory may pass over links without a
+    /// wherever it leads: a copy of what is around the directory may pass over links without a
     /// word, and loses the files.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         use std::os::unix::fs::DirBuilderExt;
@@ -122,7 +122,7 @@ impl Disk for DirectoryDisk {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.path)? {
-            // Names that are not text are nobody's of ours.
+            // Names that are not text are not of our files.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }
@@ -136,7 +136,7 @@ impl Disk for DirectoryDisk {
 }
 
 /// After so many bytes the kernel is told to begin writing them: else a sync of everything at once
-/// keeps the device from others, who wait for the write-ahead log there. As PostgreSQL's
+/// keeps the device from others, which wait for the write-ahead log there. As PostgreSQL's
 /// checkpoint_flush_after.
 const WRITE_BACK_BYTES: u64 = 256 << 10;
 

@@ -44,7 +44,7 @@ const FLAG_ROLLED_BACK: u8 = 4;
 /// One version of a row as a checkpoint holds it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct VersionEntry<'a> {
-    /// Who made it.
+    /// The transaction that made it.
     pub xid: Xid,
     /// Known to be committed when it was written.
     pub committed: bool,
@@ -192,8 +192,8 @@ impl BlockBuilder {
         self.open_from
     }
 
-    /// Who made versions of any block so far that are not known to be committed; some are named
-    /// more than once.
+    /// The makers of versions of any block so far that are not known to be committed; some are
+    /// named more than once.
     pub fn take_open(&mut self) -> Vec<Xid> {
         std::mem::take(&mut self.open)
     }

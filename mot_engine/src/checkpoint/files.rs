@@ -179,7 +179,7 @@ pub fn newest(
 ///
 /// A copier that was slower than checkpoints may have copied a manifest without the files of rows
 /// that it names: they were not there yet when it read that part of the directory. The checkpoint
-/// that was there when it began is whole, since nothing is removed while anybody copies. So a
+/// that was there when it began is whole, since nothing is removed while a backup copies. So a
 /// checkpoint whose files are missing or too short is skipped for an older whole one, but only if
 /// that covers `replayed_from`: replay brings everything behind it. Any other damage is an error.
 pub fn newest_for_replay(

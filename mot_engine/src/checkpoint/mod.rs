@@ -2,13 +2,13 @@
 //!
 //! Contract:
 //! - A generation is complete once its manifest is in place; then it holds, for every row, every
-//!   version logged up to its `redo` position that anyone may still need, and nothing that was not
-//!   logged, but for the rows of unlogged tables in a final one. Replay from `redo` is idempotent
-//!   by LSN, so rows may be written at any later state.
+//!   version logged up to its `redo` position that a snapshot may still need, and nothing that was
+//!   not logged, but for the rows of unlogged tables in a final one. Replay from `redo` is
+//!   idempotent by LSN, so rows may be written at any later state.
 //! - WAL before data: the manifest is put in place only after the caller's `flush` made durable all
 //!   WAL inserted before the call.
-//! - Rows that nobody changed stay in the files of older generations.
-//! - Writing stops nobody and pins nothing for longer than a batch of rows.
+//! - Unchanged rows stay in the files of older generations.
+//! - Writing stops no session and pins nothing for longer than a batch of rows.
 //! - Damage is an error that names the file; nothing is skipped.
 
 mod block;

@@ -1,10 +1,10 @@
 //! How fast a checkpoint writes: as fast as it can, within a bandwidth, or spread over a time as
-//! long as nobody is in a hurry.
+//! long as no process is in a hurry.
 //!
 //! Contract: [`Pace::wrote`] and [`Pace::before_unit`] are called when nothing is pinned and no
-//! latch is held; they sleep in short slices and ask at each whether somebody waits for the
-//! checkpoint, for then no limit holds any more, and whether anybody has a use for it at all: if
-//! not, they end it with `Cancelled`. A unit is waited for before it is written, so nothing is
+//! latch is held; they sleep in short slices and ask at each whether a process waits for the
+//! checkpoint, for then no limit holds any more, and whether any process has a use for it at all:
+//! if not, they end it with `Cancelled`. A unit is waited for before it is written, so nothing is
 //! waited for once the last one is.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::threads::NextUnit;
 /// Longest sleep before it is asked again whether to hurry.
 const SLICE: Duration = Duration::from_millis(10);
 
-/// Time, and who waits: the server's, or a test's.
+/// Time, and which processes wait: the server's, or a test's.
 pub trait Timer: Sync {
     /// Time since the checkpoint began.
     fn elapsed(&self) -> Duration;
@@ -24,12 +24,12 @@ pub trait Timer: Sync {
     fn sleep(&self, time: Duration);
     /// Whether to write as fast as possible from now on.
     fn must_hurry(&self) -> bool;
-    /// Whether it is known that nobody minds how long it takes: asked at each slice of a spread
+    /// Whether it is known that no process waits for it: asked at each slice of a spread
     /// checkpoint.
     fn has_time(&self) -> bool {
         false
     }
-    /// Whether nobody has a use for the checkpoint any more: the server is gone, and only this
+    /// Whether no process has a use for the checkpoint any more: the server is gone, and only this
     /// process keeps its memory.
     fn must_end(&self) -> bool {
         false
@@ -40,7 +40,7 @@ pub trait Timer: Sync {
 /// between two of them.
 ///
 /// That is `timeout`, or less where the volume of WAL causes them: then what has passed since the
-/// one before began is the better guess. If nobody knows when that was (the first one since the
+/// one before began is the better guess. If that time is unknown (the first one since the
 /// start) it is not spread at all.
 pub fn time_to_spread(
     timeout: Duration,
@@ -55,7 +55,7 @@ pub fn time_to_spread(
 pub struct Pace<'a> {
     limit: Option<(u64, &'a dyn Timer)>,
     spread: Option<(Duration, &'a dyn Timer)>,
-    /// Who says whether it is to end.
+    /// What says whether it is to end.
     timer: Option<&'a dyn Timer>,
     written: AtomicU64,
 }
@@ -233,7 +233,7 @@ mod tests {
             pace.before_unit(before, 4, &units).expect("goes on");
             assert_eq!(timer.elapsed(), seconds(due));
         }
-        // From a third on somebody waits.
+        // From a third on a process waits.
         let timer = Simulated {
             has_time_until: seconds(20).as_nanos() as u64,
             ..Simulated::new(never)

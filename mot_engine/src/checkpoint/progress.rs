@@ -1,8 +1,8 @@
 //! How far a checkpoint has come, for views.
 //!
-//! Contract: written by the checkpoint's threads with relaxed stores, read by anybody; figures are
-//! indicative while it runs. All-zero is the state of no checkpoint, so it may lie in zeroed shared
-//! memory.
+//! Contract: written by the checkpoint's threads with relaxed stores, read by any process; figures
+//! are indicative while it runs. All-zero is the state of no checkpoint, so it may lie in zeroed
+//! shared memory.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

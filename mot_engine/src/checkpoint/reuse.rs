@@ -1,7 +1,7 @@
 //! What a checkpoint writes of each range, and what it takes over from the files of the base
 //! generation.
 //!
-//! Why a range that nobody changed may be taken over, and why of a changed one only the rows with
+//! Why an unchanged range may be taken over, and why of a changed one only the rows with
 //! later LSNs are written: docs/decisions/001-incremental-checkpoints.md.
 //!
 //! Contract: of every range of every table either all its parts in the base are in `kept`, or some

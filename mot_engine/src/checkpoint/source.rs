@@ -57,7 +57,7 @@ pub fn write(
     context: &mut CheckpointContext<'_>,
 ) -> Result<Written, EngineError> {
     context.progress.begin(context.generation, context.redo.0);
-    // Before the wait for who is logging: behind it all of these records are marked.
+    // Before the wait for sessions that are logging: behind it all of these records are marked.
     let defined = session.engine().last_lsn();
     let round = begin_round(session.engine())?;
     let (base, base_lost) = read_base(session.engine(), disk);
@@ -298,7 +298,7 @@ impl RowSource for EngineSource<'_> {
         block: &mut BlockBuilder,
     ) -> Result<(Slot, u64), EngineError> {
         let table = self.table(table)?;
-        // A table whose rows are not logged is walked when nobody changes any: all of it counts.
+        // A table whose rows are not logged is walked when none of them changes: all of it counts.
         let wanted = if table.is_logged() { flags::LOGGED } else { 0 };
         let mut from = slots.start.0;
         let mut rows = 0;
@@ -395,7 +395,7 @@ impl EngineSource<'_> {
             }
             rolled_back |= anchor.needs_full_image();
         });
-        // What only says that there is no row needs no version: nobody sees anything below.
+        // What only says that there is no row needs no version: no snapshot sees anything below.
         if let Some(oldest) = versions.last()
             && oldest.is_tombstone()
         {
@@ -414,8 +414,8 @@ mod tests {
     use crate::memory::{ArenaOptions, HugePages, Memory, Region};
     use std::sync::atomic::{AtomicBool, AtomicU64};
 
-    /// Once a round has begun nobody is marking for an older one. Such a mark could come after the
-    /// walk, and the next checkpoint would take the range for unchanged.
+    /// Once a round has begun no session is marking for an older one. Such a mark could come after
+    /// the walk, and the next checkpoint would take the range for unchanged.
     #[test]
     fn who_marks_for_an_older_round_is_waited_for() {
         const ROUNDS: u64 = 20_000;

@@ -285,8 +285,8 @@ fn write_units<'d, S: RowSource>(
 }
 
 /// Makes the threads' files durable, gives the tables their ranges, those that are kept and those
-/// that were written, and counts their rows. Tells who made what is not known to be committed, and
-/// the newest row's LSN.
+/// that were written, and counts their rows. Reports the makers of what is not known to be
+/// committed, and the newest row's LSN.
 fn gather(
     results: Vec<ThreadResult<'_>>,
     kept: Vec<(usize, RangeEntry)>,
@@ -349,7 +349,7 @@ fn flush(
     Ok((committed, flushed))
 }
 
-/// Who created or dropped a table or an index, where that is not resolved.
+/// The transactions that created or dropped a table or an index, where that is not resolved.
 fn makers_of_definitions(tables: &[TableEntry]) -> Vec<Xid> {
     let of_index = |index: &IndexEntry| [index.creator, index.dropper];
     tables

@@ -20,9 +20,9 @@ pub struct TableEntry {
     pub key: RelationKey,
     /// Whether its rows are logged; of one whose rows are not, only a final checkpoint has rows.
     pub persistence: Persistence,
-    /// Who created it, or 0 when that is resolved.
+    /// The creator, or 0 when that is resolved.
     pub creator: Xid,
-    /// Who dropped it, or 0.
+    /// The dropper, or 0.
     pub dropper: Xid,
     /// One above the last slot ever used.
     pub slots_end: Slot,
@@ -39,9 +39,9 @@ pub struct TableEntry {
 pub struct IndexEntry {
     /// Its id.
     pub id: IndexId,
-    /// Who created it, or 0 when that is resolved.
+    /// The creator, or 0 when that is resolved.
     pub creator: Xid,
-    /// Who dropped it, or 0.
+    /// The dropper, or 0.
     pub dropper: Xid,
     /// What it is made of.
     pub definition: IndexDefinition,
