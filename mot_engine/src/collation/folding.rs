@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Who makes lower case. The numbers are stored beside those of [`super::Provider`], and never
+/// What makes lower case. The numbers are stored beside those of [`super::Provider`], and never
 /// reused.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
@@ -86,7 +86,7 @@ impl Folding {
         Ok(*folding)
     }
 
-    /// Who folds.
+    /// What folds.
     pub fn folder(self) -> Folder {
         self.0.folder
     }
@@ -96,8 +96,8 @@ impl Folding {
         &self.0.locale
     }
 
-    /// Whether this machine does not have the locale. Nobody can connect to a database of it then;
-    /// texts are left as they are.
+    /// Whether this machine does not have the locale. No session can connect to a database of it
+    /// then; texts are left as they are.
     pub fn is_missing(self) -> bool {
         self.0.folder != Folder::Ascii && self.opened().cases.is_none()
     }

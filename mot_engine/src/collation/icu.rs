@@ -104,7 +104,7 @@ struct Collator {
     collator: *mut c_void,
 }
 
-// SAFETY: a collator whose attributes nobody changes may be used by any number of threads.
+// SAFETY: a collator whose attributes do not change may be used by any number of threads.
 unsafe impl Send for Collator {}
 // SAFETY: as above.
 unsafe impl Sync for Collator {}

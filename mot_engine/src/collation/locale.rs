@@ -3,7 +3,7 @@
 //! The GNU library's `strxfrm` and `strcoll` disagree about a few texts: about accents beside
 //! characters that a level ignores, and about where ignored characters stand. On the first level
 //! they agree: it has no such rules, and compares weight by weight. So a key has that level alone,
-//! and whoever wants an order looks at the texts of one such key with `strcoll`.
+//! and a reader that wants an order compares the texts of one such key with `strcoll`.
 
 use super::folding::LowerCase;
 use super::{Push, SortKeys};
@@ -63,7 +63,7 @@ impl Locale {
 pub fn compares_bytes(name: &CStr) -> bool {
     Locale::named(name).is_some_and(|locale| {
         let compares_bytes = locale.compares_bytes();
-        // SAFETY: opened above, and used by nobody else.
+        // SAFETY: opened above, and used by no other code.
         unsafe { libc::freelocale(locale.0) };
         compares_bytes
     })

@@ -2,7 +2,7 @@
 //!
 //! A key of a text has, ahead of the text itself, bytes that a library of the machine makes of it
 //! (`README.md`). They are a pure function of the text and the locale. So replay, loading and
-//! standbys compute them as they compute all keys, and nobody stores or logs them.
+//! standbys compute them as they compute all keys, and no code stores or logs them.
 //!
 //! Contract:
 //! - A collation is named by provider and locale, and looked up once in a process. It is never
@@ -11,7 +11,7 @@
 //!   none, and texts lie by their own bytes. No scan may ask for an order then
 //!   ([`Collation::is_missing`]).
 //! - All processes of a server must agree on what a locale gives. They compare
-//!   [`Collation::fingerprint`]: who makes an index notes it there.
+//!   [`Collation::fingerprint`]: the maker of an index notes it there.
 
 mod folding;
 mod icu;

@@ -1,14 +1,14 @@
 //! Fills an index beside writers, and proves that its keys are unique.
 //!
 //! The index is published, empty, before anything here begins. From then on every writer enters
-//! what it publishes, and whoever removes a version removes its entries. What is left are versions
-//! of writers that had not seen the index. These versions are in their chains once all processes
-//! that were pinned at the publication have unpinned. `mot_ext/src/index_am/README.md` has the
-//! states, and why this suffices.
+//! what it publishes, and a process that removes a version removes its entries. What is left are
+//! versions of writers that had not seen the index. These versions are in their chains once all
+//! processes that were pinned at the publication have unpinned. `mot_ext/src/index_am/README.md`
+//! has the states, and why this suffices.
 //!
-//! A row is read, entered, and read again. Its versions may go meanwhile, and whoever removed one
-//! has not found the new entry. So an entry that no version of the chain needs any more is removed
-//! again, under the latch of its leaf, as after any other cleaning.
+//! A row is read, entered, and read again. Its versions may go meanwhile, and the process that
+//! removed one has not found the new entry. So an entry that no version of the chain needs any more
+//! is removed again, under the latch of its leaf, as after any other cleaning.
 
 mod entries;
 
@@ -58,7 +58,7 @@ impl Session {
             scratch: KeyBuffer::new(),
             added: 0,
         };
-        // What comes behind is entered by whoever inserts it.
+        // What comes behind is entered by its inserter.
         let end = table.slots_end().0;
         let mut from = 0;
         while from < end {
@@ -79,9 +79,9 @@ impl Session {
 
     /// Two live rows with the same key of an index that is to be unique, if there are any: rows
     /// that committed transactions left, and those that unfinished ones below `asked_from` make.
-    /// Who has a later id has asked for uniqueness. Where it depends on an unfinished transaction,
-    /// `wait` is called, unpinned: `true` if that has ended, `false` to pass over the key. `pause`
-    /// is called unpinned, again and again; both may unwind.
+    /// A writer with a later id has asked for uniqueness. Where it depends on an unfinished
+    /// transaction, `wait` is called, unpinned: `true` if that has ended, `false` to pass over the
+    /// key. `pause` is called unpinned, again and again; both may unwind.
     pub fn find_duplicate(
         &self,
         clock: &impl Clock,
@@ -173,7 +173,7 @@ struct Filler<'a, C> {
     clock: &'a C,
     table: TableRef,
     index: IndexRef,
-    /// What a committed transaction below this superseded is seen by nobody.
+    /// What a committed transaction below this superseded is seen by no snapshot.
     horizon: Xid,
     keys: Vec<RowKey>,
     scratch: KeyBuffer,
@@ -269,11 +269,11 @@ impl<C: Clock> Filler<'_, C> {
         })
     }
 
-    /// From now on scans of the row compare keys, and whoever takes a version out removes its
-    /// entries. Before they are made.
+    /// From now on scans of the row compare keys, and a process that takes a version out removes
+    /// its entries. Before they are made.
     fn mark_moved(&self, slot: Slot, anchor: &Anchor) {
         let mut latched = anchor.latch();
-        // The slot may be its next taker's by now, who waits for an empty head.
+        // The slot may be its next taker's by now, which waits for an empty head.
         if !latched.head.is_empty() {
             latched.head = latched.head.with_flags(Head::KEYS_MOVED);
         }
@@ -319,7 +319,7 @@ impl<C: Clock> Filler<'_, C> {
     }
 
     /// Removes the entries again of keys that no version of the row has any more, as of a second
-    /// look at its head. Who takes one of these versions out finds its entry.
+    /// look at its head. A process that takes one of these versions out finds its entry.
     fn remove_gone(&mut self, slot: Slot, after: Head) -> Result<(), EngineError> {
         let definition = self.session.definition(self.index)?;
         let left = RemainingKeys::of(after, definition);
@@ -414,7 +414,7 @@ impl<C: Clock> Finder<'_, C> {
         Ok(Looked::On(last.map(|at| batch.get(at).0.to_vec())))
     }
 
-    /// How many of an entry's rows have its key at one moment: who is in the way may have gone
+    /// How many of an entry's rows have its key at one moment: one in the way may have gone
     /// before the next came.
     fn holders(&mut self, key: &[u8], value: u64) -> Result<Holders, EngineError> {
         loop {

@@ -2,7 +2,7 @@
 //!
 //! Used by CREATE INDEX on a filled table and by recovery. Every data version of every chain that
 //! is not aborted gets its entry, so that older snapshots find their rows through the new index,
-//! too. The caller makes sure that nobody changes the table meanwhile.
+//! too. The caller makes sure that no session changes the table meanwhile.
 //!
 //! A sample of the keys is cut into parts of some MiB. Then, in turns of as many parts as process
 //! memory is allowed for:
@@ -83,9 +83,9 @@ pub(crate) fn build_by_hints(
     }
 }
 
-/// As `build_by_hints`, from the keys that were gathered while the rows were loaded. Nobody has a
-/// snapshot from before: whoever can read has one that is not older than the newest of what is
-/// loaded.
+/// As `build_by_hints`, from the keys that were gathered while the rows were loaded. No session has
+/// a snapshot from before: a session that can read has one that is not older than the newest of
+/// what is loaded.
 pub(crate) fn build_gathered(
     session: &Session,
     table: TableRef,

@@ -8,7 +8,7 @@ use crate::session::Session;
 use crate::threads::on_threads;
 use std::sync::atomic::Ordering;
 
-/// Who does the work.
+/// The threads that do the work.
 pub(super) trait BuildThreads {
     type Clock: Clock;
 

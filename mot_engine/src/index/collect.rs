@@ -22,12 +22,12 @@ pub(super) struct Collector<'a> {
     /// Rows' newest states may have keys that are too long. Where the index is made they are
     /// refused; of older states it minds none.
     is_recovery: bool,
-    /// What a committed transaction below this superseded is seen by nobody.
+    /// What a committed transaction below this superseded is seen by no snapshot.
     horizon: Xid,
     key: KeyBuffer,
     /// Keys of a row with several versions.
     known: Vec<Vec<u8>>,
-    /// A state without a key was met that somebody may see.
+    /// A state without a key was met that a snapshot may see.
     pub(super) has_met_keyless: bool,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Gives every key of a row. The caller is pinned, or nobody else uses the row.
+    /// Gives every key of a row. The caller is pinned, or nothing else uses the row.
     pub(super) fn row(
         &mut self,
         slot: Slot,
@@ -182,7 +182,7 @@ impl<'a> Collector<'a> {
             encode_row_if_any(self.definition, body, &mut self.key)?.0
         };
         if self.key.is_empty() {
-            // Whoever makes the index can give its keys the mark. A standby's older states, and a
+            // The maker of the index can give its keys the mark. A standby's older states, and a
             // failed build's, have no entry.
             return match has_null && self.definition.computed.is_none() && !self.is_recovery {
                 true => Err(EngineError::NullWithoutMark),

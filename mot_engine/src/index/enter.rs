@@ -28,7 +28,7 @@ pub(crate) enum EntryOutcome {
 /// How it is tested that no other live row has a key.
 pub(crate) struct Uniqueness<'a, C, P> {
     pub(crate) clock: &'a C,
-    /// Takes out of a dead row that has the key what nobody needs (`reclaim::prune_row`).
+    /// Takes out of a dead row that has the key what no snapshot needs (`reclaim::prune_row`).
     pub(crate) prune: P,
 }
 
@@ -266,7 +266,7 @@ pub(crate) fn resolve_row<C: Clock, P: Pruner>(
     check.resolve(candidate, scratch).map(|(found, _)| found)
 }
 
-/// Who asks whether other rows have a key.
+/// The caller that asks whether other rows have a key.
 struct CandidateCheck<'a, C, P> {
     session: &'a Session,
     table: TableRef,

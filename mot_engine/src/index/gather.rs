@@ -127,7 +127,7 @@ impl<'a> Gatherer<'a> {
             self.harvest.is_given_up.load(Ordering::Relaxed) || self.keys.reserve(rows).is_err();
     }
 
-    /// Collects the keys of a row that nobody else uses yet.
+    /// Collects the keys of a row that nothing else uses yet.
     pub(crate) fn row(&mut self, slot: Slot, anchor: &Anchor) -> Result<(), EngineError> {
         if self.is_off {
             return Ok(());

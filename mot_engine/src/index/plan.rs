@@ -111,7 +111,7 @@ impl Plan {
             return Ok(plan);
         }
         let samples = SAMPLES_PER_PART * parts_about.min(PARTS_MAX);
-        // Nobody has resolved these rows: what is wrong with a key is found when all are walked.
+        // These rows are not resolved: what is wrong with a key is found when all are walked.
         let mut collector = Collector::new(session, table, index, true)?;
         let (sample, bytes) = collector.sample(session, samples)?;
         let mean = bytes / sample.len().max(1);
@@ -286,7 +286,7 @@ impl Plan {
             let previous = previous.as_ref().map(AsRef::as_ref).or(before);
             let next = next.as_ref().map(AsRef::as_ref).or(after);
             let memory = session.new_tree_memory();
-            // SAFETY: nobody else uses the tree (caller).
+            // SAFETY: nothing else uses the tree (caller).
             let tree = unsafe { Tree::new(&target.1.storage().root, &memory) };
             let go_on = || check_cancelled(clock);
             let mut groups = parts[unit].groups(session, &go_on);
@@ -336,7 +336,7 @@ impl Plan {
 }
 
 impl<'a> Stretches<'a> {
-    /// Of an index that nobody else uses before they are dropped.
+    /// Of an index that nothing else uses before they are dropped.
     pub(super) fn new(session: &'a Session, index: IndexRef) -> Stretches<'a> {
         Stretches {
             session,
@@ -351,7 +351,7 @@ impl<'a> Stretches<'a> {
 
     pub(super) fn join(&mut self) -> Result<(), EngineError> {
         let memory = self.session.new_tree_memory();
-        // SAFETY: nobody else uses the tree (`new`).
+        // SAFETY: nothing else uses the tree (`new`).
         let tree = unsafe { Tree::new(&self.index.storage().root, &memory) };
         tree.join_parts(std::mem::take(&mut self.parts))
             .map_err(|error| failed(self.session, error))?;
@@ -366,7 +366,7 @@ impl<'a> Stretches<'a> {
 impl Drop for Stretches<'_> {
     fn drop(&mut self) {
         let memory = self.session.new_tree_memory();
-        // SAFETY: nobody else uses the tree (`new`).
+        // SAFETY: nothing else uses the tree (`new`).
         let tree = unsafe { Tree::new(&self.index.storage().root, &memory) };
         for part in self.parts.drain(..) {
             tree.free_part(part);

@@ -137,7 +137,7 @@ impl Posting {
     /// # Safety
     /// No tree value names it any more.
     pub(crate) unsafe fn retire(self, memory: &LocalMemory) {
-        // SAFETY: allocated with these bytes; unreachable for whoever pins from now on (caller).
+        // SAFETY: allocated with these bytes; unreachable for pins from now on (caller).
         unsafe {
             memory.retire(
                 self.0.cast(),

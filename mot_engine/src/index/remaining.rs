@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 pub(crate) struct RemainingKeys {
     /// Where they begin.
     top: VersionRef,
-    /// Hashes of keys, in order, and who has them.
+    /// Hashes of keys, in order, and the versions that have them.
     versions: Vec<(u64, VersionRef)>,
 }
 
@@ -22,9 +22,9 @@ fn hash(key: &[u8]) -> u64 {
 
 impl RemainingKeys {
     /// The keys that a chain has now; new versions come on top. The caller is pinned. If it has set
-    /// the anchor's CLEANING, nobody else removes one of these versions. Otherwise whoever does has
-    /// not removed the version's entries yet. `None`: there are none, or process memory does not
-    /// suffice, and the caller walks the chain.
+    /// the anchor's CLEANING, nothing else removes one of these versions. Otherwise one that
+    /// does has not removed the version's entries yet. `None`: there are none, or process memory
+    /// does not suffice, and the caller walks the chain.
     pub(crate) fn of(head: Head, definition: &IndexDefinition) -> Option<RemainingKeys> {
         let chain =
             || std::iter::successors(head.version(), VersionRef::next).filter(VersionRef::has_keys);

@@ -123,12 +123,12 @@ const NODES_AT_A_TIME: usize = 1024;
 /// Frees some nodes of an index, and the posting blocks that they name. True: that was all.
 ///
 /// # Safety
-/// Nobody uses the index any more.
+/// Nothing uses the index any more.
 pub(crate) unsafe fn clear_some(session: &Session, index: IndexRef) -> bool {
     let memory = session.tree_memory(Urgency::Reserve);
     let has_postings = index.is_unique();
-    // SAFETY: nobody else uses the tree (caller); each block is named by one entry, which is gone
-    // by then.
+    // SAFETY: nothing else uses the tree (caller); each block is named by one entry, which is
+    // gone by then.
     unsafe {
         let tree = Tree::new(&index.storage().root, &memory);
         tree.clear_some(NODES_AT_A_TIME, |value| {

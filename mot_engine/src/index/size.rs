@@ -11,13 +11,13 @@ use mot_index::{Measure, Tree};
 /// places of a large one that are looked at, each for a round.
 const ESTIMATE_ROUNDS: usize = 8;
 
-/// Leaves visited under one pin: a walk through a large tree would keep everybody from reusing
+/// Leaves visited under one pin: a walk through a large tree would keep all processes from reusing
 /// memory.
 const LEAVES_PER_PIN: usize = 256;
 
 impl Session {
     /// Bytes of an index's nodes, counted by walking all of them. The index exists for the caller,
-    /// who holds a lock on its table, be it AccessShareLock: writers, and a standby's replay, may
+    /// which holds a lock on its table, be it AccessShareLock: writers, and a standby's replay, may
     /// change it meanwhile. Then the nodes that they split or move may be missing or count twice.
     pub fn index_bytes(&self, clock: &impl Clock, index: IndexRef) -> Result<u64, EngineError> {
         let mut measure = Measure::new();
@@ -27,7 +27,7 @@ impl Session {
         Ok(measure.bytes())
     }
 
-    /// The same at a transaction's end, of an index that nobody changes.
+    /// The same at a transaction's end, of an index that no session changes.
     pub(crate) fn bytes_of_nodes(&self, index: IndexRef) -> u64 {
         let mut measure = Measure::new();
         while self.measure_more(index, &mut measure) {}

@@ -1,9 +1,9 @@
 //! Computed keys: those of indexes on expressions, of partial indexes, and of values that have
 //! labels (`label.rs`).
 //!
-//! The engine cannot compute them: that takes the catalog and functions of users. So whoever forms
-//! a row computes them, and puts them behind it as its *tail*. The tail is a part of the body: it
-//! is logged, checkpointed, replayed and copied with the row. Readers of columns never reach it.
+//! The engine cannot compute them: that takes the catalog and functions of users. So the code that
+//! forms a row computes them, and puts them behind it as its *tail*. The tail is a part of the
+//! body: it is logged, checkpointed, replayed and copied with the row. No column reader reaches it.
 //!
 //! ```text
 //! body byte 1 (t_infomask2, high)  0x10: the body has a tail

@@ -8,14 +8,14 @@
 use std::cmp::Ordering;
 use std::sync::OnceLock;
 
-/// Compares two values of one enum by their oids. It may look into the catalog: nobody asks with a
-/// latch or a pin. It unwinds if there is no such value.
+/// Compares two values of one enum by their oids. It may look into the catalog: no caller asks with
+/// a latch or a pin. It unwinds if there is no such value.
 pub type EnumOrder = fn(u32, u32) -> Ordering;
 
 static ORDER: OnceLock<EnumOrder> = OnceLock::new();
 
-/// Says who knows the order of values with odd oids; called once, while the server loads its
-/// libraries.
+/// Sets the function that knows the order of values with odd oids; called once, while the server
+/// loads its libraries.
 pub fn set_enum_order(order: EnumOrder) {
     let _: Result<(), EnumOrder> = ORDER.set(order);
 }

@@ -2,7 +2,7 @@
 //!
 //! Primary keys mostly are: a few integers at the beginning of the row, before anything of variable
 //! length, never NULL. Where that can be told from the definition, a row's key is some loads, swaps
-//! and shifts, without walking its attributes. Whoever makes keys by the million (loads, index
+//! and shifts, without walking its attributes. Code that makes keys by the million (loads, index
 //! builds) asks here first.
 //!
 //! Contract: [`FixedKey::encode`] gives the bytes `encode_row` gives, or says that it cannot. It is

@@ -10,8 +10,8 @@
 //! - Rows come as the collation has the texts, then by the columns behind. Backward is exactly the
 //!   other way round.
 //! - A group's rows are held only for a registered snapshot that may resolve early: what that sees
-//!   stays as it is. For another one a group is parted at once, by its entries, whoever sees their
-//!   rows. Each run's rows are resolved when they are asked for, as in any scan.
+//!   stays as it is. For another one a group is parted at once, by its entries, whether or not it
+//!   sees their rows. Each run's rows are resolved when they are asked for, as in any scan.
 //! - A row is of a group by its entry's key: no text is looked at again for it.
 //! - A part whose rough columns are all fixed is handed out as it is read.
 
@@ -39,7 +39,7 @@ use std::cmp::Ordering;
 /// Rows of a group that are held at a time.
 const GROUP_ROWS_MAX: usize = 256;
 /// The same where an enum's values are the group: all rows of what is fixed before them, of which
-/// somebody may want a few.
+/// the caller may want a few.
 const ENUM_ROWS_MAX: usize = 16;
 /// Parts that are begun, or looked for, between two looks at whether to go on.
 const PARTS_PER_LOOK: usize = 256;
@@ -70,7 +70,7 @@ pub struct GroupedScan {
     start: Option<usize>,
     /// All rows of the part were read.
     is_over: bool,
-    /// Parts begun since somebody looked at whether to go on.
+    /// Parts begun since the last check whether to continue.
     begun: usize,
     key: KeyBuffer,
 }

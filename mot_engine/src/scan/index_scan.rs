@@ -308,7 +308,7 @@ impl IndexScan {
                 return Ok(None);
             }
             if std::mem::replace(&mut has_read, true) {
-                // A whole batch of rows that nobody sees any more.
+                // A whole batch of rows that no snapshot sees any more.
                 drop(pin);
                 snapshot.between_groups();
                 pin = session.local.pin();
@@ -319,8 +319,8 @@ impl IndexScan {
         }
     }
 
-    /// Adds the rows behind the next entries, whoever sees them: some are seen by nobody, or with
-    /// another key. False: there are none.
+    /// Adds the rows behind the next entries, without regard to snapshots: some are seen by none,
+    /// or with another key. False: there are none.
     pub fn next_slots(
         &mut self,
         session: &Session,

@@ -115,7 +115,7 @@ impl RowScan {
         snapshot: &S,
     ) -> impl ExactSizeIterator<Item = (Slot, VersionRef)> + '_ {
         while self.given == self.count && self.next < self.end {
-            // Whoever asks for groups wants all rows.
+            // A caller that asks for groups wants all rows.
             self.group = self.group_max;
             self.look(session, snapshot);
             if self.count == 0 {

@@ -2,7 +2,7 @@
 //!
 //! Lies in memory that all of them see. Each takes the next part of the slots, scans it as if there
 //! were no other, and comes back. What is there when the scan begins is all that its snapshot can
-//! see: slots that come later are nobody's.
+//! see: slots that come later do not count.
 
 use super::row_scan::RowScan;
 use crate::ids::Slot;
@@ -22,15 +22,15 @@ pub struct SharedRowScan {
 }
 
 impl SharedRowScan {
-    /// Begins a scan of all rows that a snapshot taken before now can see. Nobody else uses it
-    /// meanwhile, and who joins later is told of it by whoever called this.
+    /// Begins a scan of all rows that a snapshot taken before now can see. Nothing else uses it
+    /// meanwhile, and one that joins later gets it from the caller of this.
     pub fn begin(&self, table: TableRef) {
         table.counters().scans.fetch_add(1, Ordering::Relaxed);
         self.next.store(0, Ordering::Relaxed);
         self.end.store(table.slots_end().0, Ordering::Relaxed);
     }
 
-    /// A part that nobody else has; `None` when all are taken.
+    /// A part that no other process has; `None` when all are taken.
     pub fn take(&self, table: TableRef) -> Option<RowScan> {
         let start = self.next.fetch_add(SLOTS_AT_ONCE, Ordering::Relaxed);
         let end = self.end.load(Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! Sorted keys as an index takes them: each key once, with the one slot that has it or a posting
 //! block of those that share it.
 //!
-//! Posting blocks made here are nobody else's until the index is: whoever builds it takes them
+//! Posting blocks made here are not shared until the index is: the builder takes them
 //! over, or they are freed.
 
 use super::{Key, Keys};
