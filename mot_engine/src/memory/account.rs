@@ -1,4 +1,4 @@
-//! Accounting: who uses how much of the arena.
+//! Accounting: which process uses how much of the arena.
 //!
 //! Contract: what is handed out, by purpose, is counted in each process and added to the shared
 //! counters whenever it visits shared memory anyway. Blocks per class are counted under the class's
@@ -72,10 +72,10 @@ pub struct ChunkReport {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EpochReport {
     pub epoch: u64,
-    /// Oldest epoch anybody is pinned in.
+    /// Oldest epoch any process is pinned in.
     pub oldest_pinned: Option<u64>,
     pub participants: u64,
-    /// Garbage left by processes that are gone or may be idle, to be freed by anyone.
+    /// Garbage left by processes that are gone or may be idle, to be freed by any process.
     pub orphan_blocks: u64,
     pub orphan_bytes: u64,
     /// Garbage given up because there was no memory left even to note it down; back after a
@@ -83,7 +83,7 @@ pub struct EpochReport {
     pub lost_bytes: u64,
 }
 
-/// One look at the arena. Its parts are read one after the other, without stopping anybody.
+/// One look at the arena. Its parts are read one after the other, without stopping any process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryReport {
     pub arena_bytes_used: u64,

@@ -1,6 +1,6 @@
 //! The arena: the header at the region's base, and the handle that everything else hangs on.
 //!
-//! Contract: the header is written once by `format`, before anybody attaches, and its constants
+//! Contract: the header is written once by `format`, before any process attaches, and its constants
 //! never change; all else in it is atomics and latched words. All-zero bytes are an unformatted
 //! arena; the magic is stored last. Behind the header lie the tables whose size depends on the
 //! region's: chunk bitmaps, chunk directory, span directory. The header names their offsets, so
@@ -35,7 +35,7 @@ pub const RESERVE_FRACTION: usize = 50;
 /// The least that is kept back: a few deletes must be possible in the smallest arena, too.
 pub const RESERVE_BYTES_MIN: usize = 8 << 20;
 
-/// Words at a fixed place for whoever builds on the arena (the engine's shared root).
+/// Words at a fixed place for what is built on the arena (the engine's shared root).
 pub const ROOTS: usize = 8;
 
 /// Spans are numbered in 32 bits with one to spare: 256 TiB.
@@ -165,8 +165,8 @@ impl Memory {
     /// Lays an empty arena out in a fresh or reset region.
     ///
     /// # Safety
-    /// The region outlives every use of the handle and of whatever is allocated through it. Nobody
-    /// else formats it.
+    /// The region outlives every use of the handle and of whatever is allocated through it. No
+    /// other code formats it.
     pub unsafe fn format(region: &Region, options: &ArenaOptions) -> Result<Memory, ArenaError> {
         let bytes = region.bytes();
         let chunks = bytes / CHUNK_BYTES;

@@ -1,12 +1,12 @@
-//! Epochs: when nobody can be reading a retired block any more.
+//! Epochs: when no process can be reading a retired block any more.
 //!
 //! Contract, after Fraser and crossbeam-epoch, with LMDB's idea of a reader table in shared memory:
 //! - A reader *pins*: it publishes the global epoch in its line of the table, then a full fence,
 //!   and only then follows shared pointers. It unpins with a release store.
 //! - A remover makes a block unreachable first, then retires it. A retired block is stamped with
 //!   the global epoch read after a full fence that follows the removal.
-//! - The global epoch moves from e to e + 1 only if everybody who is pinned is pinned in e. So
-//!   whoever could still hold a pointer to a block stamped e is gone when the epoch is e + 2.
+//! - The global epoch moves from e to e + 1 only if every pinned process is pinned in e. So
+//!   a process that could still hold a pointer to a block of e is gone when the epoch is e + 2.
 //! - Lines are claimed and released by their process alone. The table never shrinks; lines are
 //!   claimed lowest first, and a scan stops behind the highest line ever claimed.
 
@@ -88,8 +88,8 @@ impl EpochTable {
         self.global.0.load(Ordering::Relaxed)
     }
 
-    /// Moves the epoch on if everybody allows it. What was stamped `EPOCHS_TO_SAFETY` before the
-    /// result is unreachable.
+    /// Advances the epoch if every process allows it. What was stamped `EPOCHS_TO_SAFETY` before
+    /// the result is unreachable.
     pub(super) fn try_advance(&self) -> u64 {
         let epoch = self.global.0.load(Ordering::Acquire);
         fence(Ordering::SeqCst);
@@ -100,7 +100,7 @@ impl EpochTable {
                 return epoch;
             }
         }
-        // Whoever was seen unpinned is done with its reads before we go on.
+        // A process seen unpinned is done with its reads before we continue.
         fence(Ordering::Acquire);
         match self
             .global

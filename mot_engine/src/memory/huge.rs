@@ -10,8 +10,8 @@
 //!   nothing is copied. To clear the chunk at once costs less than its 512 faults, but it is one
 //!   wait of 0.5 to 26 ms (the last on a machine whose memory the hypervisor has to find).
 //! - A node of an index is allocated under the latches of the leaf and perhaps of all above it, and
-//!   other writers would wait as long. So who allocates those does not ask (`allocate_no_wait`),
-//!   but who builds an index does. One free chunk is kept that is huge already: who takes the last
+//!   other writers would wait as long. So an allocation of those does not ask (`allocate_no_wait`),
+//!   but an index build does. One free chunk is kept that is huge already: the taker of the last
 //!   one leaves word, and the next that needs memory for a row makes another (`make_ready`). Of
 //!   chunks that indexes take faster than that some get ordinary pages.
 //! - A refusal costs speed only: the chunk stays with ordinary pages. Where memory is too
@@ -56,7 +56,7 @@ impl Huge {
         self.lacks_ready.store(u32::from(lacks), Ordering::Relaxed);
     }
 
-    /// Whether to make a chunk ready: true for one of those who ask.
+    /// Whether to make a chunk ready: true for one of those that ask.
     fn takes_making_ready(&self) -> bool {
         self.lacks_ready.load(Ordering::Relaxed) != 0
             && self.lacks_ready.swap(0, Ordering::Relaxed) != 0
@@ -97,7 +97,7 @@ impl Memory {
         }
     }
 
-    /// Sees to it that a free chunk is huge before somebody takes it who cannot ask. With several
+    /// Makes a free chunk huge before a caller takes it that cannot ask. With several
     /// nodes those have the interleaved pool, where nothing is huge.
     #[inline]
     pub(super) fn keep_ready(self, kernel: &dyn Kernel) {

@@ -14,10 +14,10 @@
 //!   server can still be writing.
 //! - Plain pointers lie in the region, so it is always mapped at the base its file was made for, or
 //!   not at all.
-//! - `open` takes the mark off before anybody can change the region, whatever happens later; only
-//!   [`Region::mark`] sets it, with everything written before. Memory files have no durability
+//! - `open` takes the mark off before any process can change the region, whatever happens later;
+//!   only [`Region::mark`] sets it, with everything written before. Memory files have no durability
 //!   beyond the kernel's own life: a store is enough.
-//! - Times and inode are part of what is marked: whoever wrote to the file meanwhile, or put
+//! - Times and inode are part of what is marked: a process that wrote to the file meanwhile, or put
 //!   another in its place, shows.
 //! - A page of such a file may not be had when it is touched, which is a SIGBUS: pages are asked
 //!   for (`populate`) first.
@@ -54,7 +54,7 @@ pub struct KeptPlace<'a> {
     pub base: usize,
 }
 
-/// Why there is no such region. The file is gone, unless it is somebody else's.
+/// Why there is no such region. The file is gone, unless it is another owner's.
 #[derive(Debug, thiserror::Error)]
 pub enum KeptError {
     #[error("its file cannot be used: {0}")]
@@ -135,7 +135,7 @@ impl Kept {
 
     /// Unmaps the head; the region beside it is unmapped by its owner.
     pub(super) fn unmap(&self) {
-        // SAFETY: our own mapping, which nobody uses after the region.
+        // SAFETY: our own mapping, which no code uses after the region.
         unsafe { libc::munmap(self.head.as_ptr().cast(), CHUNK_BYTES) };
     }
 }
@@ -160,7 +160,7 @@ fn crc_of(words: &[u64]) -> u64 {
 }
 
 impl Region {
-    /// Opens the region in a named file, or makes it. Whoever is told of a mark decides by it
+    /// Opens the region in a named file, or makes it. A caller that gets a mark decides by it
     /// whether to take the contents over or to `reset`.
     pub fn open_kept(
         place: KeptPlace<'_>,
@@ -169,14 +169,14 @@ impl Region {
     ) -> Result<(Region, Found), KeptError> {
         let file = open_locked(place.path, true)?;
         open_region(file, place, bytes, huge_pages).inspect_err(|_| {
-            // Locked and ours: nobody else can be using it. If it cannot be removed, its mark is
-            // still checked.
+            // Locked and ours: nothing else can be using it. If it cannot be removed, its mark
+            // is still checked.
             let _ = std::fs::remove_file(place.path);
         })
     }
 
-    /// Marks a kept region: the next `open_kept` hands `mark` out. Nobody changes the region any
-    /// more, and nobody else is left who could.
+    /// Marks a kept region: the next `open_kept` hands `mark` out. No process changes the region
+    /// any more, and none is left that could.
     pub fn mark(&self, mark: &Mark) -> io::Result<()> {
         let kept = self.kept.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         let head = kept.head();
@@ -234,7 +234,7 @@ pub fn remove_kept(path: &Path) -> Result<bool, KeptError> {
     }
 }
 
-/// Opens a file that is this user's alone and that nobody else has open this way.
+/// Opens a file that is this user's alone and that no other process has open this way.
 fn open_locked(path: &Path, create: bool) -> Result<File, KeptError> {
     let file = OpenOptions::new()
         .read(true)
@@ -259,7 +259,7 @@ fn open_locked(path: &Path, create: bool) -> Result<File, KeptError> {
             error.into()
         });
     }
-    // Its name may have been taken away before we had the lock; hard links would be somebody's
+    // Its name may have been taken away before we had the lock; hard links would be another user's
     // trick.
     if file.metadata()?.nlink() != 1 {
         return Err(KeptError::InUse);

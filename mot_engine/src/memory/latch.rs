@@ -2,7 +2,7 @@
 //!
 //! Contract: works between processes and threads alike, because it is only a word. The waiter
 //! spins, then yields the processor, so a holder that lost its core gets it back. No queue, no
-//! deadlock detection: whoever holds a latch takes no second one, makes no call that can wait or
+//! deadlock detection: the holder of a latch takes no second one, makes no call that can wait or
 //! raise an error, and is never killed without the whole region being reset afterwards. A guard
 //! cannot leave its thread.
 
@@ -41,7 +41,7 @@ impl Latch {
         self.acquire().then(|| LatchGuard::new(self))
     }
 
-    /// Whether nobody holds it right now.
+    /// Whether no process holds it right now.
     pub(crate) fn is_free(&self) -> bool {
         self.0.load(Ordering::Acquire) == FREE
     }

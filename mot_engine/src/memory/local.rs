@@ -79,7 +79,7 @@ impl Memory {
         self.join_with(Box::new(LinuxKernel))
     }
 
-    /// Enters the arena, if that leaves so many places to those who `join`.
+    /// Enters the arena, if that leaves so many places to those that `join`.
     pub fn join_leaving(self, places: usize) -> Result<LocalMemory, TooManyParticipants> {
         self.join_as(Box::new(LinuxKernel), EPOCH_PARTICIPANTS_MAX - places)
     }
@@ -183,11 +183,11 @@ impl LocalMemory {
         Ok(block)
     }
 
-    /// Gives a block back that nobody else can reach.
+    /// Gives a block back that nothing else can reach.
     ///
     /// # Safety
     /// The block came from `allocate` with this size (in any process), was neither freed nor
-    /// retired since, and nobody uses it any more.
+    /// retired since, and nothing uses it any more.
     #[inline]
     pub unsafe fn free(&self, at: NonNull<u8>, bytes: usize, purpose: Purpose) {
         debug_assert!(self.memory.contains(at) && at.addr().get().is_multiple_of(BLOCK_ALIGN));
@@ -228,7 +228,7 @@ impl LocalMemory {
     }
 
     /// Pins: until the guard is dropped nothing that can be found now is reused. Guards nest; keep
-    /// them short, for nobody's garbage is freed meanwhile.
+    /// them short, for no garbage is freed meanwhile.
     #[inline]
     pub fn pin(&self) -> Pin<'_> {
         if self.pins.get() == 0 {
@@ -331,7 +331,7 @@ impl LocalMemory {
     }
 
     /// Frees what may be freed, and gives the others what this process can spare, before it reports
-    /// that the arena is full. Who has others wait frees some of it.
+    /// that the arena is full. A process for which others wait frees some of it.
     fn make_room(&self, no_wait: bool) {
         if no_wait {
             self.collect();

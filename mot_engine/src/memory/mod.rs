@@ -10,7 +10,7 @@
 //!   epoch table. It is never shared or forked.
 //! - A block is freed with the size it was asked for; blocks carry no header.
 //! - A block that other processes may be reading is *retired*, not freed, and is reused only when
-//!   everybody who was pinned at that time has unpinned.
+//!   every process pinned at that time has unpinned.
 //! - Latches are short, are never held across a call that can raise an error or wait, and never
 //!   nest.
 //! - A process killed in here leaves the region undefined: its owner resets the whole region (crash

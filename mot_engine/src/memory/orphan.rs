@@ -1,11 +1,11 @@
-//! Orphans: garbage that no process keeps for itself, in shared memory, to be freed by whoever
-//! collects next.
+//! Orphans: garbage that no process keeps for itself, in shared memory, to be freed by the process
+//! that collects next.
 //!
 //! A process that leaves has its garbage here, and so has a session that may be idle from now on.
 //! A retired block may still be read, so nothing is written into it: pages of their own note them.
 //!
 //! Contract:
-//! - **The list** of pages is under one latch, and whoever holds that looks at a fixed number of
+//! - **The list** of pages is under one latch, and its holder examines a fixed number of
 //!   pages. New pages and new notes come in at its tail, pages to be freed go out at its head. Head
 //!   and tail are both 0 or neither is, and the tail's link is 0.
 //! - **Only the tail is written to.** All other pages in the list stay as they are.
@@ -19,11 +19,11 @@
 //! - **Memory.** The header brings a stock of pages, so that a process can leave a full arena, too.
 //!   Further pages of one that leaves come from the arena, its reserve included. Only when all that
 //!   is used up is garbage given up, and counted as lost.
-//! - **Who only may be idle** gets no page of the stock, and keeps its garbage if it gets no page.
-//!   It gets one while much memory is free, twice the reserve, or while orphans have few pages:
-//!   half the reserve in all. So its notes take that much from others at most where memory is
-//!   short. Nobody holds a latch between the question and the allocation: each process exceeds by
-//!   one page at most.
+//! - **A process that only may be idle** gets no page of the stock, and keeps its garbage if it
+//!   gets no page. It gets one while much memory is free, twice the reserve, or while orphans have
+//!   few pages: half the reserve in all. So its notes take that much from others at most where
+//!   memory is short. No process holds a latch between the question and the allocation: each
+//!   process exceeds by one page at most.
 
 use super::account::{PURPOSES, Purpose};
 use super::arena::Memory;
@@ -88,7 +88,7 @@ pub(super) struct Orphans {
 }
 
 impl Orphans {
-    /// Nobody is in the middle of something.
+    /// No process is in the middle of a change.
     pub(super) fn is_quiescent(&self) -> bool {
         self.latch.is_free()
     }
@@ -138,7 +138,7 @@ impl Memory {
         }
     }
 
-    /// Counts a block that could not be noted down, and that nobody will free.
+    /// Counts a block that could not be noted down, and that no process will free.
     pub(super) fn lose(self, retired: Retired) {
         self.orphans()
             .lost_bytes

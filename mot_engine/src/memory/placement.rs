@@ -4,7 +4,7 @@
 //! Contract: pure functions decide; the [`Kernel`] trait carries decisions out, so tests drive a
 //! machine that is not there. With one node there is one pool and no binding at all. With n nodes
 //! there are n + 1 pools: one per node (memory that its filler will mostly use itself: rows and
-//! anchors) and one interleaved over all nodes (what everybody reads: index nodes, catalogs). A
+//! anchors) and one interleaved over all nodes (what all sessions read: index nodes, catalogs). A
 //! refused binding costs speed, not correctness: it is counted and reported.
 
 use super::account::Purpose;
@@ -28,7 +28,7 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// Rows and anchors are used most by who wrote them; what every session walks through is
+    /// Rows and anchors are used most by their writer; what every session walks through is
     /// spread.
     pub fn of(purpose: Purpose) -> Placement {
         match purpose {
@@ -93,7 +93,7 @@ pub trait Kernel {
     /// Gives the pages of a range back; it reads as zero afterwards.
     ///
     /// # Safety
-    /// The range is chunks of a mapped region whose contents nobody uses.
+    /// The range is chunks of a mapped region whose contents nothing uses.
     unsafe fn give_back(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()>;
 
     /// Gives the range its pages now, or says that there are none: on a full file system a touch
@@ -109,13 +109,13 @@ pub trait Kernel {
     /// The range is chunks of a mapped region.
     unsafe fn collapse(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()>;
 
-    /// Whether the caller can wait for milliseconds: nobody waits for it.
+    /// Whether the caller can wait for milliseconds: no process waits for it.
     fn may_take_long(&self) -> bool {
         true
     }
 }
 
-/// A kernel for callers for whom others wait, as for who allocates an index's node under the
+/// A kernel for callers that others wait for, as for one that allocates an index's node under the
 /// latches of those above it: nothing is asked that takes milliseconds and that can be done
 /// without.
 pub(super) struct NoWait<'a>(pub(super) &'a dyn Kernel);

@@ -1,4 +1,4 @@
-//! Whether the arena is quiescent: nobody is in it, and nobody went away in the middle of
+//! Whether the arena is quiescent: no process is in it, and none went away in the middle of
 //! something.
 //!
 //! Contract: asked by the one process that is left (or has just begun). Only such an arena may be
@@ -6,7 +6,7 @@
 
 use super::arena::Memory;
 
-/// What is not as it is when nobody is there.
+/// What is not as it is when no process is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArenaNotQuiescent {
     #[error("{0} processes did not leave it")]

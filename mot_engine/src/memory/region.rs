@@ -156,7 +156,7 @@ impl Region {
     }
 
     /// Whether pages that were touched stay the region's. Reserved huge pages are given back with
-    /// their reservation, and when anybody else has taken them the next touch is a SIGBUS.
+    /// their reservation, and when another process has taken them the next touch is a SIGBUS.
     pub fn keeps_pages(&self) -> bool {
         self.huge_pages
     }
@@ -248,8 +248,8 @@ pub(super) unsafe fn collapse_pages(at: NonNull<u8>, bytes: usize) -> io::Result
 /// Punches a hole: the pages go back to the kernel for every process and read as zero afterwards.
 ///
 /// # Safety
-/// The range lies in a region, on page boundaries (huge page boundaries if it has such), and nobody
-/// uses its contents.
+/// The range lies in a region, on page boundaries (huge page boundaries if it has such), and no
+/// process uses its contents.
 pub(super) unsafe fn give_back_pages(at: NonNull<u8>, bytes: usize) -> io::Result<()> {
     // SAFETY: the caller's promise. MADV_REMOVE acts on the file behind the mapping, so it works
     // from any process.
@@ -337,7 +337,7 @@ fn memory_file(bytes: usize, huge: bool) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a descriptor just opened, owned by nobody else.
+    // SAFETY: a descriptor just opened, with no other owner.
     let file = unsafe { OwnedFd::from_raw_fd(fd) };
     // SAFETY: the descriptor is open; the size fits (checked by `create`).
     match unsafe { libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t) } {

@@ -86,7 +86,7 @@ pub(super) struct Center {
 const _: () = assert!(size_of::<Center>() == 64);
 
 impl Center {
-    /// Nobody is in the middle of something.
+    /// No process is in the middle of a change.
     pub(super) fn is_quiescent(&self) -> bool {
         self.latch.is_free()
     }
@@ -188,8 +188,8 @@ impl Memory {
             let free = meta.free.get();
             let block = if free != 0 {
                 let block = self.block(span, class, free as usize - 1);
-                // SAFETY: a free block of this span, so nobody else touches it; `give_to_span` left
-                // the link there.
+                // SAFETY: a free block of this span, so nothing else touches it; `give_to_span`
+                // left the link there.
                 meta.free.set(unsafe { block.cast::<u16>().read() });
                 block
             } else if meta.carved.get() < blocks {
@@ -276,8 +276,8 @@ impl Memory {
         );
         let offset = (block.addr().get() - self.base().addr().get()) % SPAN_BYTES;
         debug_assert_eq!(offset % class_bytes(class), 0, "not the start of a block");
-        // SAFETY: the block came back to us (callers of `free` promise it was theirs), so nobody
-        // else touches it. It is at least 16 bytes long and aligned.
+        // SAFETY: the block came back to us (callers of `free` promise it was theirs), so no
+        // other code touches it. It is at least 16 bytes long and aligned.
         unsafe { block.cast::<u16>().write(meta.free.get()) };
         meta.free.set((offset / class_bytes(class)) as u16 + 1);
         meta.used.sub(1);

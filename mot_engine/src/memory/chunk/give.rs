@@ -106,7 +106,7 @@ impl Memory {
         shared.in_transit.add(1);
         drop(guard);
         let at = self.at(first * CHUNK_BYTES);
-        // SAFETY: the chunks are free and in no list, so nobody uses them.
+        // SAFETY: the chunks are free and in no list, so nothing uses them.
         let given_back = unsafe { kernel.give_back(at, count * CHUNK_BYTES) };
         let guard = shared.latch.lock();
         shared.in_transit.sub(1);

@@ -5,8 +5,8 @@
 //! chunks, or Header. A chunk all of whose spans are free is Free again at once. Free chunks keep
 //! their pages up to a limit (give.rs) a pool; the others' pages go back to the kernel. System
 //! calls (binding, giving back) are made outside the latch on chunks that are in no list;
-//! `in_transit` counts those, and a taker who finds nothing meanwhile tries again rather than fail.
-//! `spans_free` counts every free span, those in transit included.
+//! `in_transit` counts those, and a taker that finds nothing meanwhile tries again rather than
+//! fail. `spans_free` counts every free span, those in transit included.
 
 mod give;
 mod take;
@@ -87,7 +87,7 @@ pub(super) struct ChunkPool {
 }
 
 impl ChunkPool {
-    /// Nobody is in the middle of something.
+    /// No process is in the middle of a change.
     pub(super) fn is_quiescent(&self) -> bool {
         self.latch.is_free() && self.in_transit.get() == 0
     }

@@ -1,8 +1,8 @@
 //! Taking spans and runs out of the chunk pool.
 //!
 //! Contract: as in the module above. A hole in a chunk that is cut already comes first, then a
-//! fresh chunk (the pool's own, one nobody has, another pool's), then any hole anywhere. A failure
-//! leaves everything as it was.
+//! fresh chunk (the pool's own, one without an owner, another pool's), then any hole anywhere. A
+//! failure leaves everything as it was.
 
 use super::{CHUNK_BYTES, ChunkState, SPAN_BYTES, SPANS_PER_CHUNK, mask};
 use crate::memory::arena::{ArenaFull, Memory, Urgency};
@@ -131,7 +131,7 @@ impl Memory {
     }
 
     /// First of so many adjacent free chunks: the pool's own first, then untouched ones, then
-    /// anybody's.
+    /// any pool's.
     fn find_free_chunks(self, chunks: usize, pool: usize) -> Option<usize> {
         if chunks == 1 {
             let own = self.resident_chunks(pool).first();
@@ -194,7 +194,7 @@ impl Memory {
                 .all(|chunk| self.place(kernel, chunk, pool).is_ok());
             if !placed {
                 let at = self.at(first * CHUNK_BYTES);
-                // SAFETY: the chunks were free and are in no list, so nobody uses them.
+                // SAFETY: the chunks were free and are in no list, so nothing uses them.
                 if unsafe { kernel.give_back(at, chunks.len() * CHUNK_BYTES) }.is_err() {
                     shared.give_back_failures.fetch_add(1, Ordering::Relaxed);
                 }
@@ -248,7 +248,7 @@ impl Memory {
         let placed = self.place(kernel, chunk, pool).is_ok();
         if !placed {
             let at = self.at(chunk * CHUNK_BYTES);
-            // SAFETY: the chunk was free and is in no list, so nobody uses it.
+            // SAFETY: the chunk was free and is in no list, so nothing uses it.
             if unsafe { kernel.give_back(at, CHUNK_BYTES) }.is_err() {
                 shared.give_back_failures.fetch_add(1, Ordering::Relaxed);
             }
@@ -304,7 +304,7 @@ impl Memory {
         let at = self.at(chunk * CHUNK_BYTES);
         let origin = self.chunk(chunk).spans_free.get();
         if origin == Origin::Elsewhere as u32 && !self.keeps_pages() {
-            // SAFETY: the chunk was free and is in no list, so nobody uses it.
+            // SAFETY: the chunk was free and is in no list, so nothing uses it.
             if unsafe { kernel.give_back(at, CHUNK_BYTES) }.is_err() {
                 shared.give_back_failures.fetch_add(1, Ordering::Relaxed);
             }

@@ -88,7 +88,7 @@ impl LocalMemory {
         self.charge.taken.replace(outer.taken)
     }
 
-    /// After an error that jumped over whoever was counting: nobody is.
+    /// After an error that jumped over the code that was counting: none is.
     pub(crate) fn forget_charges(&self) {
         self.charge.room.set(UNLIMITED);
         self.charge.limit.set(UNLIMITED);

@@ -1,9 +1,9 @@
 //! Garbage of one process: retiring what others may still read, freeing it when they are gone, and
-//! leaving the rest to everybody.
+//! leaving the rest to all processes.
 //!
 //! A retired block is freed when two epochs have passed since it was (`epoch.rs`), by the process
-//! that retired it, or as an orphan by whoever collects next (`orphan.rs`). Nobody else touches a
-//! process's garbage, and what is in here is the only thing that touches this one's.
+//! that retired it, or as an orphan by the process that collects next (`orphan.rs`). No other
+//! process touches a process's garbage, and only what is in here touches this one's.
 
 use super::LocalMemory;
 use crate::memory::account::Purpose;
@@ -23,17 +23,17 @@ use std::time::{Duration, Instant};
 const COLLECT_EVERY_BLOCKS: usize = 64;
 /// Retired bytes between two attempts: large blocks shall not wait for sixty-three others.
 const COLLECT_EVERY_BYTES: usize = 1 << 20;
-/// Looks at who is pinned before the waiter sleeps between them, or gives up: most pins end in
+/// Checks for pins before the waiter sleeps between them, or gives up: most pins end in
 /// microseconds.
 const LOOKS_BEFORE_SLEEP: u32 = 64;
 /// Pause between further looks.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
-/// Attempts after which all is freed, when nobody is pinned: two epochs have passed.
+/// Attempts after which all is freed, when no process is pinned: two epochs have passed.
 const COLLECTS_ON_LEAVE: usize = 3;
 /// Blocks that a process may keep when it is idle, or leave without waiting: what one visit to the
 /// orphans frees.
 const FEW_BLOCKS: usize = PAGES_PER_VISIT * ORPHANS_PER_PAGE;
-/// How long a process that leaves waits for those who are pinned, before it leaves more than that
+/// How long a process that leaves waits for those that are pinned, before it leaves more than that
 /// to others. Nearly all pins are shorter, and orphans take memory that a full arena may not have.
 const PATIENCE_ON_LEAVE: Duration = Duration::from_secs(1);
 
@@ -45,11 +45,11 @@ pub struct GarbageAt {
 }
 
 impl LocalMemory {
-    /// Gives a block back that others may still be reading: it is freed when all who are pinned now
-    /// have unpinned. Never fails.
+    /// Gives a block back that others may still be reading: it is freed when all that are pinned
+    /// now have unpinned. Never fails.
     ///
     /// # Safety
-    /// As for `free`, except that others who are pinned may still read it; nobody can find it any
+    /// As for `free`, except that pinned processes may still read it; none can find it any
     /// more.
     pub unsafe fn retire(&self, at: NonNull<u8>, bytes: usize, purpose: Purpose) {
         debug_assert!(self.memory.contains(at));
@@ -59,7 +59,7 @@ impl LocalMemory {
         }
         self.charge.add(-(block_bytes(bytes) as i64));
         if let Err(retired) = self.with_garbage(|it| it.push(Retired { at, bytes, purpose })) {
-            // No process memory: make some room, and leave the block to everybody.
+            // No process memory: make some room, and leave the block to all processes.
             let stamp = self.memory.epochs().stamp();
             self.collect();
             self.orphan(retired, stamp);
@@ -108,8 +108,8 @@ impl LocalMemory {
         freed
     }
 
-    /// Frees all that may be freed now: a single visit frees some of what others left. For who has
-    /// the time, or needs the memory. `pause` is called meanwhile; it may unwind or not return.
+    /// Frees all that may be freed now: a single visit frees some of what others left. For a caller
+    /// with time, or in need of memory. `pause` is called meanwhile; it may unwind or not return.
     pub fn collect_all(&self, mut pause: impl FnMut()) {
         let mut in_vain = 0;
         // What is left behind meanwhile is for the next time: the caller may have other work.
@@ -133,12 +133,12 @@ impl LocalMemory {
     }
 
     /// For a moment after which this process may be idle: frees garbage if there is much, and the
-    /// caller is not pinned. Else it would stay until this process retires more, and nobody else
-    /// could reach it.
+    /// caller is not pinned. Else it would stay until this process retires more, and no other
+    /// process could reach it.
     ///
-    /// If somebody is pinned, and much came since `before`, this waits as long as there is
+    /// If a process is pinned, and much came since `before`, this waits as long as there is
     /// patience. For what earlier ends have left it does not wait again. It then leaves much that
-    /// is left to everybody.
+    /// is left to all processes.
     #[inline]
     pub fn hand_over_garbage(&self, before: GarbageAt, patience: Duration) {
         if self.is_pinned() {
@@ -165,7 +165,7 @@ impl LocalMemory {
             || self.garbage_bytes() > before.bytes + 2 * COLLECT_EVERY_BYTES
     }
 
-    /// Leaves garbage to whoever collects next, a page of notes at a time. What finds no page stays
+    /// Leaves garbage to the next collector, a page of notes at a time. What finds no page stays
     /// here: `orphan.rs` says how much of a nearly full arena is for that.
     #[cold]
     fn hand_over(&self) {
@@ -184,7 +184,7 @@ impl LocalMemory {
         self.flush_counters();
     }
 
-    /// Frees all garbage of this process, if nobody is pinned.
+    /// Frees all garbage of this process, if no process is pinned.
     #[cold]
     fn collect_all_own(&self) {
         for _ in 0..COLLECTS_ON_LEAVE {
@@ -213,9 +213,9 @@ impl LocalMemory {
         }
     }
 
-    /// Waits until all who are pinned now have unpinned: what was made unreachable before is used
-    /// by nobody then. The caller is not pinned. `pause` is called meanwhile; it may unwind or not
-    /// return.
+    /// Waits until all that are pinned now have unpinned: what was made unreachable before is used
+    /// by no process then. The caller is not pinned. `pause` is called meanwhile; it may unwind or
+    /// not return.
     pub fn wait_for_pinned(&self, mut pause: impl FnMut()) {
         debug_assert!(!self.is_pinned(), "would wait for itself");
         let epochs = self.memory.epochs();
@@ -233,7 +233,7 @@ impl LocalMemory {
     }
 
     /// Gives back all that this process holds: its cache, its counts, and its garbage, to be freed
-    /// by whoever collects next. For a process that will be idle. If somebody is pinned and the
+    /// by the next collector. For a process that will be idle. If a process is pinned and the
     /// garbage is much, it waits up to a second.
     pub fn flush(&self) {
         self.collect_patiently(GarbageAt::default(), PATIENCE_ON_LEAVE);
@@ -257,8 +257,8 @@ impl LocalMemory {
     fn free_retired(&self, retired: Retired) {
         // It was taken off when it was retired.
         self.charge.add(block_bytes(retired.bytes) as i64);
-        // SAFETY: whoever retired the block promised all but that pinned processes may read it;
-        // those are gone.
+        // SAFETY: the process that retired the block promised all but that pinned processes may
+        // read it; those are gone.
         unsafe { self.free(retired.at, retired.bytes, retired.purpose) };
     }
 
