@@ -25,7 +25,7 @@ const ROUND: usize = 32;
 pub(crate) struct Taken {
     versions: [Option<VersionRef>; ROUND],
     count: usize,
-    /// Somebody else is cleaning the row.
+    /// Another process is cleaning the row.
     busy: bool,
     /// Entries must be removed.
     cleaning: bool,
@@ -211,8 +211,8 @@ fn finish_cleaning(session: &Session, table: TableRef, slot: Slot, anchor: &Anch
 const ENTRY_STAYS: u64 = Head::ENTRY_LEFT | Head::KEYS_MOVED;
 
 /// Stores the head of a chain after something was taken out of it under this latch: without that
-/// the slot may be in its taker's hands, empty, too. If nothing is left of the row, and nobody is
-/// cleaning it, the slot is given back: a row lock may go last, after the states.
+/// the slot may be in its taker's hands, empty, too. If nothing is left of the row, and no process
+/// is cleaning it, the slot is given back: a row lock may go last, after the states.
 pub(crate) fn leave(table: TableRef, slot: Slot, mut latched: LatchedAnchor<'_>, head: Head) {
     // As in `end_cleaning`.
     let is_listed = lists_free_slots(table);
@@ -360,7 +360,7 @@ fn removable(
 }
 
 /// Takes out of a row what hints and horizon allow: aborted versions, ended locks, what lies below
-/// the oldest version anybody needs, and a dead row as a whole. Asks no `Clock`. The caller is
+/// the oldest version needed, and a dead row as a whole. Asks no `Clock`. The caller is
 /// pinned.
 pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize {
     let Some(anchor) = table.anchor(slot) else {
@@ -415,8 +415,8 @@ pub(crate) fn tidy_row(session: &Session, table: TableRef, slot: Slot) -> bool {
     true
 }
 
-/// Takes the tombstone out that is all that is left of a row and that everybody sees, and gives the
-/// slot back if it may be.
+/// Takes the tombstone out that is all that is left of a row and that every snapshot sees, and
+/// gives the slot back if it may be.
 fn free_dead_row(
     session: &Session,
     table: TableRef,
@@ -451,7 +451,7 @@ fn free_dead_row(
     true
 }
 
-/// The only version of a chain that nobody is cleaning, if it is a tombstone everybody sees.
+/// The only version of a chain that no process is cleaning, if it is a tombstone all snapshots see.
 fn dead_tombstone(head: Head, horizon: Xid) -> Option<VersionRef> {
     let version = head.version().filter(|_| !head.has(Head::CLEANING))?;
     let now = version.flags();

@@ -1,20 +1,20 @@
 //! Definitions of transactions that their sessions gave up.
 //!
-//! As a rule the session resolves what its transaction created and dropped, when that ends. Nobody
-//! does where the session gave the transaction up (PREPARE), or is gone: a restart finds
-//! transactions that may be prepared. COMMIT PREPARED and ROLLBACK PREPARED call nobody. Meanwhile
-//! the ids are resolved by the clock at each look (`table/makers.rs`), so everybody sees at once
-//! what exists.
+//! As a rule the session resolves what its transaction created and dropped, when that ends. No
+//! session does where the session gave the transaction up (PREPARE), or is gone: a restart finds
+//! transactions that may be prepared. COMMIT PREPARED and ROLLBACK PREPARED call no code of ours.
+//! Meanwhile the ids are resolved by the clock at each look (`table/makers.rs`), so every session
+//! sees at once what exists.
 //!
 //! The process that sweeps resolves them in each of its rounds, as long as some are open:
 //!
 //! - what a committed transaction created, or another one did not drop after all, gets a 0;
 //! - what is gone is unlinked, as by a session's commit or rollback.
 //!
-//! Nobody uses it meanwhile. A user of a table holds a lock on it, and the prepared transaction had
-//! the strongest one until its outcome was in the commit log. Before the server releases that lock
-//! it sends invalidations, which empty other sessions' caches. What was created and rolled back
-//! exists for nobody. Whoever only looks is pinned, or walks the table, and both are waited for.
+//! No session uses it meanwhile. A user of a table holds a lock on it, and the prepared transaction
+//! had the strongest one until its outcome was in the commit log. Before the server releases that
+//! lock it sends invalidations, which empty other sessions' caches. What was created and rolled
+//! back exists for no session. Readers are pinned, or walk the table, and both are waited for.
 //!
 //! - **A word that a session resolves is left alone** (`given_up`). The session may be about to
 //!   unlink the definition, whose memory must be there.
@@ -40,7 +40,7 @@ impl Session {
         if open.load(Ordering::Acquire) == 0 {
             return 0;
         }
-        // Whoever gives something up behind this says so again.
+        // A session that gives something up behind this says so again.
         open.swap(0, Ordering::SeqCst);
         let again = Again(self);
         let mut is_open = false;
@@ -81,7 +81,7 @@ impl Session {
         open.store(1, Ordering::SeqCst);
     }
 
-    /// Gives up whatever no transaction has resolved. At the end of recovery, before anybody works.
+    /// Gives up what no transaction has resolved. At the end of recovery, before any session works.
     pub(crate) fn give_up_open_definitions(&self) {
         let mut is_open = false;
         for walk in self.tables() {

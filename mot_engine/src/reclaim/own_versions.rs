@@ -1,8 +1,8 @@
 //! Removes a transaction's own states from a row, all at once.
 //!
-//! They lie one below the other: while a transaction owns a row, nobody else puts a state on it,
-//! and only row locks come in between. Removed one by one, each of n states with a key of its own
-//! would be searched among those left. That is n²/2 steps, in a commit, which nobody can cancel.
+//! They lie one below the other: while a transaction owns a row, no other transaction puts a state
+//! on it, and only row locks come in between. Removed one by one, each of n states with a key of
+//! its own would be searched among those left. That is n²/2 steps, in a commit, which cannot stop.
 //!
 //! What stays in between (locks, states that were rolled back before) divides the states into runs.
 //! The removed states keep their own addresses, so a reader on one walks on. A run is walked after
@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 /// the latter.
 const FEW: usize = 16;
 
-/// What a version is to whoever takes states out of a row.
+/// What a version is to the code that takes states out of a row.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub(crate) enum Part {
     /// To be taken out.
@@ -138,7 +138,7 @@ fn may_lie_between(version: VersionRef) -> bool {
 }
 
 /// Takes the states of a row that `part` means out of its chain, with the index entries only they
-/// needed, retires them, and gives the slot back if the chain is empty then. If somebody else is
+/// needed, retires them, and gives the slot back if the chain is empty then. If another process is
 /// cleaning the row they stay behind for the sweeper. `note` is told of each, latched, before that,
 /// and may change the head's flags; what it does must not change `part`'s answer. Neither asks a
 /// `Clock`. The caller is pinned, and the log is not being replayed.
@@ -188,7 +188,7 @@ enum Cut {
         /// None is left for another round.
         all: bool,
     },
-    /// Somebody else is cleaning the row.
+    /// Another process is cleaning the row.
     Refused,
 }
 

@@ -56,7 +56,7 @@ pub struct Sweep {
     pub versions_removed: u64,
     /// Groups of rows that have something left to do at a later horizon.
     pub groups_waiting: u64,
-    /// Those among them that were not looked at: somebody keeps sweeps out of the table for a
+    /// Those among them that were not looked at: a process keeps sweeps out of the table for a
     /// while.
     pub groups_kept_out: u64,
 }
@@ -74,7 +74,7 @@ impl Session {
         mut pause: impl FnMut(),
     ) -> Sweep {
         let mut done = Sweep::default();
-        // Words of rows added from here on are left to the next sweep, untouched: who appends must
+        // Words of rows added from here on are left to the next sweep, untouched: an appender must
         // not keep this one going.
         let end = table.slots_end().0;
         let directory = &table.storage().directory;
@@ -157,7 +157,7 @@ impl Session {
         let mut at = head.version();
         while let Some(version) = at {
             at = version.next();
-            // What lies below a state that everybody sees is taken out whatever became of its
+            // What lies below a state that every snapshot sees is taken out whatever became of its
             // maker, which the server may know no more. Locks are not.
             if below_needed && !version.is_lock() {
                 continue;

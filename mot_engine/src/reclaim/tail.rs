@@ -9,8 +9,8 @@ use crate::table::TableRef;
 use std::sync::atomic::Ordering;
 
 /// `cut_tail` for a row as most are in which a commit left something: two states with the same
-/// keys, of which everybody sees the newer one. Nothing is to be done with it then, which is noted.
-/// `false`: it is another kind of row, and nothing has happened.
+/// keys, of which every snapshot sees the newer one. Nothing is to be done with it then, which is
+/// noted. `false`: it is another kind of row, and nothing has happened.
 pub(super) fn cut_replaced(
     session: &Session,
     table: TableRef,
@@ -56,19 +56,19 @@ fn newest_and_replaced(
     (is_last && outdates(table, newest, horizon)).then_some((newest, replaced))
 }
 
-/// Whether what lies below a state that everybody sees is read by nobody. It is not if it took the
-/// place of the one below, which snapshots of that moment may be reading. Asked under the latch.
+/// Whether what lies below a state that every snapshot sees is read by none. It is not if it took
+/// the place of the one below, which snapshots of that moment may read. Asked under the latch.
 pub(super) fn outdates(table: TableRef, version: VersionRef, horizon: Xid) -> bool {
     !version.is_reformed() || !table.keeps_former_images(horizon)
 }
 
-/// Takes out all that lies below the oldest version anybody needs, at once: the chain is short
-/// then, and whoever looks whether it still has a key walks over few versions. One by one, each of
-/// n versions with a key of its own would be looked for among those left: n²/2 steps.
+/// Takes out all that lies below the oldest version needed, at once: the chain is short
+/// then, and a process that checks whether it still has a key walks over few versions. One by one,
+/// each of n versions with a key of its own would be looked for among those left: n²/2 steps.
 ///
 /// The versions' own addresses of what is below them stay, so the tail is walked once it is cut
 /// off. It is left to `clean_row` where a lock entry may lie in it, which may have to stay, and
-/// where somebody else is cleaning.
+/// where another process is cleaning.
 pub(super) fn cut_tail(
     session: &Session,
     table: TableRef,
@@ -82,9 +82,9 @@ pub(super) fn cut_tail(
     else {
         return 0;
     };
-    // FULL_IMAGE_NEXT need not be set for what was logged and rolled back down there: whoever logs
-    // a difference bases it on `needed` or on what is above, and on `needed` only if that is the
-    // last state logged.
+    // FULL_IMAGE_NEXT need not be set for what was logged and rolled back down there: a writer that
+    // logs a difference bases it on `needed` or on what is above, and on `needed` only if that is
+    // the last state logged.
     let Some(tail) = needed.next() else {
         return 0;
     };

@@ -1,8 +1,8 @@
 //! The bound below which no transaction's outcome will be asked for.
 //!
-//! The server may forget outcomes that nobody needs: in PostgreSQL, VACUUM truncates the commit
+//! The server may forget outcomes that no session needs: in PostgreSQL, VACUUM truncates the commit
 //! log. A version whose hint says neither COMMITTED nor ABORTED still needs its transaction's
-//! outcome. The process that sweeps finds the bound, and whoever makes the server forget gets it:
+//! outcome. The process that sweeps finds the bound, and the code that truncates the log gets it:
 //!
 //! 1. A := the oldest transaction that is running now.
 //! 2. M := the oldest mark ([`Engine::oldest_unresolved`]).
@@ -15,21 +15,21 @@
 //!
 //! - Its session sets COMMITTED in the versions that are left, or removes them. X was marked from
 //!   its first write until that was done, so it was done at 2.
-//! - Nobody does: the session gave X up (PREPARE), or was lost (a crash). Then the dirty bits of
-//!   its rows were set before X could end, or before the first sweep, which visits every row.
+//! - No session does: the session gave X up (PREPARE), or was lost (a crash). Then the dirty bits
+//!   of its rows were set before X could end, or before the first sweep, which visits every row.
 //!
-//! In both cases, if somebody else was cleaning a row, its dirty bit was set before the mark went.
-//! So 3 has visited the version and set its hint.
+//! In both cases, if another process was cleaning a row, its dirty bit was set before the mark
+//! went. So 3 has visited the version and set its hint.
 //!
 //! - The mark is set while the transaction runs, and taken off (Release) after the last hint and
-//!   the last dirty bit are set. Whoever reads 0 (Acquire) sees both. If a transaction had ended at
-//!   1 and is still marked, 2 sees the mark: both pass the server's lock over running transactions.
+//!   the last dirty bit are set. A process that reads 0 (Acquire) sees both. If a transaction had
+//!   ended at 1 and is still marked, 2 sees the mark: both pass the server's lock on running ones.
 //! - While X runs its mark changes nothing: A is not above it.
-//! - A version below a committed one that everybody sees is not resolved: it is removed without,
-//!   here or by the next process that meets it.
+//! - A version below a committed one that every snapshot sees is not resolved: it is removed
+//!   without, here or by the next process that meets it.
 //! - If the server forgot an outcome all the same (before this process gave a bound, or by damage),
 //!   the version is left as it is, and reported. To hold the bound for it for ever would help
-//!   nobody.
+//!   no reader.
 
 use crate::engine::Engine;
 use crate::ids::Xid;

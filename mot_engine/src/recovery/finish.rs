@@ -96,12 +96,12 @@ pub fn resolve_definitions(session: &Session, clock: &impl Clock, below: Applied
 /// table has no place for an index that the log tells of. Returns how many there were. What the
 /// clock takes for running stays: the very record that finds no place may have made an index.
 ///
-/// No horizon is needed. Who looks an index up or scans it holds a lock on the table, and who drops
-/// it has had the strongest one. An index whose maker was rolled back exists for nobody, so nobody
-/// looks it up, not even `mot.check`, beside which it may have been made. Whoever only walks a
-/// table's indexes is pinned, which is waited for before anything is freed. Beside readers the
-/// commit log may have a drop's commit before it is replayed. That lock is held until then, so
-/// nobody looks the index up any more.
+/// No horizon is needed. A session that looks an index up or scans it holds a lock on the table,
+/// and one that drops it has had the strongest one. An index whose maker was rolled back exists for
+/// no session, so none looks it up, not even `mot.check`, beside which it may have been made. A
+/// process that only walks a table's indexes is pinned, which is waited for before anything is
+/// freed. Beside readers the commit log may have a drop's commit before it is replayed. That lock
+/// is held until then, so no session looks the index up any more.
 pub fn resolve_gone_indexes(session: &Session, clock: &impl Clock) -> u64 {
     let catalog = session.catalog();
     let mut unlinked = 0;
@@ -148,7 +148,7 @@ impl AppliedHorizon {
     }
 }
 
-/// The clock while it is not known who is prepared.
+/// The clock while the prepared transactions are not known.
 struct BesidePrepared<'a, C> {
     clock: &'a C,
     open: Range<Xid>,
@@ -249,7 +249,7 @@ fn finish_table(
             finish_row(session, clock, table, slot, finished, &mut count);
         }
     }
-    // Before the sweeper is let in: other tables are still to be finished, and nobody lists for
+    // Before the sweeper is let in: other tables are still to be finished, and no process lists for
     // this one again.
     storage.lists_free.store(1, Ordering::Release);
     let counters = table.counters();

@@ -181,7 +181,7 @@ fn load_all(
     progress
         .replayed_lsn
         .fetch_max(certain.0, Ordering::Relaxed);
-    // The next checkpoint need not write again what nobody changes from here on.
+    // The next checkpoint need not write again what no session changes from here on.
     engine.set_base(manifest.generation, engine.round());
     Ok(Loaded {
         redo: manifest.redo,
@@ -212,8 +212,8 @@ fn make_tables(session: &Session, manifest: &Manifest) -> Result<Vec<Loading>, E
         storage.created_lsn.store(DEFINITION_LSN, Ordering::Relaxed);
         storage.dropped_lsn.store(DEFINITION_LSN, Ordering::Relaxed);
         storage.lists_free.store(0, Ordering::Relaxed);
-        // Whoever made it still ran, and may have copied its rows: a snapshot can be older than the
-        // end of that.
+        // The transaction that made it still ran, and may have copied its rows: a snapshot can be
+        // older than the end of that.
         storage.copied_by.store(entry.creator.0, Ordering::Relaxed);
         storage
             .slots_end

@@ -1,8 +1,8 @@
 //! Recovery: the newest checkpoint into memory, then the log.
 //!
 //! Contract:
-//! - Until `load` returned nobody else uses the tables. It runs plain threads that call nothing of
-//!   PostgreSQL; the caller's process needs no more than memory.
+//! - Until `load` returned nothing else uses the tables. It runs plain threads that call
+//!   nothing of PostgreSQL; the caller's process needs no more than memory.
 //! - `Replayer::apply` (or `ParallelReplayer::apply`, with threads) is called by one process, with
 //!   records in the order of the log. It is idempotent: a record, or the part of it, that the
 //!   tables already have is skipped by LSN. Hot standby's readers may run beside it; beside the

@@ -2,11 +2,11 @@
 //!
 //! Replay asks for no outcomes; `finish`, the sweeper and readers ask later. But the log also says
 //! where the server that wrote it truncated its commit log. After that record is replayed, a
-//! recovery would read "not committed" for all older transactions. So whoever replays resolves what
-//! they left, right before.
+//! recovery would read "not committed" for all older transactions. So the replaying process
+//! resolves what they left, right before.
 //!
 //! Contract: all that the log has of transactions below `below` is applied, and they have ended
-//! there. Readers and the sweeper may run beside it: the result is a hint, which anybody may set.
+//! there. Readers and the sweeper may run beside it: the result is a hint, which all may set.
 
 use super::finish::{Finished, resolve_definitions_below};
 use super::look::{look_at_slots, note};
@@ -17,7 +17,7 @@ use crate::row::{Anchor, Head, TxnStatus, VersionRef, flags, resolve_maker};
 use crate::session::Session;
 use crate::table::TableRef;
 
-/// Resolves what transactions below `below` made and nobody has resolved: versions, tables and
+/// Resolves what transactions below `below` made and no process has resolved: versions, tables and
 /// indexes. What the clock takes for running stays open. `threads` look for it; the clock is asked
 /// by the caller's thread alone. Returns how many versions got their hint.
 pub(super) fn resolve_below(

@@ -22,7 +22,7 @@ const RECORD_BYTES_WORTH_PREFETCHING: usize = 96;
 /// See the module.
 pub(super) struct RecordPrefetcher<'a> {
     rows: Option<RowIds<'a>>,
-    /// Anchors of the next changes, in turns; none where the row is somebody else's, or new to its
+    /// Anchors of the next changes, in turns; none where the row is another worker's, or new to its
     /// table.
     pending: [Option<&'static Anchor>; FAR],
     at: usize,

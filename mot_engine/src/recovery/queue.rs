@@ -9,7 +9,7 @@
 //!   at once.
 //! - A worker without work looks again every millisecond for a while, then sleeps until it is
 //!   woken. The dispatcher wakes sleeping workers at once, the others when there is enough work.
-//!   Nobody spins.
+//!   No worker spins.
 //! - The lock is held for a copy of at most [`BATCH_BYTES`], never while a change is applied and
 //!   never over the dispatcher's `pause`.
 

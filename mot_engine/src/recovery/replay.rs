@@ -2,11 +2,11 @@
 //!
 //! A change becomes a version on top of its row, flagged LOGGED. The outcome of its transaction is
 //! not known here: readers and `finish` ask the clock. So a version that was rolled back on the
-//! primary also lies in the chain until somebody resolves it.
+//! primary also lies in the chain until a process resolves it.
 //!
 //! The order for a row is: version, index entries, mark with the LSN. If a record stopped halfway
 //! because the arena was full, the top version has no mark; all others have. Until the mark is
-//! complete the version is APPLYING, and nobody resolves it.
+//! complete the version is APPLYING, and no process resolves it.
 //!
 //! Several replayers may apply shares of one record at once (`workers.rs`). The code below touches
 //! the rows of its share, and shared counters only in ways that commute. README.md says why.

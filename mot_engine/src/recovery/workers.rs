@@ -5,9 +5,9 @@
 //! those of different rows in any order (README.md).
 //!
 //! Contract: workers run with all signals blocked and call nothing of PostgreSQL. They never wait
-//! for another worker, nor for their process. So whoever waits for them waits for the processor, or
-//! for memory. They end when the [`Stopper`] says so, and nothing of the process may go away
-//! before.
+//! for another worker, nor for their process. So a process that waits for them waits for the
+//! processor, or for memory. They end when the [`Stopper`] says so, and nothing of the process may
+//! go away before.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Sender, channel};
@@ -36,8 +36,8 @@ fn worker_of(table: TableId, slot: Slot, workers: usize) -> usize {
     ((table.0 + (slot.0 >> NEIGHBOURS_SHIFT)) % workers as u64) as usize
 }
 
-/// Ends the workers of a replayer, whoever calls it: also when the process exits below the frames
-/// that use them.
+/// Ends the workers of a replayer, whichever process calls it: also when the process exits below
+/// the frames that use them.
 #[derive(Clone)]
 pub struct Stopper {
     engine: Engine,
@@ -129,7 +129,7 @@ impl ReplayWorker {
         let session = match self.engine.join_for_recovery() {
             Ok(session) => session,
             Err(error) => {
-                // Who starts the workers waits for this.
+                // The starter of the workers waits for this.
                 let _ = joined.send(Err(error));
                 return;
             }

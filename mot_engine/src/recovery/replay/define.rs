@@ -3,16 +3,16 @@
 //! **Places.** A dropped index keeps its place in the table longer than on the server that wrote
 //! the log, which reused it when the drop ended. So does an index whose creator was rolled back. If
 //! a new index finds no place, the answer is `TooManyIndexes`, before anything is built. The
-//! caller, who knows outcomes, removes the indexes that are gone (`resolve_gone_indexes`), and
+//! caller, which knows outcomes, removes the indexes that are gone (`resolve_gone_indexes`), and
 //! applies the record again.
 //!
 //! **Checkpoints.** The definitions of a checkpoint may be far newer than its redo position. What
 //! was created in between and is not among them was gone by then, and is not created again. The
 //! server never had place and memory for it beside what came after.
 //!
-//! **Freeing.** What the server freed is freed at the same place in the log, unless somebody reads.
-//! On a standby with readers a snapshot from before the drop may still be there, and the reclaimer
-//! resolves definitions under its horizon. The memory comes back when it is needed.
+//! **Freeing.** What the server freed is freed at the same place in the log, unless a session
+//! reads. On a standby with readers a snapshot from before the drop may still be there, and the
+//! reclaimer resolves definitions under its horizon. The memory comes back when it is needed.
 
 use std::sync::atomic::Ordering;
 
@@ -78,7 +78,7 @@ impl Replayer {
                 }
             }
             // Without readers there is no reclaimer that could have freed it. The log has no more
-            // of it, so nobody looks for it again.
+            // of it, so no process looks for it again.
             DefinitionChange::FreeTable { table: id } if !self.has_readers => {
                 if let Some(table) = self.table(session, id, lsn)? {
                     session.catalog().defer_free(table);

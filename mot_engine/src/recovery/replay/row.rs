@@ -116,8 +116,8 @@ impl ReplayedRow<'_> {
     }
 
     /// Counts as if the transaction had committed, as most have. `below`: the state on which this
-    /// one was put, whatever becomes of it. Whoever removes a top state that was rolled back
-    /// corrects the counters (`reclaim/clean.rs`).
+    /// one was put, whatever becomes of it. The process that removes a top state that was rolled
+    /// back corrects the counters (`reclaim/clean.rs`).
     pub(super) fn count(&self, below: Option<VersionRef>, version: VersionRef) {
         let bytes = |version: &VersionRef| version.image_bytes() as i64;
         let before = below.filter(|below| !below.is_tombstone());
