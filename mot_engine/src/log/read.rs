@@ -123,7 +123,7 @@ struct OperationHead {
     is_first: bool,
 }
 
-/// Goes from operation to operation; whoever reads a head takes what belongs to it from the cursor.
+/// Goes from operation to operation; the reader of a head takes what belongs to it from the cursor.
 #[derive(Clone)]
 struct Heads<'a> {
     version: u8,

@@ -4,14 +4,14 @@
 //! row's last logged change. A free slot's head word has [`Head::FREE`] and the number of the next
 //! free slot instead of an address.
 //!
-//! Who may touch what when:
+//! What may touch what when:
 //! - Readers load the head, nothing else.
 //! - Writers publish by compare-and-swap of the whole word; it fails while the latch bit is set or
 //!   if anything changed.
-//! - Whoever unlinks or prunes holds the latch bit: a few instructions, never across a `Clock`
-//!   call.
-//! - Whoever sweeps, or tidies up after the session's earlier commits, sets [`Head::QUIESCENT`] by
-//!   compare-and-swap of the whole word: the version it has looked at is still on top then.
+//! - A process that unlinks or prunes holds the latch bit: a few instructions, never across a
+//!   `Clock` call.
+//! - A sweep, or a tidy-up after the session's earlier commits, sets [`Head::QUIESCENT`]
+//!   by compare-and-swap of the whole word: the version it has read is still on top then.
 //! - `lsn` only rises, also when the slot is freed and used again: replay tells by it what the row
 //!   already has. It is stored by the committing session, which owns the row, and by replay,
 //!   together with the version's LOGGED flag ([`Anchor::mark_version`]): a reader that finds the
@@ -44,8 +44,8 @@ impl Head {
     pub const FULL_IMAGE_NEXT: u64 = 1 << 2;
     /// The chain holds a row-lock entry.
     pub const HAS_LOCKS: u64 = 1 << 48;
-    /// Somebody removes index entries of versions already taken out of this chain. Only its setter
-    /// may give the slot away, and nobody else takes versions with keys of their own out meanwhile:
+    /// A process removes index entries of versions already taken out of this chain. Only its setter
+    /// may give the slot away, and no other takes versions with keys of their own out meanwhile:
     /// so a slot is never reused while an entry of its former row is still to go.
     pub const CLEANING: u64 = 1 << 49;
     /// The slot is on the free list; the address bits hold the next free slot.
@@ -53,7 +53,7 @@ impl Head {
     /// An entry of a version taken out could not be removed and still leads here: the slot is never
     /// given away, whatever becomes of its chain.
     pub const ENTRY_LEFT: u64 = 1 << 51;
-    /// The chain is one committed version and nothing is to be done: whoever sweeps need not look
+    /// The chain is one committed version and nothing is to be done: a sweep need not look
     /// at it. Not among the flags that stay when the address changes: whatever comes on top takes
     /// it away.
     pub(crate) const QUIESCENT: u64 = 1 << 52;
@@ -163,15 +163,15 @@ impl Anchor {
 
     /// Marks `version` as logged by a record that ends at `lsn`, which is above all before. By the
     /// row's owner, or by replay. From now on the LSN is that of the row's newest state, so
-    /// differences against it may be logged again; only the owner knows that: whoever committed
-    /// before may still be tidying up while a later change is logged and rolled back. Called
-    /// through `TableRef::mark_logged`, which tells checkpoints, too.
+    /// differences against it may be logged again; only the owner knows that: the transaction that
+    /// committed before may still be tidying up while a later change is logged and rolled back.
+    /// Called through `TableRef::mark_logged`, which tells checkpoints, too.
     pub(crate) fn mark_version(&self, version: VersionRef, lsn: Lsn) {
         let lsn = lsn.max(self.lsn());
         if !is_broken("log: the odd word of a mark") {
             self.lsn.store(lsn.0 << 1 | 1, Ordering::Release);
         }
-        // Who sees the flag (it is a release) sees the odd word or a later one, and so looks again.
+        // A reader of the flag (it is a release) sees the odd word or a later one, and looks again.
         version.add_flags(flags::LOGGED);
         if self.head().has(Head::FULL_IMAGE_NEXT) {
             let mut latched = self.latch();
@@ -180,9 +180,9 @@ impl Anchor {
         self.lsn.store(lsn.0 << 1, Ordering::Release);
     }
 
-    /// Whether the row's last logged change was rolled back. Asked after a look at the chain: who
-    /// takes a version out unlinks it first and stores the head, with its flags, when it lets go of
-    /// the latch.
+    /// Whether the row's last logged change was rolled back. Asked after a look at the chain: a
+    /// process that takes a version out unlinks it first and stores the head, with its flags, when
+    /// it lets go of the latch.
     pub(crate) fn needs_full_image(&self) -> bool {
         self.wait_unlatched();
         self.head().has(Head::FULL_IMAGE_NEXT)
@@ -225,8 +225,8 @@ impl Anchor {
     /// Whether the version that `head` names is committed and alone ([`VersionRef::is_quiescent`]),
     /// which stays true as long as it is on top. If so, QUIESCENT notes it in the head: of eight
     /// rows that share a dirty bit seven were not changed, as a rule, and a sweep need not wait for
-    /// their versions. It is not noted if the row has changed since, or is latched: then somebody
-    /// else will visit the row. The caller is pinned.
+    /// their versions. It is not noted if the row has changed since, or is latched: then another
+    /// process will visit the row. The caller is pinned.
     #[inline]
     pub(crate) fn is_quiescent(&self, head: Head) -> bool {
         if head.has(Head::QUIESCENT) {
@@ -271,8 +271,8 @@ impl Anchor {
         }
     }
 
-    /// Makes the slot an element of the free list. Under the latch, though nobody reaches the slot
-    /// any more: a process that cleans the row too late would otherwise store the old head again.
+    /// Makes the slot an element of the free list. Under the latch, though no process reaches the
+    /// slot any more: a process that cleans the row too late would else store the old head again.
     pub(crate) fn set_free(&self, next: Option<Slot>) {
         let link = next.map_or(0, |slot| slot.0 + 1);
         self.latch().head = Head(Head::FREE | (link << 4));
@@ -317,8 +317,8 @@ mod tests {
     /// A version of the shortest image, and more, in words of 16 bytes.
     const BLOCK_WORDS: usize = 3;
 
-    /// Whoever reads a row while its versions are being logged gets the LSN of the newest logged
-    /// version it saw.
+    /// A process that reads a row while its versions are being logged gets the LSN of the newest
+    /// logged version it saw.
     #[test]
     fn lsn_and_flag_are_read_together() {
         for _ in 0..ROUNDS {

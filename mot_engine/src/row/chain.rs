@@ -82,7 +82,7 @@ pub fn is_visible<S: Snapshot>(version: VersionRef, snapshot: &S) -> bool {
 /// The newest state the snapshot sees; `None` if the row does not exist for it.
 #[inline]
 pub fn visible<S: Snapshot>(anchor: &Anchor, snapshot: &S) -> Option<VersionRef> {
-    /// Of a state that nobody needs to be asked about: known to be committed, and no tombstone,
+    /// Of a state that needs no question: known to be committed, and no tombstone,
     /// lock or aborted work.
     const PLAIN: u32 = flags::COMMITTED;
     const TELLING: u32 = PLAIN | flags::ABORTED | flags::TOMBSTONE | flags::LOCK_ONLY;
@@ -169,9 +169,9 @@ pub(crate) fn states_from(top: Option<VersionRef>) -> impl Iterator<Item = Versi
     })
 }
 
-/// The oldest version anybody with a snapshot at or above `horizon` can still see: the newest one
-/// that a finished and committed transaction below the horizon made. Relies on hints only. `counts`
-/// may pass over one that everybody sees, where somebody still reads what it took the place of.
+/// The oldest version any session with a snapshot at or above `horizon` can still see: the newest
+/// one that a finished and committed transaction below the horizon made. Relies on hints only.
+/// `counts` may pass over one that all snapshots see, where one still reads what it replaced.
 pub(crate) fn oldest_needed(
     head: Head,
     horizon: Xid,
@@ -192,7 +192,7 @@ pub(crate) fn oldest_needed(
 }
 
 /// What a version flagged COUNTED_EARLY adds to its table's counters: the committed state below it,
-/// live rows, bytes of them. Who wrote it has resolved what is below.
+/// live rows, bytes of them. Its writer has resolved what is below.
 pub(crate) fn counted_early(version: VersionRef) -> (Option<VersionRef>, i64, i64) {
     counted_above(version, |below| {
         below.flags() & flags::COMMITTED != 0 && !below.is_lock()

@@ -14,7 +14,7 @@
 //! The lowest bits have a byte of their own, so that the log's difference between two states has
 //! one byte for them.
 //!
-//! Whoever reads columns masks these bits. The number of attributes has the low 11 bits of
+//! A reader of columns masks these bits. The number of attributes has the low 11 bits of
 //! t_infomask2, and of t_infomask bit 0 alone is looked at.
 
 use super::version::{BODY_BYTES_MIN, EMPTY_BODY, STAMP_BYTES, VersionRef};
@@ -140,8 +140,8 @@ impl VersionRef {
         } else {
             !TRANSACTION2
         };
-        // SAFETY: the version is unpublished, so nobody else reads its body, and any body is longer
-        // than these four bytes.
+        // SAFETY: the version is unpublished, so nothing else reads its body, and any body is
+        // longer than these four bytes.
         let halves = unsafe {
             let body = self.0.cast::<u8>().add(STAMP_BYTES);
             body.cast::<[[u8; 2]; 2]>().as_mut()

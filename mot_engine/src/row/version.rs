@@ -17,15 +17,15 @@
 //! ```
 //!
 //! So a version costs nothing but its tuple, and a scan hands the tuple out in place: its columns
-//! and `xmin` come out right; `xmax`, `cmin` and `cmax` are for who shows it to tell.
+//! and `xmin` come out right; `xmax`, `cmin` and `cmax` are for the code that shows it.
 //!
 //! Invariants:
 //! - Everything but the word is written before the version is published and never changes. So
-//!   nobody makes a slice of an image: it would have the word in it, which others change.
+//!   no code makes a slice of an image: it would have the word in it, which others change.
 //!   [`VersionRef::body`] is a slice.
 //! - The address in a published version's word changes only under the anchor's latch (unlink,
-//!   prune), flags at any time by anybody: so both by instructions that leave the rest of the word
-//!   alone.
+//!   prune), flags at any time by any process: so both by instructions that leave the rest of the
+//!   word alone.
 //! - Hint flags are only ever added, and only once they are true for ever. (APPLYING is no hint:
 //!   replay takes it off.)
 //! - Tombstones and lock entries have an image of [`IMAGE_BYTES_MIN`] bytes: the stamp and padding.
@@ -67,7 +67,7 @@ pub mod flags {
     /// transaction's own earlier ones. Its key may be the same, as of 1.0 and 1.00.
     pub const UNIQUE_KEYS_CHANGED: u32 = 1 << 6;
     /// The table's counters count it as committed, though its transaction is only prepared: taken
-    /// back by who takes it out.
+    /// back by the process that takes it out.
     pub const COUNTED_EARLY: u32 = 1 << 7;
     /// Strength of a lock entry, two bits.
     pub const STRENGTH_SHIFT: u32 = 8;
@@ -78,7 +78,7 @@ pub mod flags {
     /// (`transaction/reform.rs`). (The bit is one of a lock entry's strength.)
     pub const REFORMED: u32 = 1 << (STRENGTH_SHIFT + 1);
     /// Replay is still working on it: entries may be missing, and the row's LSN is not its own yet.
-    /// Nobody resolves it; taken off when it is complete.
+    /// No process resolves it; taken off when it is complete.
     pub const APPLYING: u32 = 1 << 10;
     /// Bits there are.
     pub(super) const BITS: u32 = 11;
@@ -190,7 +190,7 @@ impl VersionRef {
     ) -> VersionRef {
         debug_assert!(body.len() >= BODY_BYTES_MIN);
         debug_assert_eq!(flags >> flags::BITS, 0);
-        // Whoever starts a transaction's work, or reads one, has looked.
+        // Code that starts a transaction's work, or reads one, has looked.
         debug_assert!(xid <= Xid::MAX);
         let image_bytes = STAMP_BYTES + body.len();
         // SAFETY: the block is ours and large enough (caller); the body, which overwrites the
@@ -375,8 +375,8 @@ impl VersionRef {
         word.store(rest | below, Ordering::Relaxed);
     }
 
-    /// Puts another version, or none, below it. Under the anchor's latch: nobody else changes the
-    /// address meanwhile, flags they may.
+    /// Puts another version, or none, below it. Under the anchor's latch: nothing else changes
+    /// the address meanwhile, flags they may.
     pub(crate) fn replace_next(&self, below: Option<VersionRef>) {
         let before = self.word() & ADDRESS;
         let after = below.map_or(0, VersionRef::address);
@@ -389,8 +389,8 @@ impl VersionRef {
     #[inline]
     pub fn next(&self) -> Option<VersionRef> {
         crate::steps::step();
-        // SAFETY: the address is 0 or that of a version that is retired, not freed, while anybody
-        // who can reach it is pinned.
+        // SAFETY: the address is 0 or that of a version that is retired, not freed, while any
+        // process that can reach it is pinned.
         unsafe { VersionRef::from_address(self.word() & ADDRESS) }
     }
 

@@ -2,8 +2,8 @@
 //! tables ask theirs. So of several indexes that refuse a row the same one is told of, and the row
 //! waits at the same one first.
 //!
-//! The order is kept as the places of the indexes, and made anew by whoever adds one. It is a hint:
-//! a reader visits each place once, whatever he reads here, and those that it lacks at last.
+//! The order is kept as the places of the indexes, and made anew by the process that adds one. It
+//! is a hint: a reader visits each place once, whatever it reads here, and the missing ones last.
 
 use super::index::IndexRef;
 use super::storage::TableRef;
@@ -45,8 +45,8 @@ impl TableRef {
         })
     }
 
-    /// Puts the places in order: after an index got one. The caller is pinned. Of several who add
-    /// indexes beside each other, the last one to write has seen all: who sees another one come
+    /// Puts the places in order: after an index got one. The caller is pinned. Of several that add
+    /// indexes beside each other, the last one to write has seen all: one that sees another come
     /// writes again.
     pub(crate) fn order_places(self) {
         let storage = self.storage();

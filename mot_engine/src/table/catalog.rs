@@ -10,10 +10,10 @@
 //! - Linking, unlinking, and the walker counts change under `latch`. No `Clock` call happens under
 //!   it.
 //! - A storage that is unlinked goes to the list of those pending free, unless its session frees it
-//!   at once (`transaction/pending_free.rs`). Who takes it from there, once its walker count is 0,
-//!   is the only one to free it: the reclaimer, or a replay that nobody reads beside. Its contents
-//!   are freed at once (only lock holders and walkers touch them), its header is retired (a pinned
-//!   reader of the list may stand on it).
+//!   at once (`transaction/pending_free.rs`). The process that takes it from there, once its walker
+//!   count is 0, is the only one to free it: the reclaimer, or a replay that no session reads
+//!   beside. Its contents are freed at once (only lock holders and walkers touch them), its header
+//!   is retired (a pinned reader of the list may stand on it).
 
 use super::index::{IndexRef, IndexStorage};
 use super::storage::{TableRef, TableStorage};
@@ -95,13 +95,13 @@ impl Catalog {
         })
     }
 
-    /// Nobody is in the middle of something.
+    /// No process is in the middle of a change.
     pub(crate) fn is_quiescent(&self) -> bool {
         self.latch.is_free()
     }
 
-    /// Hands out every linked storage, without the latch: nobody else uses the catalog. `look` says
-    /// before the storage is used any further whether it can be one; false if it said no.
+    /// Hands out every linked storage, without the latch: nothing else uses the catalog. `look`
+    /// says before the storage is used any further whether it can be one; false if it said no.
     pub(crate) fn walk_links(&self, mut look: impl FnMut(TableRef) -> bool) -> bool {
         for first in &self.buckets {
             let mut at = first.load(Ordering::Acquire);
@@ -135,8 +135,8 @@ impl Catalog {
         }
     }
 
-    /// Takes a storage out of the catalog, to be freed by the caller alone: one that nobody walks.
-    /// `false` for others, and for one that is pending free; nothing has happened then.
+    /// Takes a storage out of the catalog, to be freed by the caller alone: one that no process
+    /// walks. `false` for others, and for one that is pending free; nothing has happened then.
     pub(crate) fn take(&self, table: TableRef) -> bool {
         let _latched = self.latch.lock();
         table.storage().walkers.load(Ordering::Relaxed) == 0 && self.unlink(table)
@@ -187,7 +187,7 @@ impl Catalog {
             .store(index.address(), Ordering::Relaxed);
     }
 
-    /// Takes a storage that is pending free and that nobody walks, to free it.
+    /// Takes a storage that is pending free and that no process walks, to free it.
     pub(crate) fn take_pending_free(&self) -> Option<TableRef> {
         let _latched = self.latch.lock();
         let mut link = &self.pending_free;
@@ -215,7 +215,7 @@ impl Catalog {
         self.put_pending_free_index(index);
     }
 
-    /// Whether a storage that is pending free cannot be freed yet because somebody walks it.
+    /// Whether a storage that is pending free cannot be freed yet because a process walks it.
     pub(crate) fn holds_pending_free(&self) -> bool {
         // A storage that is unlinked a moment later is seen at the next look.
         if self.pending_free.load(Ordering::Relaxed) == 0 {
@@ -265,8 +265,8 @@ impl Catalog {
         Some(index)
     }
 
-    /// Keeps the storage with this id alive, if it is still linked. Looks through all lists: who
-    /// knows the relation asks `hold_of`.
+    /// Keeps the storage with this id alive, if it is still linked. Looks through all lists: a
+    /// caller that knows the relation asks `hold_of`.
     pub(crate) fn hold(&self, id: TableId) -> Option<Walk<'_>> {
         let _latched = self.latch.lock();
         self.buckets

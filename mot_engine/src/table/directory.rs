@@ -8,8 +8,8 @@
 //! pin for them, only the table.
 //!
 //! Beside the anchors lies a bit for each [`GROUP_SLOTS`] slots: some row of the group may have
-//! something to reclaim. Whoever leaves such a thing behind sets the bit afterwards; the sweeper
-//! clears it first and looks at the rows then, so no work is lost between the two.
+//! something to reclaim. A process that leaves such a thing behind sets the bit afterwards; the
+//! sweeper clears it first and looks at the rows then, so no work is lost between the two.
 //!
 //! And a number for each [`RANGE_SLOTS`] slots: the checkpoint round at which a row of them was
 //! last logged (checkpoint/README.md).
@@ -270,10 +270,10 @@ impl Directory {
     /// Gives all segments back.
     ///
     /// # Safety
-    /// Nobody uses the table any more.
+    /// Nothing uses the table any more.
     pub(crate) unsafe fn free(&self, memory: &LocalMemory) {
         self.each_block(|block, bytes| {
-            // SAFETY: each block came from `fill` with these bytes; nobody uses the table (caller).
+            // SAFETY: each came from `fill` with these bytes; nothing uses the table (caller).
             unsafe { memory.free(block, bytes, Purpose::Anchors) };
         });
         for word in self.growing.iter().chain(&self.pages) {

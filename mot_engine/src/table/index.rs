@@ -39,7 +39,7 @@ pub(crate) struct IndexStorage {
     pub(crate) dropped_lsn: AtomicU64,
     /// Next in the catalog's list of indexes that are pending free.
     pub(crate) next_pending_free: AtomicU64,
-    /// For who frees it: a table may be gone before its unlinked index is.
+    /// For the process that frees it: a table may be gone before its unlinked index is.
     pub(crate) table_id: TableId,
     /// What [`marks`] say of it.
     pub(crate) marks: AtomicU32,
@@ -57,7 +57,7 @@ mod marks {
     /// The server's catalog has it as dead: writers still enter their rows, and ask for no
     /// uniqueness.
     pub const DEAD: u32 = 1;
-    /// A state of a row that somebody may see has no entry: its key is too long.
+    /// A state of a row that a snapshot may see has no entry: its key is too long.
     pub const HAS_LEFT_OUT: u32 = 2;
     /// Its keys are computed.
     pub const COMPUTED: u32 = 4;
@@ -120,7 +120,7 @@ impl IndexRef {
         self.storage().unique
     }
 
-    /// Whether a change of its columns changes a key of the row, to those who lock rows. As on
+    /// Whether a change of its columns changes a key of the row, for row locks. As on
     /// heap, those of expressions, or of some rows, do not.
     #[inline]
     pub(crate) fn is_key(self) -> bool {
@@ -153,7 +153,7 @@ impl IndexRef {
         self.storage().counters.scans.load(Ordering::Relaxed)
     }
 
-    /// Who created and who dropped it.
+    /// Its creator and its dropper.
     pub(crate) fn makers<'a>(self) -> Makers<'a> {
         let storage = self.storage();
         Makers {
@@ -197,19 +197,19 @@ impl IndexRef {
         before & marks::DEAD == 0
     }
 
-    /// Whether states of rows were left out that somebody may see, while it was built beside
+    /// Whether states of rows were left out that a snapshot may see, while it was built beside
     /// writers. Its maker has waited for these writers.
     pub fn has_left_out(self) -> bool {
         self.has_mark(marks::HAS_LEFT_OUT)
     }
 
-    /// Whether its keys are computed by who forms a row (`key/computed.rs`).
+    /// Whether its keys are computed by the code that forms a row (`key/computed.rs`).
     #[inline]
     pub fn is_computed(self) -> bool {
         self.has_mark(marks::COMPUTED)
     }
 
-    /// A state of a row that somebody may see gets no entry.
+    /// A state of a row that a snapshot may see gets no entry.
     pub(crate) fn leave_out(self) {
         let marks = &self.storage().marks;
         marks.fetch_or(marks::HAS_LEFT_OUT, Ordering::Relaxed);
@@ -220,8 +220,8 @@ impl IndexRef {
         self.storage().marks.load(Ordering::Relaxed) & mark != 0
     }
 
-    /// From whom it is kept, if it is: those with snapshots that are not younger than this
-    /// transaction.
+    /// From which sessions it is kept, if it is: those with snapshots that are not younger than
+    /// this transaction.
     pub(crate) fn kept_from_older(self) -> Option<Xid> {
         let xid = self.storage().kept_from_older.load(Ordering::Acquire);
         (xid != 0).then_some(Xid(xid))
@@ -263,7 +263,7 @@ impl IndexRef {
         })
     }
 
-    /// A new, empty index, reachable by nobody yet.
+    /// A new, empty index, not reachable yet.
     pub(crate) fn allocate(
         memory: &LocalMemory,
         id: IndexId,
@@ -315,7 +315,7 @@ impl IndexRef {
     /// Gives the header back; the tree must be cleared before.
     ///
     /// # Safety
-    /// Nobody uses the index any more.
+    /// Nothing uses the index any more.
     pub(crate) unsafe fn free(self, memory: &LocalMemory) {
         let bytes = block_bytes(self.storage().definition_bytes as usize);
         // SAFETY: allocated with these bytes by `allocate`; unused (caller).

@@ -1,25 +1,25 @@
-//! Who created and who dropped a table or an index, and how that is resolved.
+//! The creator and the dropper of a table or an index, and how that is resolved.
 //!
 //! A definition's two ids are those of transactions, and 0 when resolved. As a rule the session
 //! whose transaction it was resolves them. Of a transaction that its session gave up (PREPARE), or
-//! that a restart found, nobody would. Such an id has a bit in `given_up`:
+//! that a restart found, no session would. Such an id has a bit in `given_up`:
 //!
-//! - The bit is set while the transaction cannot have ended, or before anybody works, by whoever
-//!   gives it up. From then on nobody else writes that id's word for this transaction.
+//! - The bit is set while the transaction cannot have ended, or before any session works, by the
+//!   process that gives it up. From then on no other writes that id's word for this transaction.
 //! - The sweeping process resolves ids with a bit, as soon as the clock says that they have ended
 //!   (`reclaim/given_up.rs`). It never takes a bit off: the bit of an id that is 0 means nothing.
 //! - Another transaction may drop a definition as soon as an earlier drop was rolled back. It takes
-//!   the bit off before it stores its own id. So whoever reads id first and bit then, and finds the
-//!   bit, has an id that was given up.
+//!   the bit off before it stores its own id. So a process that reads id first and bit then, and
+//!   finds the bit, has an id that was given up.
 
 use crate::clock::Clock;
 use crate::ids::Xid;
 use crate::sync::is_broken;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Nobody's session resolves the creator.
+/// No session resolves the creator.
 const CREATED: u32 = 1;
-/// Nobody's session resolves the dropper.
+/// No session resolves the dropper.
 const DROPPED: u32 = 2;
 
 /// The words of a table or an index.

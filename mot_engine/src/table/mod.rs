@@ -5,7 +5,7 @@
 //! | `storage`, `index` | a table's storage, an index's storage |
 //! | `catalog` | from a relation to its storages |
 //! | `directory`, `slots` | from a row id to its anchor; free row ids |
-//! | `makers` | who created and who dropped a definition, and how that is resolved |
+//! | `makers` | the creator and the dropper of a definition, and how that is resolved |
 //! | `persistence` | what of a table is logged and checkpointed |
 //!
 //! Below it are `memory`, `row` and `key`.

@@ -42,7 +42,7 @@ pub(crate) struct SlotBatches {
 }
 
 impl SlotBatches {
-    /// A slot of the table with an empty anchor that nobody else has.
+    /// A slot of the table with an empty anchor that no other session has.
     pub(crate) fn take(
         &mut self,
         memory: &LocalMemory,
@@ -157,7 +157,7 @@ impl Batch {
         }
     }
 
-    /// Slots that nobody has got yet.
+    /// Slots that no session has got yet.
     fn left(&self) -> u64 {
         self.end - self.next + self.free.len() as u64
     }

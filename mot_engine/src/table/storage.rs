@@ -1,15 +1,15 @@
 //! A table's storage in the arena.
 //!
-//! Who may touch what when:
+//! What may touch what when:
 //! - `id`, `key`, `persistence` never change. `created` and `dropped` are transaction ids, 0 when
 //!   resolved: a relation's storage is the one whose creator is current or committed and whose
 //!   dropper is neither. They are stored by the session that holds the relation's
 //!   AccessExclusiveLock, by replay, and resolved by commit, or as `makers.rs` says.
-//! - `indexes` is written under the same lock (or ShareLock for CREATE INDEX) and read by anybody;
-//!   a slot of it is filled by a release store after the index is complete, and emptied only by
-//!   whoever frees the table or the index.
-//! - `walkers` keeps the storage alive for those who hold no relation lock (checkpoint, reclaimer):
-//!   raised and lowered under the catalog's latch; a table that is pending free is freed only at 0.
+//! - `indexes` is written under the same lock (or ShareLock for CREATE INDEX) and read by any
+//!   process; a slot of it is filled by a release store after the index is complete, and emptied
+//!   only by the process that frees the table or the index.
+//! - `walkers` keeps the storage alive for holders of no relation lock (checkpoint, reclaimer):
+//!   raised and lowered under the catalog's latch; a table pending free is freed only at 0.
 
 use super::by_oid::PlacesByOid;
 use super::directory::Directory;
@@ -25,8 +25,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// Counters of a table, for views and for deciding when to sweep. Only ever indicative while
-/// sessions write. In a cache line of their own: what lies beside them is read by everybody who
-/// reads or writes a row.
+/// sessions write. In a cache line of their own: what lies beside them is read by every process
+/// that reads or writes a row.
 #[repr(C, align(64))]
 #[derive(Default)]
 pub struct TableCounters {
@@ -99,8 +99,8 @@ pub(crate) struct TableStorage {
     /// 1 once freed slots are listed: not while the table is loaded and replayed, whose end lists
     /// those that are free then.
     pub(crate) lists_free: AtomicU32,
-    /// Who needs that nothing is reclaimed meanwhile (index builds, checks), and who is reclaiming
-    /// right now: see `reclaim::Quiet`.
+    /// Which processes need that nothing is reclaimed meanwhile (index builds, checks), and which
+    /// are reclaiming right now: see `reclaim::Quiet`.
     pub(crate) quiet: AtomicU32,
     pub(crate) sweepers: AtomicU32,
     pub(crate) counters: TableCounters,
@@ -111,7 +111,7 @@ pub(crate) struct TableStorage {
     pub(super) places_by_oid: PlacesByOid,
     /// See [`TableRef::keys_cleared`]. Written seldom, as what lies beside it.
     pub(crate) keys_cleared: sync::AtomicU64,
-    /// Who is putting images in the place of others right now (`transaction/reform.rs`).
+    /// Which processes put images in the place of others now (`transaction/reform.rs`).
     pub(crate) reforming: AtomicU32,
     /// See [`TableRef::keeps_former_images`]: no snapshot was older than this when the last one was
     /// put there.
@@ -155,7 +155,7 @@ impl TableRef {
         self.persistence().logs_rows()
     }
 
-    /// Who created and who dropped it.
+    /// Its creator and its dropper.
     pub(crate) fn makers<'a>(self) -> Makers<'a> {
         let storage = self.storage();
         Makers {
@@ -186,9 +186,9 @@ impl TableRef {
         self.storage().directory.run(slot)
     }
 
-    /// How often a row of which keys had moved was taken to be one with one key an index again: who
-    /// has read an entry before that must compare keys (reclaim/clear_keys_moved.rs). What was
-    /// removed from indexes before a number was stored, nobody finds who has read that number.
+    /// How often a row of which keys had moved was taken to be one with one key an index again: a
+    /// process that has read an entry before that must compare keys (reclaim/clear_keys_moved.rs).
+    /// What was removed from indexes before a number was stored, no process finds that has read it.
     #[inline]
     pub(crate) fn keys_cleared(self) -> u64 {
         self.storage().keys_cleared.load(Ordering::Acquire)
@@ -199,7 +199,7 @@ impl TableRef {
         self.storage().keys_cleared.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether somebody may still read an image whose place another one took. That one was made by
+    /// Whether a process may still read an image whose place another one took. That one was made by
     /// the same transaction, so the horizon alone does not tell. Asked behind a look at the head.
     pub(crate) fn keeps_former_images(self, horizon: Xid) -> bool {
         let storage = self.storage();
@@ -208,7 +208,7 @@ impl TableRef {
     }
 
     /// Whether images were put in the place of others at this round or later: rows that changed
-    /// without another LSN. After the wait for those who were logging.
+    /// without another LSN. After the wait for those that were logging.
     pub(crate) fn was_reformed(self, round: u64) -> bool {
         self.storage().reformed_round.load(Ordering::Acquire) > round
     }
@@ -245,7 +245,7 @@ impl TableRef {
     }
 
     /// Whether a row of the range that `slot` begins was logged at this round or later. After the
-    /// wait for those who were logging.
+    /// wait for those that were logging.
     pub(crate) fn has_changed(self, slot: Slot, round: u64) -> bool {
         let changed = self.storage().directory.changed(slot);
         changed.is_some_and(|changed| changed.load(Ordering::Acquire) >= round)
