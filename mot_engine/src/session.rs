@@ -43,10 +43,10 @@ pub struct Session {
     /// Key buffers for the writers' paths: lent out by `with_keys`.
     keys: RefCell<[KeyBuffer; KEY_BUFFERS]>,
     logging: Cell<u64>,
-    /// Below this, what a committed transaction superseded is dead to everybody, whatever the
+    /// Below this, what a committed transaction superseded is dead to every snapshot, whatever the
     /// engine's horizon says.
     own_horizon: Cell<Xid>,
-    /// Who reads as of an earlier moment: for the sweeper.
+    /// The readers as of an earlier moment: for the sweeper.
     old_snapshots: RefCell<OldSnapshots>,
     /// What its commits left behind.
     pub(crate) pending_prunes: RefCell<PendingPrunes>,
@@ -140,7 +140,7 @@ impl Session {
     /// Frees the version that a writer made, if it was not published.
     pub(crate) fn free_unpublished(&self) {
         if let Some(version) = self.unpublished.take() {
-            // SAFETY: whoever publishes it takes it out of the cell, so nobody else ever reached
+            // SAFETY: its publisher takes it out of the cell, so no other code ever reached
             // it.
             unsafe {
                 self.local
@@ -150,13 +150,13 @@ impl Session {
     }
 
     /// From now on this session's sweeps also take out what lies between the states that these old
-    /// snapshots see and those that everybody else does.
+    /// snapshots see and those that all others do.
     pub fn set_old_snapshots(&self, old: OldSnapshots) {
         *self.old_snapshots.borrow_mut() = old;
     }
 
     /// Rows in which this session's commits have left something behind since it began, taken out by
-    /// now or not: for whoever wakes the sweeper.
+    /// now or not: for the code that wakes the sweeper.
     pub fn rows_left_behind(&self) -> u64 {
         self.pending_prunes.borrow().noted()
     }
@@ -166,8 +166,8 @@ impl Session {
     }
 
     /// Runs `work`, during which what is superseded by a transaction that is known to be committed
-    /// counts as dead: for a caller that knows that nobody reads now, and that nobody will read as
-    /// of an earlier moment. The engine's horizon stays where it is, since it also speaks of
+    /// counts as dead: for a caller that knows that no session reads now, and that none will read
+    /// as of an earlier moment. The engine's horizon stays where it is, since it also speaks of
     /// transactions that are still to commit.
     pub fn while_nobody_reads<R>(&self, work: impl FnOnce() -> R) -> R {
         struct Until<'a>(&'a Cell<Xid>);
@@ -181,7 +181,7 @@ impl Session {
         work()
     }
 
-    /// Versions superseded by a committed transaction below this are dead to everybody.
+    /// Versions superseded by a committed transaction below this are dead to every snapshot.
     pub(crate) fn horizon(&self) -> Xid {
         self.engine.horizon().max(self.own_horizon.get())
     }
@@ -284,7 +284,7 @@ impl Session {
         table.all_indexes().filter_map(kept).collect()
     }
 
-    /// Whether the keys of some index of the table are computed by who forms a row.
+    /// Whether the keys of some index of the table are computed by the code that forms a row.
     pub fn has_computed_keys(&self, table: TableRef) -> bool {
         let _pin = self.local.pin();
         table.all_indexes().any(IndexRef::is_computed)

@@ -26,12 +26,12 @@ impl mot_index::Memory for NodeMemory<'_> {
     }
 
     unsafe fn free(&self, ptr: NonNull<u8>, layout: Layout) {
-        // SAFETY: allocated above with this size; the caller promises that nobody else reaches it.
+        // SAFETY: allocated above with this size; the caller promises that nothing else reaches it.
         unsafe { self.local.free(ptr, layout.size(), Purpose::Index) };
     }
 
     unsafe fn retire(&self, ptr: NonNull<u8>, layout: Layout) {
-        // SAFETY: allocated above with this size; unreachable for whoever pins from now on
+        // SAFETY: allocated above with this size; unreachable for a process that pins from now on
         // (caller).
         unsafe { self.local.retire(ptr, layout.size(), Purpose::Index) };
     }
@@ -46,7 +46,7 @@ impl Session {
         }
     }
 
-    /// For a tree that nobody else uses yet.
+    /// For a tree that nothing else uses yet.
     pub(crate) fn new_tree_memory(&self) -> NodeMemory<'_> {
         NodeMemory {
             is_shared: false,

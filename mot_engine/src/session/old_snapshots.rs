@@ -1,8 +1,8 @@
-//! What a few old snapshots need of a row, where everybody else sees something newer.
+//! What a few old snapshots need of a row, where all others see something newer.
 //!
 //! The horizon alone says: below the newest committed state under it nothing is needed. While one
 //! snapshot is kept for an hour the horizon stands still, and every state since would stay. But
-//! most of these states nobody sees: the old snapshot is too old for them, the others too new.
+//! no snapshot sees most of these states: the old snapshot is too old for them, the others too new.
 //!
 //! The caller gives the sweeper two things
 //! ([`Session::set_old_snapshots`](crate::Session::set_old_snapshots)):
@@ -12,11 +12,11 @@
 //! - `recent`: every other snapshot, now and from now on, sees all that was committed by
 //!   transactions below it.
 //!
-//! A committed state V is needed by nobody if two things hold. A newer one W of its row is
+//! A committed state V is needed by no snapshot if two things hold. A newer one W of its row is
 //! committed and below `recent`. And each old snapshot either sees W (W below its `xmin`) or cannot
 //! see V (V not below its `xmax`). States for which the bounds do not decide stay: at most those of
 //! transactions that ran when the snapshot was taken. W itself may be removed by the same rule:
-//! whoever sees W sees the state for whose sake W was removed.
+//! a snapshot that sees W sees the state for whose sake W was removed.
 //!
 //! - A state that changed a unique key stays: a KEY SHARE locker that comes from an old state
 //!   passes over other changes, and must meet this one.
@@ -36,7 +36,7 @@ pub struct OldSnapshot {
     pub xmax: Xid,
 }
 
-/// Who reads as of an earlier moment. The default says nothing: only the horizon counts.
+/// The readers as of an earlier moment. The default says nothing: only the horizon counts.
 #[derive(Clone, Eq, PartialEq, Debug, Default)]
 pub struct OldSnapshots {
     /// Every snapshot that is not listed sees what was committed by transactions below this.
@@ -46,8 +46,8 @@ pub struct OldSnapshots {
 }
 
 impl OldSnapshots {
-    /// Whether `version`, committed, is seen by nobody because of `newer`, a committed state above
-    /// it below `recent`.
+    /// Whether `version`, committed, is seen by no snapshot because of `newer`, a committed state
+    /// above it below `recent`.
     pub(crate) fn pass_over(&self, version: VersionRef, newer: Xid) -> bool {
         debug_assert!(newer < self.recent);
         version.flags() & flags::UNIQUE_KEYS_CHANGED == 0

@@ -1,5 +1,5 @@
-//! Prunes what this session's earlier commits have left: rows with a state below that somebody may
-//! still see.
+//! Prunes what this session's earlier commits have left: rows with a state below that a snapshot
+//! may still see.
 //!
 //! The sweeper comes to them late, in a process of its own, when they are in no cache. What it
 //! frees goes through shared lists. But a session that wrote to a table will soon do so again, as a
@@ -42,7 +42,7 @@ struct OfTable {
     id: Option<TableId>,
     /// The table, if the transaction that commits left something there.
     written: Option<TableRef>,
-    /// Oldest first: the row, and who left something behind in it.
+    /// Oldest first: the row, and the transaction that left something behind in it.
     rows: VecDeque<(Slot, Xid)>,
 }
 

@@ -9,7 +9,7 @@ use crate::table::TableRef;
 /// Whose work lies upon a state.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub enum Upon {
-    /// Nobody's that counts.
+    /// Of no transaction that counts.
     Nothing,
     /// A row lock that is held.
     Lock(Xid),

@@ -8,7 +8,7 @@ use crate::ids::{Slot, Xid};
 use crate::row::{Anchor, Head, TxnStatus, VersionRef, resolve_maker};
 use crate::table::TableRef;
 
-/// A state, and whom to wait for before anything can be said of it.
+/// A state, and the transaction to wait for before anything can be said of it.
 pub(crate) type Unfinished = (VersionRef, Option<Xid>);
 
 impl Session {
@@ -17,9 +17,9 @@ impl Session {
     /// committed or the asker's own.
     ///
     /// `use_it` is called at most once, with that state and the transaction to wait for. That is
-    /// the state's maker if it is unfinished itself, and else whoever replaces or deletes it. The
-    /// state is valid for as long as the call, which is pinned: `use_it` copies what it needs, may
-    /// raise, and does not wait. Row locks are not told of.
+    /// the state's maker if it is unfinished itself, and else the one that replaces or deletes it.
+    /// The state is valid for as long as the call, which is pinned: `use_it` copies what it needs,
+    /// may raise, and does not wait. Row locks are not told of.
     pub fn unfinished_or_current<R>(
         &self,
         clock: &impl Clock,
@@ -70,9 +70,9 @@ impl Session {
     }
 }
 
-/// The same of an anchor. The caller is pinned. That nobody is to be waited for is final, so it is
-/// said of a chain that still is the same afterwards. A transaction may have put another state on
-/// top before it ended, and then the one that was looked at never was the row's.
+/// The same of an anchor. The caller is pinned. That no transaction is to be waited for is final,
+/// so it is said of a chain that still is the same afterwards. A transaction may have put another
+/// state on top before it ended, and then the one that was looked at never was the row's.
 pub(crate) fn find_unfinished(
     anchor: &Anchor,
     clock: &impl Clock,
@@ -91,8 +91,8 @@ pub(crate) fn find_unfinished(
 /// The row's state that has a key and that is not known to be gone for good: of the asker's own and
 /// of others' unfinished states any, and the newest committed one. Pinned.
 ///
-/// Let a later snapshot see two states. Then who made the younger one has found the older one here,
-/// whatever becomes of the transactions that run.
+/// Let a later snapshot see two states. Then the maker of the younger one has found the older one
+/// here, whatever becomes of the transactions that run.
 pub(crate) fn find_lasting(
     anchor: &Anchor,
     clock: &impl Clock,

@@ -15,9 +15,9 @@ use crate::table::TableRef;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long whoever has taken very much back waits for those who are pinned, to free it, before it
-/// leaves it to others. A session may be idle from now on, and what failed because the arena was
-/// full shall not keep it so.
+/// How long a session that has taken very much back waits for those that are pinned, to free it,
+/// before it leaves it to others. A session may be idle from now on, and what failed because the
+/// arena was full shall not keep it so.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 impl Transaction {
@@ -58,7 +58,7 @@ impl Transaction {
     }
 
     /// Takes back the last row operation: an insert whose entries met a duplicate that the
-    /// statement passes over. The statement continues, so this waits for nobody.
+    /// statement passes over. The statement continues, so this does not wait.
     pub fn retract(&mut self, session: &Session) {
         debug_assert!(
             self.operations
@@ -172,7 +172,7 @@ impl Undone {
 
 /// Takes a version of ours out, with the index entries only it needed, and with it, at once, the
 /// row's other states that are taken back: all by xids that no operation before `first` has. If
-/// somebody else is cleaning the row right now, they stay behind, marked as aborted, for the
+/// another process is cleaning the row right now, they stay behind, marked as aborted, for the
 /// sweeper.
 fn undo_row(session: &Session, own: &Own, operation: &Operation, first: usize, was_logged: bool) {
     let part = |version: VersionRef| {

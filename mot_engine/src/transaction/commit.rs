@@ -249,7 +249,7 @@ pub(super) fn last_own(anchor: &Anchor, own: &Own) -> Option<VersionRef> {
     None
 }
 
-/// Cuts out the states that this transaction replaced itself, which nobody else ever saw.
+/// Cuts out the states that this transaction replaced itself, which no other transaction ever saw.
 pub(super) fn trim(session: &Session, table: TableRef, slot: Slot, own: &Own, last: VersionRef) {
     let part = |version: VersionRef| {
         let is_state = version.flags() & (flags::LOCK_ONLY | flags::ABORTED) == 0;

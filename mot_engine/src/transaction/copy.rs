@@ -1,25 +1,25 @@
 //! A table's rows in another storage, with all that snapshots may still see of them: what CLUSTER,
-//! VACUUM FULL and a change of the tablespace ask for. The caller's lock keeps everybody else out
+//! VACUUM FULL and a change of the tablespace ask for. The caller's lock keeps all others out
 //! of both tables. REFRESH MATERIALIZED VIEW fills the view's other storage by the same rules.
 //!
 //! Protocol:
 //!
 //! 1. **Versions keep their makers.** A row's committed states go along with their transaction ids
-//!    and commands, from the newest down to the first that everybody sees. So a snapshot that is
-//!    older than the copy sees in it what it saw in the table. Nobody else has unfinished work
-//!    here: a running or prepared transaction would hold a lock.
+//!    and commands, from the newest down to the first that every snapshot sees. So a snapshot that
+//!    is older than the copy sees in it what it saw in the table. No other transaction has
+//!    unfinished work here: a running or prepared transaction would hold a lock.
 //! 2. **The copy is no change.** Committed states are known to be committed, and have no operation:
 //!    commit and abort have nothing to do with them. The storage was made by this transaction, and
 //!    goes with it.
 //! 3. **The own newest state** of a row, a deletion too, is put on top as a change of the current
 //!    (sub)transaction, with its operation. The storage ends no later than that. Own states between
-//!    are seen by nobody: no query of the transaction reads the table meanwhile. Own row locks stay
+//!    are not seen: no query of the transaction reads the table meanwhile. Own row locks stay
 //!    behind. The caller's lock, which ends when the storage does or with the transaction, is the
 //!    stronger one.
 //! 4. **The log is told at the end** (`log.rs`), as of any change: of each row that is not dead the
-//!    newest committed state, as an insert, and behind these the operations. Only what is told is
-//!    marked as LOGGED. So checkpoints hold that, and not the older states, which nobody sees after
-//!    a restart. A row that is dead but seen by somebody is not told at all.
+//!    newest committed state, as an insert, and behind these the operations. Only what is logged is
+//!    marked as LOGGED. So checkpoints hold that, and not the older states, which no snapshot sees
+//!    after a restart. A row that is dead but seen by a snapshot is not logged at all.
 //! 5. **Replay makes the rows of this transaction**, for the older states are not in the log. The
 //!    log says that the storage is a copy, and replay notes which transaction made it
 //!    ([`TableRef::copied_by`]). A snapshot of a standby that does not see this transaction must
@@ -27,9 +27,9 @@
 //!    checkpoint had while its creator ran counts as a copy, too.
 //!
 //! What could break it, and why it does not:
-//! - The sweeper takes states out of both tables meanwhile. It takes what nobody sees; the reader
-//!   is pinned; and the newest committed state of a row stays, since nobody commits another one. So
-//!   what is listed for the log stays where it is.
+//! - The sweeper takes states out of both tables meanwhile. It takes what no snapshot sees; the
+//!   reader is pinned; and the newest committed state of a row stays, since no transaction commits
+//!   another one. So what is listed for the log stays where it is.
 //! - A clock unwinds in the middle of a row: it is asked about a whole chain before anything is
 //!   made of it.
 //! - A checkpoint between copy and log has the storage without rows, or not at all. Their records
@@ -59,7 +59,7 @@ pub type Form<'a> = dyn FnMut(VersionRef, &mut Vec<u8>) -> Result<(), EngineErro
 /// Which rows are meant.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Which {
-    /// All that somebody sees.
+    /// All that a snapshot sees.
     All,
     /// Those that are deleted, which no index scan of what is there now gives.
     Gone,
@@ -68,25 +68,25 @@ pub enum Which {
 /// What became of a row's states, deletions not counted.
 #[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
 pub struct CopiedRow {
-    /// The row in the other table; `None` if nobody sees anything of it.
+    /// The row in the other table; `None` if no snapshot sees any of it.
     pub row: Option<Slot>,
     /// States that were copied.
     pub copied: u64,
     /// Those of them that were replaced or deleted, for older snapshots.
     pub recently_dead: u64,
-    /// States that nobody sees.
+    /// States that no snapshot sees.
     pub dead: u64,
 }
 
-/// A copy of one table into another one, which the current (sub)transaction has made and nobody has
-/// used.
+/// A copy of one table into another one, which the current (sub)transaction has made and no code
+/// has used.
 pub struct TableCopy<'a, C> {
     session: &'a Session,
     clock: &'a C,
     from: TableRef,
     to: TableRef,
     xid: Xid,
-    /// What a committed transaction below this superseded is seen by nobody.
+    /// What a committed transaction below this superseded is seen by no snapshot.
     horizon: Xid,
     body: Vec<u8>,
 }
@@ -112,7 +112,7 @@ impl<'a, C: Clock> TableCopy<'a, C> {
         }
     }
 
-    /// The caller knows that what was superseded below this is seen by nobody who can read the
+    /// The caller knows that what was superseded below this is seen by no session that can read the
     /// table: the engine's own horizon is that of a moment ago, and of all tables.
     pub fn raise_horizon(&mut self, horizon: Xid) {
         self.horizon = self.horizon.max(horizon);
@@ -204,10 +204,10 @@ impl<'a, C: Clock> TableCopy<'a, C> {
 impl Transaction {
     /// Puts a row that every snapshot sees, older ones too, into a table that the current
     /// (sub)transaction has made and that holds nothing else. Core wants REFRESH MATERIALIZED VIEW
-    /// to fill the view so: who reads it behind the refresh finds the new rows, not none.
+    /// to fill the view so: a session that reads it behind the refresh finds the new rows.
     ///
-    /// Such a row is one that was copied of a transaction older than all others. Nobody reaches it
-    /// before the maker of the table commits, and a rollback takes it back with the table.
+    /// Such a row is one that was copied of a transaction older than all others. No process reaches
+    /// it before the maker of the table commits, and a rollback takes it back with the table.
     pub fn insert_frozen(
         &mut self,
         session: &Session,
@@ -254,7 +254,7 @@ fn chain(top: VersionRef) -> impl Iterator<Item = VersionRef> {
     std::iter::successors(Some(top), VersionRef::next)
 }
 
-/// The states that somebody may see, newest first: the newest of the own transaction, and the
+/// The states that a snapshot may see, newest first: the newest of the own transaction, and the
 /// committed ones down to the first that all see.
 #[derive(Clone)]
 struct Seen {
@@ -305,7 +305,7 @@ impl Iterator for Seen {
     }
 }
 
-/// A chain that nobody reaches yet; freed unless it is kept.
+/// A chain that no process reaches yet; freed unless it is kept.
 struct Chain<'a> {
     session: &'a Session,
     newest: Option<VersionRef>,

@@ -1,9 +1,9 @@
 //! Tables and indexes that a transaction creates and drops.
 //!
 //! The caller holds PostgreSQL's lock: AccessExclusive for creating, dropping and truncating
-//! tables, and at least Share for creating an index at once (nobody else writes). Writers may run
-//! beside the drop of an index, and beside an index that is begun and filled (`index/beside.rs`).
-//! What is rolled back or dropped goes to the catalog's lists of what is to be freed (`free.rs`).
+//! tables, and at least Share for creating an index at once (no other session writes). Writers may
+//! run beside the drop of an index, and beside an index that is begun and filled
+//! (`index/beside.rs`). What is rolled back or dropped goes to the catalog's lists (`free.rs`).
 
 use super::free::free_index;
 use super::{Kind, Transaction};
@@ -127,8 +127,8 @@ impl Transaction {
         self.reserve(table.key(), xid)?;
         let _charge = session.charge(table);
         let id = next_index_id(session);
-        // Until it is published: whoever removes a version removes its entries only in the indexes
-        // that it finds.
+        // Until it is published: a process that removes a version removes its entries only in the
+        // indexes that it finds.
         let _quiet = Quiet::begin(table);
         let index = Unpublished {
             session,
@@ -143,8 +143,8 @@ impl Transaction {
         Ok(built)
     }
 
-    /// A new, empty index beside writers, who enter their rows from now on: `Session::fill_index`
-    /// enters those that are there. Nobody is refused for its sake before this transaction commits.
+    /// A new, empty index beside writers, which enter their rows from now on: `Session::fill_index`
+    /// enters those that are there. No writer is refused for it before this transaction commits.
     pub fn begin_index(
         &mut self,
         session: &Session,
@@ -259,7 +259,7 @@ pub(crate) fn allocate_table(
     let block = session.local.allocate(bytes, Purpose::Catalog, urgency)?;
     let storage = block.cast::<TableStorage>();
     // SAFETY: the block is ours and that large; all-zero is an empty storage, to which identity and
-    // creator are added before anybody can reach it.
+    // creator are added before any process can reach it.
     unsafe {
         block.write_bytes(0, bytes);
         let storage = storage.as_ptr();

@@ -67,8 +67,8 @@ impl Transaction {
         })
     }
 
-    /// Makes the entries that a caller, who enters index by index, has left out: in indexes that it
-    /// did not know to be ready. Uniqueness is not checked. `entered`: in how many it has entered.
+    /// Makes the entries that a caller, which enters index by index, has left out: in indexes that
+    /// it did not know to be ready. Uniqueness is not checked. `entered`: how many it has entered.
     pub fn enter_rest(
         &mut self,
         session: &Session,

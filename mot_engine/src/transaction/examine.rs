@@ -70,7 +70,7 @@ impl Known {
         }
         let before = self.of(table, slot);
         let is_upon = before.filter(|row| head.version() == Some(row.state));
-        // What it holds stood in the way of nobody else's when it took it, and of all others'
+        // What it holds was in the way of no other when it took it, and of all others'
         // since.
         let strength = held.map_or(strength, |held| held.max(strength));
         self.is_used = true;
@@ -100,7 +100,7 @@ impl Known {
 /// walk for them ends where a state says that there are no more, or where `known` does; else each
 /// writer of a hot row, which always has a lock, would walk all its states since the horizon.
 ///
-/// Who stands in the way is waited for only if the row is still as it was seen. One that has
+/// One that is in the way is waited for only if the row is still as it was seen. One that has
 /// changed stays changed, however the other ends: whether another transaction did that, or this
 /// one.
 pub(super) fn examine(

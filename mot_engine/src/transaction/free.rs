@@ -1,8 +1,8 @@
 //! Frees the memory of tables and indexes that are gone.
 //!
 //! Called by the reclaimer, by a replay without readers that needs memory, and by sessions for
-//! temporary tables (`pending_free.rs`). Whoever takes a definition out of the catalog, or out of
-//! its list of dropped ones, is the only one to free it.
+//! temporary tables (`pending_free.rs`). A process that takes a definition out of the catalog, or
+//! out of its list of dropped ones, is the only one to free it.
 //!
 //! A server that writes the log first logs what it frees. So a recovery finds this before the first
 //! record that was written with that memory in other use. It may free the same, and needs no more
@@ -10,10 +10,10 @@
 //!
 //! It works in steps, and calls `pause` between two of them, which may unwind. What was freed by
 //! then is out of the storage, and the rest goes back to the list, as a storage that is only
-//! smaller. Whoever takes it next continues: this process, another one, or a process after a warm
-//! restart, since the list lies in the arena. Nothing may be freed twice, whatever unwinds here,
-//! also a panic inside `memory`. So what names a block forgets it before the block is freed; at
-//! worst some memory is lost. A second record of the same definition is harmless: recovery has
+//! smaller. The process that takes it next continues: this process, another one, or a process after
+//! a warm restart, since the list lies in the arena. Nothing may be freed twice, whatever unwinds
+//! here, also a panic inside `memory`. So what names a block forgets it before the block is freed;
+//! at worst some memory is lost. A second record of the same definition is harmless: recovery has
 //! freed it, and finds it no more.
 
 use super::Log;
@@ -34,14 +34,14 @@ const FREED_AT_A_TIME: usize = 4096;
 /// Slots whose versions are freed in one go.
 const SLOTS_AT_A_TIME: u64 = 4096;
 
-/// Frees some of what was dropped and is used by nobody, on a server that does not write the log:
+/// Frees some of what was dropped and is not used, on a server that does not write the log:
 /// it replays. The caller is not pinned. `pause` is called while this waits, and again and again;
 /// it may unwind, and then what is not freed stays pending. Returns how many tables and indexes it
 /// freed.
 ///
-/// Relation locks keep users away, but not those who only look: an index that is being created, and
-/// whose creation is rolled back, may be looked at by whoever lists the table's indexes, and on a
-/// standby replay holds no lock at all. They are pinned, and are waited for.
+/// Relation locks keep users away, but not those that only look: an index that is being created,
+/// and whose creation is rolled back, may be looked at by a process that lists the table's indexes,
+/// and on a standby replay holds no lock at all. They are pinned, and are waited for.
 pub fn free_pending(session: &Session, pause: impl FnMut()) -> usize {
     free_after(session, pause, |_| Ok(())).expect("only a log fails")
 }
@@ -70,9 +70,9 @@ fn free_after(
     log(&pending)?;
     session.local.wait_for_pinned(&mut pause);
     while let Some(index) = pending.indexes.last() {
-        // SAFETY: it was unlinked from its table, its users held relation locks that ended, who
-        // else looked at it was waited for, and who takes it from the list is the only one to free
-        // it.
+        // SAFETY: it was unlinked from its table, its users held relation locks that ended, what
+        // else looked at it was waited for, and the process that takes it from the list is the only
+        // one to free it.
         unsafe {
             let index = *index;
             clear_index(session, index, &mut pause);
@@ -81,7 +81,7 @@ fn free_after(
         }
     }
     while let Some(table) = pending.tables.last() {
-        // SAFETY: as above, and nobody walks it.
+        // SAFETY: as above, and no process walks it.
         unsafe {
             let table = *table;
             clear_table(session, table, &mut pause);
@@ -151,7 +151,7 @@ fn is_logged(created_lsn: u64) -> bool {
 /// Frees an index.
 ///
 /// # Safety
-/// Nobody uses it any more.
+/// Nothing uses it any more.
 pub(crate) unsafe fn free_index(session: &Session, index: IndexRef) {
     // SAFETY: the caller's.
     unsafe {
@@ -175,7 +175,7 @@ pub(super) unsafe fn free_table(session: &Session, table: TableRef) {
 /// Frees all of an index but its header.
 ///
 /// # Safety
-/// As [`free_index`]; nobody but who frees it uses it after `pause` has unwound.
+/// As [`free_index`]; only the process that frees it uses it after `pause` has unwound.
 unsafe fn clear_index(session: &Session, index: IndexRef, pause: &mut impl FnMut()) {
     // SAFETY: the caller's.
     while !unsafe { clear_some(session, index) } {
@@ -186,8 +186,8 @@ unsafe fn clear_index(session: &Session, index: IndexRef, pause: &mut impl FnMut
 /// Frees a table's indexes and its rows' versions.
 ///
 /// # Safety
-/// Nobody uses the table any more, nor after `pause` has unwound; a reader of the catalog may still
-/// stand on its header.
+/// Nothing uses the table any more, nor after `pause` has unwound; a reader of the catalog may
+/// still stand on its header.
 unsafe fn clear_table(session: &Session, table: TableRef, pause: &mut impl FnMut()) {
     let storage = table.storage();
     for index in table.all_indexes() {
@@ -211,7 +211,7 @@ unsafe fn clear_table(session: &Session, table: TableRef, pause: &mut impl FnMut
             let mut at = head.version();
             while let Some(version) = at {
                 at = version.next();
-                // SAFETY: nobody uses the table any more (caller).
+                // SAFETY: nothing uses the table any more (caller).
                 unsafe {
                     session
                         .local

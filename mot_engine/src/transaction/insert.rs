@@ -11,8 +11,8 @@ use crate::table::TableRef;
 use std::sync::atomic::Ordering;
 
 impl Transaction {
-    /// Puts a new row under a free row id. Nobody else sees it before commit; `enter` makes its
-    /// index entries.
+    /// Puts a new row under a free row id. No other transaction sees it before commit; `enter`
+    /// makes its index entries.
     pub fn insert(
         &mut self,
         session: &Session,

@@ -8,19 +8,19 @@
 //! | moment | what happens |
 //! |---|---|
 //! | PRE_PREPARE | each record is appended, then listed, under the session's `logging` mark |
-//! | a checkpoint | its manifest has all that is listed, once nobody logs any more |
+//! | a checkpoint | its manifest has all that is listed, once no session logs any more |
 //! | load, replay | the records are listed again; the LSN tells which is there already |
 //! | end of recovery | entries are put back, before the first writer; what has ended is dropped |
 //! | afterwards | the reclaimer drops the records of transactions that have ended |
 //!
 //! - Load and replay leave out locks of rows of unlogged tables that are not there.
 //! - A record is needed as long as its transaction may be prepared. Whether it committed does not
-//!   matter, so the commit log is not asked for it. `is_over` of who drops records is a proof.
-//! - On a standby the list is all there is: nobody there asks for row locks.
+//!   matter, so the commit log is not asked for it. A dropper's `is_over` is a proof.
+//! - On a standby the list is all there is: no session there asks for row locks.
 //! - A record older than a checkpoint's redo position is marked as listed when that looks, as a
 //!   row's record is (log.rs). So it is in the manifest or behind the redo position, or in both.
-//! - The list is changed under its latch, and read by whoever is pinned. A record never changes.
-//!   Who takes one out of the list retires it.
+//! - The list is changed under its latch, and read by pinned processes. A record never changes.
+//!   The process that takes one out of the list retires it.
 
 use super::prepare::put_back;
 use crate::engine::{KeptRecord, kept_block_bytes};
@@ -82,7 +82,7 @@ impl<'a> Unlisted<'a> {
     /// It is in the log.
     pub(super) fn list(mut self, lsn: Lsn, xid: Xid) {
         let kept = &self.session.engine().root().kept_locks;
-        // SAFETY: nobody else has it yet.
+        // SAFETY: nothing else has it yet.
         let record = unsafe { self.record.as_mut() };
         (record.lsn, record.xid) = (lsn, xid);
         let latched = kept.latch.lock();
@@ -221,7 +221,7 @@ impl Session {
     }
 
     /// Puts the row locks of transactions that `may_be_prepared` back into their rows, and drops
-    /// the records of all others. At the end of recovery, before anybody writes.
+    /// the records of all others. At the end of recovery, before any session writes.
     pub(crate) fn put_locks_back(
         &self,
         may_be_prepared: impl Fn(Xid) -> bool,

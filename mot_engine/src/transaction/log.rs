@@ -21,7 +21,7 @@
 //! before its redo position. It waits for one record at most. [`Anchor::mark_version`] says how LSN
 //! and flag are set together, and `checkpoint/README.md` why that matters.
 //!
-//! **Pins.** While a session is pinned nobody's garbage is freed, and appending a record can take
+//! **Pins.** While a session is pinned no garbage is freed, and appending a record can take
 //! long. So the session is pinned while it walks chains, and not while it appends and marks. What
 //! it keeps meanwhile is [`Changed`].
 
@@ -77,9 +77,9 @@ pub(super) struct Writers {
 
 /// A row to be logged: its operation, and its newest state.
 ///
-/// The state stays where it is until the transaction ends: nobody else puts a state on a row that
-/// we own, or removes an unfinished one, and we change nothing more. The anchor lives as long as
-/// the table. So neither needs a pin.
+/// The state stays where it is until the transaction ends: no other transaction puts a state on a
+/// row that we own, or removes an unfinished one, and we change nothing more. The anchor lives as
+/// long as the table. So neither needs a pin.
 #[derive(Copy, Clone)]
 pub(super) struct Changed {
     table: TableRef,

@@ -9,13 +9,13 @@
 //! [`NAMED_BY_ORDINAL`] get a number of their own, an [`Alias`], which no other state has:
 //!
 //! - A state's id never changes while its transaction runs. The first ones keep slot and ordinal. A
-//!   later one has its alias before anybody learns of it.
+//!   later one has its alias before other code learns of it.
 //! - An alias names its state to its transaction alone. To all others that state is unfinished
 //!   work, of which they learn nothing, and once it is committed its slot and ordinal name it.
 //! - Numbers come from the engine in blocks, and from its clock where it begins anew. So an alias
-//!   that somebody has kept from another transaction names nothing.
+//!   that a caller has kept from another transaction names nothing.
 //! - What a savepoint takes back leaves the list, and its numbers go to what follows in its place,
-//!   as ordinals do. Who had them is gone with the savepoint: queued events, and cursors opened in
+//!   as ordinals do. What had them is gone with the savepoint: queued events, and cursors opened in
 //!   it.
 //!
 //! Neither list nor numbers outlive the transaction.
@@ -157,7 +157,7 @@ impl OwnRows {
             }
             let mut states = Vec::new();
             let mut at = Some(below);
-            // What a savepoint took back may lie there still, marked by who did that.
+            // What a savepoint took back may be there still, marked by the code that did that.
             let is_none = |at: VersionRef| at.flags() & (flags::LOCK_ONLY | flags::ABORTED) != 0;
             while let Some(version) = at.filter(|at| is_none(*at) || is_own(*at)) {
                 at = version.next();

@@ -9,9 +9,9 @@
 //! - A row that a deeper level inserted keeps its operation, and so does each change of a row.
 //! - A table that holds copies (`copy.rs`) has rows that are known to be committed. Its inserts
 //!   keep their operations.
-//! - Commit, log and PREPARE go through the slots of a table that counts rows. Nobody else reads or
-//!   writes it before the transaction is over, by PostgreSQL's lock. All rows that are there are
-//!   the transaction's, so the log is told of them by slot, whether they have operations or not.
+//! - Commit, log and PREPARE go through the slots of a table that counts rows. No other session
+//!   reads or writes it before the transaction is over, by PostgreSQL's lock. All rows that are
+//!   there are the transaction's, so the log names them by slot, with operations or without.
 //!
 //! An id whose rows have no operations any more counts as used since the table was made: no
 //! savepoint that ends later may forget it (`Own::forget_since`).
@@ -149,7 +149,7 @@ impl Transaction {
         own + added.sum::<i64>()
     }
 
-    /// By how many bytes an operation's table grows, if nobody else counts its bytes.
+    /// By how many bytes an operation's table grows, if no other code counts its bytes.
     #[inline]
     pub(super) fn grown(&self, operation: &Operation, bytes: i64) -> i64 {
         match self.own_tables.counts_rows_of(operation.table) {
@@ -164,7 +164,7 @@ impl Transaction {
         self.end_own_tables(pinned, counts, flags::COMMITTED, |_, _| {});
     }
 
-    /// Leaves the rows that have no operations to who resolves them by the clock.
+    /// Leaves the rows that have no operations to processes that resolve them by the clock.
     pub(super) fn give_up_own_tables(&self, pinned: &mut Pinned<'_>, counts: &mut Counts) {
         self.end_own_tables(pinned, counts, flags::COUNTED_EARLY, TableRef::set_dirty);
     }

@@ -2,8 +2,8 @@
 //!
 //! A temporary table that has not grown large is freed by its session. Its memory is at once in the
 //! session's cache, and a session that creates and drops one again and again leaves the reclaimer
-//! nothing to do. No wait is needed: whoever else looks at such a table, for its size or to check
-//! it, holds a lock that blocks the drop, or walks the table and is counted.
+//! nothing to do. No wait is needed: another process that reads such a table, for its size or to
+//! check it, holds a lock that blocks the drop, or walks the table and is counted.
 
 use super::free::free_table;
 use crate::session::{Session, temporary};
@@ -24,7 +24,7 @@ pub(super) fn release_table(session: &Session, table: TableRef) {
         return session.catalog().defer_free(table);
     }
     session.batches.borrow_mut().forget(table);
-    // SAFETY: nobody else can find it any more, and its users' locks keep all others away.
+    // SAFETY: nothing else can find it any more, and its users' locks keep all others away.
     unsafe { free_table(session, table) };
 }
 
@@ -37,8 +37,8 @@ pub(super) fn release_index(session: &Session, index: IndexRef) {
             return;
         }
         // Others may be looking: REINDEX, and a CREATE INDEX that is taken back, do not keep those
-        // away who ask for sizes or check the table. Whoever frees it waits for them, and knows no
-        // table.
+        // away that ask for sizes or check the table. The process that frees it waits for them, and
+        // knows no table.
         let bytes = session.bytes_of_nodes(index);
         temporary::add(table, -(bytes as i64));
     }

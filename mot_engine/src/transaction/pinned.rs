@@ -1,14 +1,14 @@
 //! The pin of a transaction's end, which lasts for some operations at a time.
 //!
 //! One pin for all of them would keep the epoch where it is, so that nothing of what the end of a
-//! large transaction retires could be freed before it is over, by nobody. And the session may be
-//! idle then, its garbage out of everybody's reach.
+//! large transaction retires could be freed before it is over. And the session may be
+//! idle then, its garbage out of every process's reach.
 //!
 //! That the pin ends in between does no harm, because nothing that it keeps is carried from one
 //! operation to the next:
 //! - An operation's address of a version is as old as the operation, so no pin of the end's ever
 //!   kept it. It is believed only where it is met in the row's chain, with an xid of ours (`Own`).
-//!   Versions with our xids are made by nobody any more, so none that is met is another one.
+//!   Versions with our xids are not made any more, so none that is met is another one.
 //! - Anchors live as long as their table, which the transaction's lock keeps. The last thing that
 //!   is done with a table or an index that goes is to unlink it.
 //! - What is known of rows meanwhile (`Undone`, `Counts`, `PendingPrunes`) names tables and slots,

@@ -22,7 +22,7 @@ const NEAR: usize = if cfg!(test) { 1 } else { 8 };
 /// The rows of shorter lists lie in caches that are as near as what is prefetched would come.
 const ROWS_WORTH_PREFETCHING: usize = if cfg!(test) { 2 } else { 1024 };
 
-/// The rows that somebody goes through, of which the next ones are prefetched.
+/// The rows that the caller goes through, of which the next ones are prefetched.
 #[derive(Copy, Clone)]
 pub(super) struct PrefetchWindow<'a, T>(&'a [T]);
 
@@ -44,7 +44,7 @@ impl PrefetchWindow<'_, Operation> {
         self.prefetch_two(position + FAR, position + NEAR, is_meant);
     }
 
-    /// As `prefetch`, for whoever goes through the list from its end.
+    /// As `prefetch`, for a caller that goes through the list from its end.
     #[inline]
     pub(super) fn prefetch_backward(self, position: usize) {
         // Before the begin there is nothing, as there is behind the end.

@@ -5,17 +5,17 @@
 //!
 //! 1. Before PostgreSQL prepares: `log_locks`, then `log`, as before a commit. Anything may still
 //!    fail; then `abort`.
-//! 2. When it has prepared: `give_up`. The transaction is running for everybody from before this
-//!    until it is ended, and nobody can end it before this is done. So the versions are still this
-//!    transaction's own, and nobody puts one on top.
+//! 2. When it has prepared: `give_up`. The transaction is running for every session from before
+//!    this until it is ended, and no session can end it before this is done. So the versions are
+//!    still this transaction's own, and no other puts one on top.
 //! 3. From then on no session owns versions and definitions: the clock says what became of them, as
-//!    after a crash. Others wait for the transaction as for any other. When it is ended, whoever
-//!    meets a version resolves it. The rows are marked for the sweeper, which removes what was
-//!    rolled back, with its index entries and FULL_IMAGE_NEXT, and row locks.
+//!    after a crash. Others wait for the transaction as for any other. When it is ended, the
+//!    process that meets a version resolves it. The rows are marked for the sweeper, which removes
+//!    what was rolled back, with its index entries and FULL_IMAGE_NEXT, and row locks.
 //!
 //! - **Counters** count it as committed at once, since no code of its own runs at the end. The
-//!   versions are flagged COUNTED_EARLY. Whoever removes a flagged one that was rolled back
-//!   corrects the counters (`reclaim/clean.rs`).
+//!   versions are flagged COUNTED_EARLY. The process that removes a flagged one that was rolled
+//!   back corrects the counters (`reclaim/clean.rs`).
 //! - **After a restart** the same versions come from the log or a checkpoint, and
 //!   `recovery::finish` leaves them open. They are then held with the strength of a key change,
 //!   whatever it was: stronger than needed, never weaker.
@@ -45,7 +45,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Puts row locks of a prepared transaction back after a restart. Nothing happens where one is
-/// there. Before anybody writes.
+/// there. Before any session writes.
 pub(super) fn put_back(session: &Session, locks: &[RowLock], xid: Xid) -> Result<(), EngineError> {
     let runs = locks.chunk_by(|one, other| one.table == other.table);
     for run in runs {

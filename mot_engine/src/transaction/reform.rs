@@ -4,9 +4,9 @@
 //! Then its newest committed state gets another *image*: the same columns, transaction, command,
 //! ordinal and LSN, with one entry more. Entries of indexes that are gone are left out where the
 //! caller keeps all other builds away: those of an index that is being built look the same. It is
-//! no change of the row. Nobody's snapshot sees anything else, nobody is refused for it (40001),
+//! no change of the row. No snapshot sees anything else, no transaction is refused for it (40001),
 //! and no transaction decides about it. An entry of an index that is not made after all is in
-//! nobody's way.
+//! no transaction's way.
 //!
 //! Protocol, for some rows at a time:
 //!
@@ -19,9 +19,9 @@
 //!
 //! Why it is right:
 //!
-//! - **The log's differences.** Whoever changes the row logs a difference to the state below, which
-//!   replay has with or without the new entry. A change that came before 2 is on top, and the row
-//!   was left. A change behind 2 finds FULL_IMAGE_NEXT, whichever image it finds, and is logged
+//! - **The log's differences.** A writer that changes the row logs a difference to the state below,
+//!   which replay has with or without the new entry. A change that came before 2 is on top, and the
+//!   row was left. A change behind 2 finds FULL_IMAGE_NEXT, whichever image it finds, and is logged
 //!   whole. The flag goes when that is done (`Anchor::mark_version`), and comes back if it is
 //!   rolled back.
 //! - **Checkpoints.** The `logging` mark is up from before 3 until 4 is through, as of any record.
@@ -31,19 +31,19 @@
 //! - **An error in 3, or a crash between 3 and 4**, leaves rows without the key, or the log with it
 //!   alone. The caller finds such a row as before, and logs it again. Replay passes over a row that
 //!   has the entry, or is another one by now.
-//! - **Readers.** Who stands on the former image walks on as ever. Who comes later meets the new
+//! - **Readers.** A reader on the former image continues as ever. A later one meets the new
 //!   one first. A slot of a snapshot may show the former image for long, without a pin. So it stays
 //!   in the chain until no snapshot from that moment is left: the horizon has to pass
 //!   `reformed_below`, the next transaction id behind 4. While 4 is under way (`reforming`) nothing
 //!   that lies below a reformed state goes for its sake.
-//! - **Writers.** Who has seen the former image finds the new one ([`VersionRef::is_or_replaces`]).
-//!   A walk that counts states, or wants a key of each, passes over former images
-//!   (`row::states_from`).
-//! - **Several at once.** Each step looks at the row under its latch. Who finds another image than
-//!   the one seen leaves the row to its caller, who computes anew.
-//! - **The index is not there**, in this table's storage, while its entries are put: nobody enters
-//!   or removes by a number that no index has. A replay that began in the middle may have it; it
-//!   enters the key (`recovery/replay/keys.rs`).
+//! - **Writers.** A writer that has seen the former image finds the new one
+//!   ([`VersionRef::is_or_replaces`]). A walk that counts states, or wants a key of each, passes
+//!   over former images (`row::states_from`).
+//! - **Several at once.** Each step looks at the row under its latch. One that finds another image
+//!   than the one seen leaves the row to its caller, which computes anew.
+//! - **The index is not there**, in this table's storage, while its entries are put: no process
+//!   enters or removes by a number that no index has. A replay that began in the middle may have
+//!   it; it enters the key (`recovery/replay/keys.rs`).
 
 use super::log::{Log, Mark, append};
 use crate::clock::Clock;
@@ -71,7 +71,7 @@ const KEPT: u32 = flags::COMMITTED
     | flags::UNIQUE_KEYS_CHANGED
     | flags::NO_LOCKS_BELOW;
 
-/// What a row is to whoever wants all of its later states to have a key.
+/// What a row is to a caller that wants all of its later states to have a key.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub enum Standing {
     /// No committed state, or a deleted row.
@@ -102,14 +102,14 @@ struct Row {
     body: Range<usize>,
     /// Where the entry is in it.
     entry: Range<usize>,
-    /// The new image, as long as nobody reaches it.
+    /// The new image, as long as no process reaches it.
     made: Option<VersionRef>,
     is_left: bool,
 }
 
 impl Reforms {
     /// None yet. Tails are to have entries of `kept`, and no others but the index's; `None`: all
-    /// that they have. Only who keeps all other builds out knows whose entries are of use.
+    /// that they have. Only a build that keeps all others out knows whose entries are of use.
     pub fn new(number: u32, kept: Option<Vec<u32>>) -> Reforms {
         Reforms {
             number,
@@ -161,7 +161,7 @@ impl Reforms {
     }
 }
 
-/// Images that nobody reaches are freed when this goes.
+/// Images that no process reaches are freed when this goes.
 struct Made<'a> {
     session: &'a Session,
     rows: &'a mut Reforms,
@@ -196,7 +196,7 @@ impl<N: Fn() -> Xid> Reforming<'_, N> {
 
 impl<N: Fn() -> Xid> Drop for Reforming<'_, N> {
     fn drop(&mut self) {
-        // Behind what was put: who has read a former image has a snapshot from before.
+        // Behind what was put: a session that has read a former image has a snapshot from before.
         fence(Ordering::SeqCst);
         let next = (self.next)();
         self.storage

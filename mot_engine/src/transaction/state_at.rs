@@ -3,7 +3,7 @@
 //! Ordinals of the states of a chain that are not aborted rise from old to new, so two of them are
 //! the same only if the row was changed [`ORDINALS`](crate::ids::ORDINALS) times in between. A
 //! transaction that changes a row so often itself names its later states otherwise
-//! ([`Alias`](crate::transaction::Alias)). Which one a tuple id means follows from who has it:
+//! ([`Alias`](crate::transaction::Alias)). Which one a tuple id means follows from its holder:
 //!
 //! 1. The snapshots': what a scan has handed out.
 //! 2. The transaction's own: states that it made, the one that it replaced first, and the first
@@ -61,8 +61,8 @@ impl Session {
     /// one of these snapshots, or from its own changes and locks. Never a tombstone.
     ///
     /// The first snapshot is the one by which the id was read, where that is known. An own state
-    /// that it sees is named, though an older one may have the ordinal: nobody else changes the row
-    /// then. `listed` is what the asker has made of the row, if that is listed
+    /// that it sees is named, though an older one may have the ordinal: no other transaction
+    /// changes the row then. `listed` is what the asker has made of the row, if that is listed
     /// ([`own_row`](crate::Transaction::own_row)).
     ///
     /// What a snapshot sees stays valid while it is registered, an own state until its savepoint or

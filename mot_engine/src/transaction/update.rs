@@ -79,8 +79,8 @@ impl Transaction {
         self.put(session, clock, table, slot, seen, change, xid, cid)
     }
 
-    /// The row lock that an update to a state takes: whoever waits for the row, or locks a newer
-    /// state of it first, is to take the same.
+    /// The row lock that an update to a state takes: a transaction that waits for the row, or locks
+    /// a newer state of it first, is to take the same.
     pub fn strength_of_update(
         session: &Session,
         table: TableRef,
@@ -111,8 +111,8 @@ impl Transaction {
         self.end_row(session, clock, table, slot, seen, &EMPTY_BODY, xid, cid)
     }
 
-    /// As `delete`, of a row that goes to another partition: whoever waited for it is told so
-    /// ([`Session::is_moved_away`]).
+    /// As `delete`, of a row that goes to another partition: a transaction that waited for it
+    /// learns so ([`Session::is_moved_away`]).
     #[allow(clippy::too_many_arguments)]
     pub fn delete_moved_away(
         &mut self,
@@ -287,7 +287,7 @@ fn strength_of(changed: u32) -> LockStrength {
 
 /// Which keys differ between two rows, as version flags.
 ///
-/// As on heap tables, who locks a row's key keeps its values as they are. So a value of a unique
+/// As on heap tables, a lock of a row's key keeps its values as they are. So a value of a unique
 /// index that is written otherwise (1.0 and 1.00) is another one to lockers, though its key is the
 /// same: ON UPDATE CASCADE passes it on to the rows whose inserters hold those locks.
 fn changed_keys(
