@@ -1,9 +1,9 @@
-//! A clock and snapshot for unit tests in which everybody has committed.
+//! A clock and snapshot for unit tests in which every transaction has committed.
 
 use crate::ids::{CommandId, Xid};
 use crate::{Clock, Snapshot};
 
-/// Nobody is running, everybody has committed, everything is seen.
+/// No transaction is running, all have committed, everything is seen.
 pub(crate) struct AllCommitted;
 
 impl Clock for AllCommitted {

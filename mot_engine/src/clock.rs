@@ -54,8 +54,8 @@ pub trait Snapshot {
         true
     }
     /// A scan has found nothing to see for a while, in a table that was emptied or a queue whose
-    /// head nobody swept yet, and goes on. Called unpinned and with no latch held, so that memory
-    /// can be reclaimed meanwhile; may unwind, which ends the scan where it is.
+    /// head no sweep has reached yet, and continues. Called unpinned and with no latch held, so
+    /// that memory can be reclaimed meanwhile; may unwind, which ends the scan where it is.
     #[inline]
     fn between_groups(&self) {}
 }

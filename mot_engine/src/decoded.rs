@@ -62,7 +62,7 @@ impl Definitions {
                 decoded
             }
         };
-        // SAFETY: nobody changes or frees it before `self` is dropped.
+        // SAFETY: no code changes or frees it before `self` is dropped.
         Ok(unsafe { decoded.as_ref() })
     }
 }

@@ -62,10 +62,10 @@ pub struct Progress {
     /// Entries that the indexes to build should get, and those built so far.
     pub index_entries_total: AtomicU64,
     pub index_entries_built: AtomicU64,
-    /// Not 0: whoever waits for the load has no use for it any more. It ends with `Cancelled` at
-    /// its next unit of work.
+    /// Not 0: the process that waits for the load has no use for it any more. It ends with
+    /// `Cancelled` at its next unit of work.
     pub load_is_unwanted: AtomicU32,
-    /// Row changes replayed, and the LSN replayed up to, or handed over to those who do it.
+    /// Row changes replayed, and the LSN replayed up to, or handed over to the workers.
     pub changes_replayed: AtomicU64,
     pub replayed_lsn: AtomicU64,
 }
@@ -81,8 +81,8 @@ pub struct TransactionCounters {
     pub conflicts: ConflictCounters,
 }
 
-/// How often transactions met each other. Counted by those who wait, at the moment they have to: on
-/// a cache line of their own, so that waiters do not slow down those who commit.
+/// How often transactions met each other. Counted by those that wait, at the moment they have to:
+/// on a cache line of their own, so that waiters do not slow down those that commit.
 #[repr(C, align(64))]
 #[derive(Default)]
 pub struct ConflictCounters {
@@ -273,7 +273,7 @@ impl Engine {
         &self.root().transactions
     }
 
-    /// Versions superseded by a committed transaction below this are dead to everybody.
+    /// Versions superseded by a committed transaction below this are dead to every snapshot.
     pub fn horizon(self) -> Xid {
         Xid(self.root().horizon.load(Ordering::Acquire))
     }
@@ -283,8 +283,8 @@ impl Engine {
         self.root().horizon.fetch_max(horizon.0, Ordering::AcqRel);
     }
 
-    /// A block of aliases that nobody else gets (`transaction/own_rows.rs`). Blocks are counted on
-    /// from the milliseconds of the clock, so that those of an engine that starts anew are others.
+    /// A block of aliases that no other session gets (`transaction/own_rows.rs`). Blocks are
+    /// counted on from the milliseconds of the clock, so an engine that starts anew has others.
     pub(crate) fn next_alias_block(self) -> u64 {
         let time = SystemTime::now().duration_since(UNIX_EPOCH);
         let clock = time.map_or(0, |time| time.as_millis() as u64);
@@ -299,8 +299,8 @@ impl Engine {
         memory.arena_bytes_free() < memory.arena_bytes_limit() / SHORT_OF_MEMORY
     }
 
-    /// Whether dropped tables' memory cannot be freed yet because somebody walks them: a checkpoint
-    /// that is to write them, or a sweep.
+    /// Whether dropped tables' memory cannot be freed yet because a process walks them: a
+    /// checkpoint that is to write them, or a sweep.
     pub fn dropped_tables_are_held(self) -> bool {
         self.root().catalog.holds_pending_free()
     }
@@ -327,7 +327,7 @@ impl Engine {
         self.root().rounds.round.load(Ordering::SeqCst)
     }
 
-    /// Begins a checkpoint's round. Before the wait for those who are logging.
+    /// Begins a checkpoint's round. Before the wait for those that are logging.
     pub(crate) fn begin_round(self) -> u64 {
         self.root().rounds.round.fetch_add(1, Ordering::SeqCst) + 1
     }
@@ -353,7 +353,7 @@ impl Engine {
     /// marked them, and until every record that replay has handed over is applied. After it, every
     /// row whose record lies before a log position read earlier says so. `pause` is called between
     /// looks. Fails if replay was given up (then it will never be), or waits for memory for long:
-    /// whoever waits for this process, too, must not hang with it.
+    /// a process that waits for this one, too, must not hang with it.
     pub fn wait_for_logging_sessions(self, mut pause: impl FnMut()) -> Result<(), EngineError> {
         let handed = self.replay_handed();
         let mut stalled_since: Option<Instant> = None;

@@ -14,7 +14,7 @@
 //! - At a point that is [`Raise::Allowed`] the hook may unwind with an error, as a `Clock` or a
 //!   `Log` may; what is half done there is what an error leaves behind. At one that is
 //!   [`Raise::Forbidden`] PostgreSQL has decided already: the hook must return.
-//! - At one that is [`Raise::AsResult`] nobody stops: there the disk can be made to refuse an
+//! - At one that is [`Raise::AsResult`] no process stops: there the disk can be made to refuse an
 //!   operation ([`allowed`]), as a real one does, and the caller gets the error as its result.
 //!   Nothing was done then.
 
@@ -128,7 +128,7 @@ points! {
     ReclaimBeforeKeys = "reclaim-before-keys", Forbidden;
     /// The reclaimer is about to free dropped tables and indexes.
     ReclaimBeforeFree = "reclaim-before-doomed", Forbidden;
-    /// A round of the reclaimer found nothing to do; nobody can see yet that it naps.
+    /// A round of the reclaimer found nothing to do; no session can see yet that it sleeps.
     ReclaimBeforeNap = "reclaim-before-nap", Forbidden;
     /// A thread that replays has a record; it has applied nothing of it. Nothing else stops there.
     ReplayBeforeRecord = "replay-before-record", Forbidden;

@@ -36,7 +36,7 @@ pub struct TakenOver {
     pub indexes: u64,
 }
 
-/// What is not as it is when nobody is there.
+/// What is not as it is when no process is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotQuiescent {
     #[error(transparent)]
@@ -76,8 +76,8 @@ fn has_other_order(index: IndexRef) -> bool {
 }
 
 impl Engine {
-    /// What keeps the engine from being taken over later; nothing if it is quiescent. Nobody else
-    /// uses it.
+    /// What keeps the engine from being taken over later; nothing if it is quiescent. No other
+    /// process uses it.
     pub fn not_quiescent_because(self) -> Option<NotQuiescent> {
         if self.state() != State::Ready {
             return Some(NotQuiescent::State(self.state()));
@@ -163,7 +163,7 @@ impl Engine {
         taken
     }
 
-    /// Temporary tables that a session could not drop at its end are nobody's.
+    /// Temporary tables that a session could not drop at its end have no owner.
     fn unlink_temporary(self) {
         let mut left = Vec::new();
         self.each_table(|table| {

@@ -1,8 +1,8 @@
 //! The atomics of words that processes share by a protocol, and waiting for others.
 //!
 //! The feature `model` puts those of `mot_model` in their place, which let a scheduler choose at
-//! each access who goes on: see `interleavings/`. Words that only a latch protects, and counters
-//! for views, stay as they are.
+//! each access which thread continues: see `interleavings/`. Words that only a latch protects, and
+//! counters for views, stay as they are.
 
 #[cfg(feature = "model")]
 pub(crate) use mot_model::{AtomicU32, AtomicU64, fence, is_broken};
@@ -44,7 +44,7 @@ pub(crate) fn allocated(_block: std::ptr::NonNull<u8>, _bytes: usize) {
 /// Looks at a latch held elsewhere before the processor is given up.
 const LOOKS_BEFORE_YIELD: u32 = 64;
 
-/// Waits a moment for somebody else's few instructions. `turns` counts the waits.
+/// Waits a moment for another thread's few instructions. `turns` counts the waits.
 pub(crate) fn pause(turns: &mut u32) {
     *turns += 1;
     if cfg!(feature = "model") || turns.is_multiple_of(LOOKS_BEFORE_YIELD) {
@@ -63,7 +63,7 @@ pub(crate) fn sleep(time: std::time::Duration) {
     }
 }
 
-/// Lets somebody else run.
+/// Lets another thread run.
 pub(crate) fn yield_now() {
     #[cfg(feature = "model")]
     mot_model::yield_now();

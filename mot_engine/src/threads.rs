@@ -14,8 +14,8 @@ use crate::errors::EngineError;
 const NICE: libc::c_int = 5;
 
 /// The calling thread gives way to others from now on; there is no way back. Only for one that ends
-/// soon and runs nothing but the engine: whoever waits for what it holds waits longer. What it may
-/// not do it leaves.
+/// soon and runs nothing but the engine: a process that waits for what it holds waits longer. What
+/// it may not do it leaves.
 #[cfg(target_os = "linux")]
 pub(crate) fn give_way() {
     // SAFETY: both calls are about the calling thread alone (0), in Linux also the first; the
@@ -32,7 +32,7 @@ pub(crate) fn give_way() {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn give_way() {}
 
-/// Hands out units of work 0..count, until all are taken or someone failed.
+/// Hands out units of work 0..count, until all are taken or one failed.
 pub struct NextUnit {
     next: AtomicUsize,
     count: usize,

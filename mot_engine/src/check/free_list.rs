@@ -7,7 +7,7 @@ use crate::ids::Slot;
 use std::sync::atomic::Ordering;
 
 impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
-    /// Walked in steps, the latch free between two of them: who would change the list is kept out
+    /// Walked in steps, the latch free between two of them: writers of the list are kept out
     /// by the caller's lock.
     pub(super) fn free_list(&mut self) -> Result<(), EngineError> {
         let storage = self.table.storage();

@@ -1,11 +1,11 @@
 //! Proving a table's invariants: what `mot.check(table)` runs, and every test calls after
 //! everything.
 //!
-//! Contract: the caller holds at least ShareLock on the relation (nobody writes; readers may run),
-//! so chains and trees stand still but for hints, row locks and the sweeper, which is kept out. The
-//! transaction's own unfinished changes are checked like the others. Of the indexes those are
-//! looked at that exist for the caller: its lock keeps them, but not one that another transaction
-//! is making, beside which it may stand, and which is freed when that is rolled back.
+//! Contract: the caller holds at least ShareLock on the relation (no session writes; readers may
+//! run), so chains and trees stand still but for hints, row locks and the sweeper, which is kept
+//! out. The transaction's own unfinished changes are checked like the others. Of the indexes those
+//! are looked at that exist for the caller: its lock keeps them, but not one that another
+//! transaction is making, beside which it may stand, and which is freed when that is rolled back.
 //!
 //! While the log is replayed no lock keeps anything still. Then what is found counts only if
 //! nothing was replayed meanwhile, which is for the caller to see; but nothing is read that may
@@ -15,7 +15,7 @@
 //! - Chains: versions lie in the arena, end, and have an image of sensible length. (That they are
 //!   this row's no version says: a state of another row shows by its keys, in a table with
 //!   indexes.)
-//! - Every state of every row that somebody may still see is entered, once, in every index: an
+//! - Every state of every row that a snapshot may still see is entered, once, in every index: an
 //!   entry is a (key, slot) of a map.
 //! - Every entry leads to a row of which some version has the key, never to a free slot; if a row's
 //!   entries differ, KEYS_MOVED says so.
@@ -79,7 +79,7 @@ pub enum Problem {
 /// What was looked at.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct CheckReport {
-    /// Rows that are live for everybody.
+    /// Rows that are live for every snapshot.
     pub rows: u64,
     /// Versions of all rows.
     pub versions: u64,
@@ -100,7 +100,7 @@ struct Check<'a, C: Clock, V: FnMut(Problem)> {
     report: CheckReport,
     key: KeyBuffer,
     scratch: KeyBuffer,
-    /// Nobody has unfinished changes in the table, so counters must agree exactly.
+    /// No transaction has unfinished changes in the table, so counters must agree exactly.
     is_resolved: bool,
     replaying: bool,
     /// Rows that the counter has of transactions which were rolled back, and whose versions are not
@@ -319,9 +319,9 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         let memory = self.session.tree_memory(Urgency::Ordinary);
         let id = index.id();
         {
-            // A walk through a large tree would keep everybody from reusing memory.
+            // A walk through a large tree would keep all processes from reusing memory.
             let _pin = self.replaying.then(|| self.session.local.pin());
-            // SAFETY: pinned, or nobody changes the tree, so that no node is given back: writers
+            // SAFETY: pinned, or no code changes the tree, so that no node is given back: writers
             // are kept out by the caller's lock, the sweeper by `Quiet`.
             let tree = unsafe { Tree::new(&index.storage().root, &memory) };
             match tree.verify_while(&mut || !self.clock.is_cancelled()) {

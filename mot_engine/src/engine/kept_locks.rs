@@ -1,4 +1,4 @@
-//! The list of row locks of prepared transactions, in the engine's root. What it is for, and who
+//! The list of row locks of prepared transactions, in the engine's root. What it is for, and what
 //! changes it when, stands in `transaction/kept_locks.rs`.
 
 use super::Engine;
@@ -18,7 +18,7 @@ pub(crate) struct KeptLocks {
 }
 
 impl KeptLocks {
-    /// Nobody is in the middle of something.
+    /// No process is in the middle of a change.
     pub(crate) fn is_quiescent(&self) -> bool {
         self.latch.is_free()
     }
@@ -48,7 +48,7 @@ impl KeptLocks {
         let mut at = self.first.load(Ordering::Acquire);
         std::iter::from_fn(move || {
             let record = NonNull::new(at as *mut KeptRecord)?;
-            // SAFETY: what is linked is a record; who reads it is pinned.
+            // SAFETY: what is linked is a record; its reader is pinned.
             let record = unsafe { record.as_ref() };
             at = record.next.load(Ordering::Acquire);
             Some(record)

@@ -81,7 +81,7 @@ impl Positions {
     pub(crate) fn stall_begins(&self, lsn: Lsn, requested: u64) {
         self.stalled_at.store(lsn.0, Ordering::Relaxed);
         self.requested.store(requested, Ordering::Relaxed);
-        // Release: who counts it reads what is above.
+        // Release: a reader that counts it reads what is above.
         self.stalled.fetch_add(1, Ordering::Release);
     }
 
@@ -98,8 +98,8 @@ impl Positions {
 }
 
 impl Engine {
-    /// Up to where the log was handed over to those who apply it. Whoever reads by a snapshot
-    /// taken before this was asked waits until it is reached.
+    /// Up to where the log was handed over to those that apply it. A reader that reads by a
+    /// snapshot taken before this was asked waits until it is reached.
     pub fn replay_handed(self) -> Lsn {
         Lsn(self.root().replay.handed.0.load(Ordering::SeqCst))
     }
