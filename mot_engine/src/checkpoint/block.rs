@@ -299,7 +299,7 @@ impl<'a> BlockReader<'a> {
         Self::of(&place.header, body, place.finished_below)
     }
 
-    /// As `new`, for a block that lies nowhere.
+    /// As `new`, for a block that is nowhere.
     pub(super) fn of(
         header: &BlockHeader,
         body: &'a [u8],

@@ -296,7 +296,7 @@ pub(super) fn remove_attempt(disk: &dyn Disk, generation: u64) {
     };
     for name in names {
         if matches!(kind_of(&name), Some(Kind::Draft(of) | Kind::Rows(of)) if of == generation) {
-            // The attempt's error is the one to tell of.
+            // The attempt's error is the one to report.
             let _ = disk.remove(&name);
         }
     }

@@ -66,7 +66,7 @@ const NOTHING_OPEN: u64 = u64::MAX;
 pub struct Manifest {
     /// The cluster it belongs to.
     pub system_id: u64,
-    /// The timeline that `redo` lies on.
+    /// The timeline that `redo` is on.
     pub timeline: u32,
     /// Written at shutdown, with nothing logged after.
     pub is_final: bool,
@@ -80,9 +80,9 @@ pub struct Manifest {
     pub generation: u64,
     /// Every xid below was finished when the checkpoint began.
     pub finished_below: Xid,
-    /// Counters to go on from.
+    /// Counters to continue from.
     pub next_table: TableId,
-    /// Counters to go on from.
+    /// Counters to continue from.
     pub next_index: IndexId,
     /// The tables and indexes are those of a moment behind this position, which may lie behind
     /// `redo`. What a record up to here has made and is not among them was gone, its drop committed
@@ -96,7 +96,7 @@ pub struct Manifest {
     pub files: Vec<FileEntry>,
     /// Makers of versions that the files do not call committed, and of definitions, that have
     /// committed all the same, as became known behind the walk: at least those whose commit record
-    /// lies before `redo`. No later log tells of them, and the commit log may be cut off.
+    /// is before `redo`. No later log names them, and the commit log may be cut off.
     /// Ascending.
     pub committed: Vec<Xid>,
     /// Row locks of transactions that may be prepared.

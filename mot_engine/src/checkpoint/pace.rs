@@ -90,7 +90,7 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// Whether the work is to go on.
+    /// Whether the work is to continue.
     pub(super) fn is_wanted(&self) -> Result<(), EngineError> {
         match self.timer {
             Some(timer) if timer.must_end() => Err(EngineError::Cancelled),

@@ -59,7 +59,7 @@ impl CheckpointProgress {
         }
     }
 
-    /// Goes on to another phase.
+    /// Continues with another phase.
     pub fn enter(&self, phase: Phase) {
         self.phase.store(phase as u32, Ordering::Release);
     }

@@ -2,7 +2,7 @@
 //!
 //! Contract: every byte that is used is covered by a checksum that is checked first: headers here
 //! (and all of a range together by its digest), bodies by `BlockReader`. Bytes of a file that no
-//! range names are of an older generation, and are not looked at.
+//! range names are of an older generation, and are not examined.
 
 use super::Damage;
 use super::block::{BLOCK_HEADER_BYTES, BlockHeader};
@@ -200,7 +200,7 @@ pub fn read_block(
         usize::try_from(place.header.body_bytes).map_err(|_| EngineError::OutOfProcessMemory)?;
     body.try_reserve(bytes.saturating_sub(body.len()))
         .map_err(|_| EngineError::OutOfProcessMemory)?;
-    // All of it is read: what lies there from the block before need not be zeroed.
+    // All of it is read: what is there from the block before need not be zeroed.
     body.resize(bytes, 0);
     reader
         .read_at(place.offset, body)

@@ -93,7 +93,7 @@ struct Place<'a> {
     rest: Option<(Lsn, Counts)>,
 }
 
-/// Looks at every range of `tables`, as long as `pace` says that it is wanted. `base` is usable.
+/// Reads every range of `tables`, as long as `pace` says that it is wanted. `base` is usable.
 pub(super) fn plan<S: RowSource>(
     source: &S,
     tables: &[TableEntry],

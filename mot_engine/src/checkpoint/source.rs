@@ -43,7 +43,7 @@ const SLOTS_PER_PIN: u64 = 1024;
 /// that changes lie scattered.
 const SLOTS_AHEAD: u64 = 8;
 
-/// Pause between looks at a session that is logging.
+/// Pause between checks of a session that is logging.
 const LOGGING_POLL: Duration = Duration::from_micros(100);
 
 /// Writes a checkpoint of the engine. `context.redo` is fixed already; see `CheckpointContext`.
@@ -113,7 +113,7 @@ pub(crate) struct EngineSource<'a> {
 // out, after the last use (`release`).
 unsafe impl Sync for EngineSource<'_> {}
 
-/// The xid in a definition's word, if a checkpoint may tell of it: 0 for none, None if not logged.
+/// The xid in a definition's word, if a checkpoint may name it: 0 for none, None if not logged.
 fn logged(xid: u64, lsn: u64) -> Option<Xid> {
     (xid == 0 || lsn != 0).then_some(Xid(xid))
 }

@@ -55,7 +55,7 @@ pub struct CheckpointContext<'a> {
     /// Where it is told how far it has come.
     pub progress: &'a CheckpointProgress,
     /// Called once, after the walk and before `flush`: of these transactions those that have
-    /// committed. Among them are all whose commit record lies before `redo`: a recovery does not
+    /// committed. Among them are all whose commit record is before `redo`: a recovery does not
     /// replay it, and may find that the commit log was cut off since.
     pub outcomes: &'a mut Outcomes<'a>,
     /// Called once, after all rows are durable and before the manifest is: makes durable all WAL
@@ -120,7 +120,7 @@ pub trait RowSource: Sync {
     fn has_changed(&self, table: TableId, first: Slot) -> Result<bool, EngineError>;
     /// Whether rows of the table may have changed since the base generation without another LSN.
     fn was_reformed(&self, table: TableId) -> Result<bool, EngineError>;
-    /// Looks at the LSNs of the range's rows: how many there are above each of those in `above`,
+    /// Reads the LSNs of the range's rows: how many there are above each of those in `above`,
     /// which rise.
     fn count(
         &self,
@@ -131,8 +131,8 @@ pub trait RowSource: Sync {
     /// Makes a thread's walker.
     fn walker(&self) -> Result<Self::Walker<'_>, EngineError>;
     /// Walks on from `slots.start` until the end of `slots` or until `block` is full, and gives the
-    /// slot to go on from and how many live rows it met. Rows with an LSN at or before `since` are
-    /// passed over; NONE: no row is.
+    /// slot to continue from and how many live rows it met. Rows with an LSN at or before `since`
+    /// are passed over; NONE: no row is.
     fn walk(
         &self,
         walker: &mut Self::Walker<'_>,
@@ -276,7 +276,7 @@ fn write_units<'d, S: RowSource>(
     on_threads(threads, units.len(), |number, next| {
         // They hold what others wait for for an instant only: a latch when they leave the arena or
         // let go of a table. A pin only keeps memory from being used again. The caller's own thread
-        // is no such one: it goes on to sync the files and to take the server's locks.
+        // is no such one: it then is to sync the files and to take the server's locks.
         if threads > 1 {
             give_way();
         }
@@ -363,7 +363,7 @@ fn makers_of_definitions(tables: &[TableEntry]) -> Vec<Xid> {
 }
 
 /// Puts the manifest in place. The caller may also replace one of the same generation: when nothing
-/// was logged since that checkpoint began, its redo position moves on without writing a row.
+/// was logged since that checkpoint began, its redo position advances without writing a row.
 pub fn seal(disk: &dyn Disk, manifest: &Manifest) -> Result<(), EngineError> {
     write_draft(disk, manifest)?;
     put_in_place(disk, manifest.generation)
