@@ -137,7 +137,7 @@ impl LowerCase for Locale {
     }
 }
 
-/// What stands in front of the second level.
+/// What is in front of the second level.
 fn first_level(key: &[u8]) -> &[u8] {
     let end = key.iter().position(|byte| *byte == LEVEL_END);
     &key[..end.unwrap_or(key.len())]

@@ -148,8 +148,8 @@ impl Collation {
         &self.0.locale
     }
 
-    /// Whether texts with equal bytes are equal to the collation, but for a last look at the texts
-    /// themselves.
+    /// Whether texts with equal bytes are equal to the collation, but for a last comparison of the
+    /// texts themselves.
     pub fn is_exact(self) -> bool {
         match self.0.provider {
             Some(Provider::Icu | Provider::IcuEqual) | None => true,
@@ -274,7 +274,7 @@ const PROBES: [&str; 12] = [
     "\u{1e900}\u{10330}\u{2030}\t",
 ];
 
-/// Letters whose keys are looked at one by one: Latin, Greek and Cyrillic ones.
+/// Letters whose keys are examined one by one: Latin, Greek and Cyrillic ones.
 const LETTERS: [std::ops::RangeInclusive<char>; 3] = [
     '!'..='\u{17f}',
     '\u{386}'..='\u{3ce}',

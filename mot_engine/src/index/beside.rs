@@ -29,9 +29,9 @@ use crate::table::{EntryForm, IndexRef, TableRef};
 use mot_index::{Batch, Bound, Direction, Tree};
 use std::cmp::Ordering;
 
-/// Slots looked at between two pins.
+/// Slots examined between two pins.
 const SLOTS_PER_PIN: u64 = 256;
-/// Entries looked at between two pins.
+/// Entries examined between two pins.
 const ENTRIES_PER_PIN: usize = 256;
 
 impl Session {
@@ -164,7 +164,7 @@ impl RowKey {
 struct Collected {
     /// Some version has no key.
     has_keyless: bool,
-    /// Nothing lies below the first version.
+    /// Nothing is below the first version.
     is_alone: bool,
 }
 
@@ -220,7 +220,7 @@ impl<C: Clock> Filler<'_, C> {
         let mut may_be_current = true;
         let mut may_be_seen = true;
         let top = head.version();
-        // Told before the walk: what lies below the first version may go at any time.
+        // Told before the walk: what is below the first version may go at any time.
         let is_alone = top.is_none_or(|top| top.next().is_none());
         for version in states_from(top) {
             let status = resolve_maker(version, self.clock);
@@ -353,7 +353,7 @@ impl<C: Clock> Filler<'_, C> {
     }
 }
 
-/// Where a look at some entries ended.
+/// Where a walk over some entries ended.
 enum Looked {
     /// At this key; none: at the last.
     On(Option<Vec<u8>>),
@@ -444,7 +444,7 @@ impl<C: Clock> Finder<'_, C> {
             if let Some(xid) = rows.iter().find_map(is_open) {
                 return Ok(Holders::Open(xid));
             }
-            // One after the other was looked at: both must still be as they were.
+            // One after the other was examined: both must still be as they were.
             if self.is_same(first.0, first.1) && self.is_same(second.0, second.1) {
                 return Ok(Holders::Two([first.0, second.0]));
             }

@@ -23,7 +23,7 @@ pub(crate) enum Candidate {
 /// Resolves one row against a key (the rule of _bt_check_unique with a dirty snapshot). The head it
 /// was resolved at is returned: the answer holds while the head is the same. That a key is taken is
 /// final, so it is said of a chain that still is the same afterwards: a transaction may have put
-/// another state on top before it ended, and then the one that was looked at never was the row's.
+/// another state on top before it ended, and then the one that was examined never was the row's.
 pub(crate) fn resolve_candidate(
     anchor: &Anchor,
     clock: &impl Clock,

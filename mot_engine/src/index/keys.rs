@@ -47,7 +47,7 @@ struct Entry {
     /// The head in two halves: a u128 would make the entry 48 bytes long.
     head: [u64; 2],
     word: u64,
-    /// Where the whole key lies, if it is longer than the head.
+    /// Where the whole key is, if it is longer than the head.
     offset: usize,
 }
 

@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Keys looked at to place a cut: parts then differ in size by a fifth or so.
+/// Keys examined to place a cut: parts then differ in size by a fifth or so.
 const SAMPLES_PER_PART: usize = 32;
 /// Most parts; beyond that they grow.
 const PARTS_MAX: usize = 2048;

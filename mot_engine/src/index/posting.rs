@@ -1,7 +1,7 @@
 //! The slots of a pointed key.
 //!
 //! A tree value is one slot, shifted left by one, or the address of a posting block with the low
-//! bit set. A block has a fixed number of cells; a cell holds a slot or [`EMPTY`]. A slot lies near
+//! bit set. A block has a fixed number of cells; a cell holds a slot or [`EMPTY`]. A slot is near
 //! its home, which its number says: there may be as many as rows (an index that is dropped is
 //! unique no more, and takes rows until the drop commits), and each is looked for before it is
 //! added. Cells change only under the leaf's latch; readers load them one by one, which is enough:

@@ -22,7 +22,7 @@ pub(super) fn prefault<T>(memory: &mut [MaybeUninit<T>]) {
     };
     let advise = |(from, bytes): (usize, usize), advice: libc::c_int| {
         let at = range.start.with_addr(from).cast();
-        // SAFETY: whole pages inside memory of the caller's own; neither advice changes what lies
+        // SAFETY: whole pages inside memory of the caller's own; neither advice changes what is
         // there.
         unsafe { libc::madvise(at, bytes, advice) };
     };

@@ -8,7 +8,7 @@ use crate::table::IndexRef;
 use mot_index::{Measure, Tree};
 
 /// Rounds of [`LEAVES_PER_PIN`] in which an index is counted before its size is estimated, and
-/// places of a large one that are looked at, each for a round.
+/// places of a large one that are examined, each for a round.
 const ESTIMATE_ROUNDS: usize = 8;
 
 /// Leaves visited under one pin: a walk through a large tree would keep all processes from reusing

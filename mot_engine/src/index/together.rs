@@ -23,7 +23,7 @@ use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
 use mot_index::Tree;
 
-/// What stands in the way of a row's entries.
+/// What is in the way of a row's entries.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub(crate) enum Obstacle {
     /// Wait for this transaction, then enter the row again. It may have the key of the index with
@@ -65,7 +65,7 @@ pub(crate) fn enter_row<C: Clock, P: Pruner>(
                     break;
                 };
                 // One that this transaction dropped need not take the row: the drop is not taken
-                // back without it. Nor need one that another is building: that looks at all rows
+                // back without it. Nor need one that another is building: that reads all rows
                 // again. Nor, where the log is replayed, one that the server may have had no more.
                 let is_optional = !uniqueness.is_some_and(|test| index.is_asked(test.clock));
                 match encode(

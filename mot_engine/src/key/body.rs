@@ -139,7 +139,7 @@ impl<'a> BodyReader<'a> {
         Ok(Attribute::Bytes(bytes))
     }
 
-    /// The bytes of attribute `index`, which is not NULL and lies next, and where it ends.
+    /// The bytes of attribute `index`, which is not NULL and is next, and where it ends.
     #[inline(always)]
     fn value(&self, index: usize) -> Result<(&'a [u8], usize), EngineError> {
         let layout = self.layout[index];

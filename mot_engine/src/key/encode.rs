@@ -152,7 +152,7 @@ fn end_value(column: &KeyColumn, start: usize, key: &mut KeyBuffer) {
 /// Replaces `key` by the key of the row with this `body`. A column that the row ends before has
 /// the value that the definition names, or is NULL.
 ///
-/// A computed key lies in the row's tail (`computed.rs`). A row has none if the tail says that it
+/// A computed key is in the row's tail (`computed.rs`). A row has none if the tail says that it
 /// is outside a partial index: `key` is left empty.
 ///
 /// A row with NULL in a NOT NULL key column has no key: `key` is left empty, which no key is, and

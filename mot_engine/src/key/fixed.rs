@@ -27,7 +27,7 @@ pub struct FixedKey {
     data_bytes: usize,
 }
 
-/// A number: where it lies from the row's data on.
+/// A number: where it is from the row's data on.
 struct FixedColumn {
     offset: usize,
     width: usize,

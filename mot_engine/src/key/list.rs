@@ -9,7 +9,7 @@ use super::definition::KeyColumn;
 use crate::errors::EngineError;
 use std::cmp::Ordering;
 
-/// Comparisons between two looks at whether to go on.
+/// Comparisons between two checks whether to continue.
 const COMPARED_PER_LOOK: u32 = 4096;
 
 /// Encoded values.

@@ -2,7 +2,7 @@
 //!
 //! A value of a row type does not say of which types its columns are, and a key must not hang on a
 //! catalog. So the definition has the columns. A record holds no more than PostgreSQL's
-//! `record_cmp` compares by: each column's kind and collation, and where it lies.
+//! `record_cmp` compares by: each column's kind and collation, and where it is.
 //!
 //! ```text
 //! u32 row type, u16 columns, columns x { u8 flags, u8 kind, i16 length, u8 alignment,

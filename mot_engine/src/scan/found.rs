@@ -8,7 +8,7 @@ use crate::row::VersionRef;
 
 /// Rows looked up at once: not more than were asked for anyway.
 const ROWS_MAX: usize = AHEAD_VERSION;
-/// A scan that goes on looks so many times more up the next time. The first time it is one: more
+/// A scan that continues looks so many times more up the next time. The first time it is one: more
 /// may not be wanted.
 const GROWTH: usize = 4;
 

@@ -12,7 +12,7 @@
 //! - A group's rows are held only for a registered snapshot that may resolve early: what that sees
 //!   stays as it is. For another one a group is parted at once, by its entries, whether or not it
 //!   sees their rows. Each run's rows are resolved when they are asked for, as in any scan.
-//! - A row is of a group by its entry's key: no text is looked at again for it.
+//! - A row is of a group by its entry's key: no text is examined again for it.
 //! - A part whose rough columns are all fixed is handed out as it is read.
 
 mod group;
@@ -41,7 +41,7 @@ const GROUP_ROWS_MAX: usize = 256;
 /// The same where an enum's values are the group: all rows of what is fixed before them, of which
 /// the caller may want a few.
 const ENUM_ROWS_MAX: usize = 16;
-/// Parts that are begun, or looked for, between two looks at whether to go on.
+/// Parts that are begun, or looked for, between two checks whether to continue.
 const PARTS_PER_LOOK: usize = 256;
 /// Parts whose memory is kept for the next scan.
 const PARTS_KEPT: usize = 64;

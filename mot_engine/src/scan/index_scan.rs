@@ -409,7 +409,7 @@ impl IndexScan {
         Ok(())
     }
 
-    /// Whether a key of the scan's direction lies beyond its end.
+    /// Whether a key of the scan's direction is beyond its end.
     fn is_beyond(&self, key: &[u8]) -> bool {
         match self.direction {
             Direction::Forward => key >= &self.end[..],
@@ -463,7 +463,7 @@ fn visible_with_key<'k, S: Snapshot>(
     };
     // The flag is loaded after the walk: a writer sets it before it publishes a version with
     // another key. A slot that an abort gave back may have a new row meanwhile. The number is
-    // loaded after the flag: it moves on before the flag goes.
+    // loaded after the flag: it advances before the flag goes.
     if !snapshot.sees_younger()
         && !pending.anchor.head().has(Head::KEYS_MOVED)
         && table.keys_cleared() == keys_cleared

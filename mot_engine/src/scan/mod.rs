@@ -12,7 +12,7 @@
 //!
 //! A row id may be reused meanwhile. Then the new row is younger than the snapshot, and the scan
 //! passes over it like over any row that it does not see. `Now` sees younger rows and keeps
-//! nothing, so a scan with it compares the row's key, and looks at no row before it is asked for
+//! nothing, so a scan with it compares the row's key, and reads no row before it is asked for
 //! it.
 
 mod found;

@@ -112,7 +112,7 @@ impl KeyRange {
         Ok(part)
     }
 
-    /// What of it lies beyond all keys that start with `prefix`, in a direction.
+    /// What of it is beyond all keys that start with `prefix`, in a direction.
     pub(super) fn beyond(
         &self,
         prefix: &[u8],

@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 const FIRST_ROWS: usize = 8;
 /// Rows of a group at most.
 pub const ROWS_MAX: usize = 64;
-/// Slots looked at under one pin at most: an emptied table must not hold reclamation up.
+/// Slots examined under one pin at most: an emptied table must not hold reclamation up.
 const SLOTS_PER_PIN: u64 = 4096;
 
 /// How many rows ahead a version is prefetched.
@@ -60,7 +60,7 @@ impl RowScan {
     }
 
     /// The same, but no row is looked up before it is asked for: a state of the transaction's own
-    /// may be taken back while the scan goes on.
+    /// may be taken back while the scan continues.
     pub fn one_by_one(self) -> RowScan {
         RowScan {
             group: 1,
@@ -151,7 +151,7 @@ impl RowScan {
                 }
                 let slot = Slot(self.next);
                 let version = row::visible(anchor, snapshot);
-                // Only now: after an error in the clock the same slot is looked at again.
+                // Only now: after an error in the clock the same slot is examined again.
                 self.next += 1;
                 if let Some(version) = version {
                     self.found[self.count] = Some((slot, version));

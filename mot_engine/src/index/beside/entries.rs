@@ -116,7 +116,7 @@ impl<C: Clock> Finder<'_, C> {
                 (Holds::Open(xid), _) | (_, Holds::Open(xid)) => return Ok(Pair::Open(xid)),
                 (Holds::Yes, Holds::Yes) => {}
             }
-            // One after the other was looked at: both must still be as they were.
+            // One after the other was examined: both must still be as they were.
             if self.is_same(rows[0], first_head) && self.is_same(rows[1], second_head) {
                 return Ok(Pair::Two);
             }

@@ -11,7 +11,7 @@ use crate::index::posting::{Posting, cells_for, inline_value};
 use crate::session::Session;
 use std::cmp::Ordering;
 
-/// Entries grouped between two questions whether to go on.
+/// Entries grouped between two questions whether to continue.
 const ENTRIES_PER_LOOK: usize = 4096;
 
 impl Keys {

@@ -89,7 +89,7 @@ impl Out {
 }
 
 /// PostgreSQL's own: a byte with a bit for each of eight items, which are a literal byte, or a
-/// length (4 bits, 3 less than it is), how far back it lies (12 bits), and at 15 more length.
+/// length (4 bits, 3 less than it is), how far back it is (12 bits), and at 15 more length.
 fn pglz(mut packed: &[u8], out: &mut Out) -> Result<(), EngineError> {
     while let Some((control, rest)) = packed.split_first() {
         packed = rest;

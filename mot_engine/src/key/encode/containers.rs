@@ -33,7 +33,7 @@ const ELEMENTS_MAX: usize = 0x3FFF_FFFF / 8;
 /// A range begins with its type, a multirange with that and the number of ranges.
 const RANGE_HEADER_BYTES: usize = 4;
 const MULTIRANGE_HEADER_BYTES: usize = 8;
-/// Bytes for each range of a multirange behind the first: where it lies.
+/// Bytes for each range of a multirange behind the first: where it is.
 const ITEM_BYTES: usize = 4;
 
 /// Flags of a range (`utils/rangetypes.h`).
@@ -208,7 +208,7 @@ pub(super) fn encode_multirange(
     key.push_array([END])
 }
 
-/// range_cmp_bounds: an infinite bound lies beyond all values. Of two equal values the bound that
+/// range_cmp_bounds: an infinite bound is beyond all values. Of two equal values the bound that
 /// lets more values in is the lower one below, and the higher one above.
 fn encode_bounds(
     flags: u8,

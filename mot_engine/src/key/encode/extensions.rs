@@ -80,7 +80,7 @@ pub(super) fn encode_ltree(bytes: &[u8], key: &mut KeyBuffer) -> Result<(), Engi
         let (length, rest) = rest.split_first_chunk::<2>().ok_or_else(malformed)?;
         let length = usize::from(u16::from_le_bytes(*length));
         let label = rest.get(..length).filter(|label| !label.is_empty());
-        // No label is empty, so the end lies ahead of all of them.
+        // No label is empty, so the end is ahead of all of them.
         encode_held(KeyKind::Text, None, label.ok_or_else(malformed)?, key)?;
         if key.is_too_long() {
             return Ok(());

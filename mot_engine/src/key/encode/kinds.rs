@@ -163,7 +163,7 @@ fn push_text(
     key: &mut KeyBuffer,
 ) -> Result<(), EngineError> {
     if collation.is_some_and(|collation| !collation.equates()) {
-        // Before the library looks at what can only be refused.
+        // Before the library reads what can only be refused.
         refuse_overlong(string.len(), key)?;
     }
     push_collation(collation, string, key)?;
@@ -383,7 +383,7 @@ fn encode_varbit(bytes: &[u8], key: &mut KeyBuffer) -> Result<(), EngineError> {
     key.push_array([(length % 8) as u8 + if length % 8 == 0 { 8 } else { 0 }])
 }
 
-/// ItemPointerCompare: the block, whose upper half lies first, then the offset.
+/// ItemPointerCompare: the block, whose upper half is first, then the offset.
 fn encode_tid(bytes: [u8; 6], key: &mut KeyBuffer) -> Result<(), EngineError> {
     let [a, b, c, d, e, f] = bytes;
     key.push_array([b, a, d, c, f, e])

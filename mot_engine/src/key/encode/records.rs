@@ -4,7 +4,7 @@
 //! per column 01 and its encoding, or 02 for NULL; NULLs at the end are left out; 03
 //! ```
 //! record_cmp compares column by column, NULL behind all values. The end stands for NULLs without
-//! number, so it lies behind a NULL that a value follows. A row type that gets another column has
+//! number, so it is behind a NULL that a value follows. A row type that gets another column has
 //! NULL there in older values: their encoding stays what it was.
 //!
 //! A value lies as a tuple does. Its columns may be compressed: a whole row of a heap table that

@@ -6,7 +6,7 @@
 //! sparsevec  per number that is not zero: 00 negative, u32 place, 01, the number as float4; or
 //!            02 positive, u32 place, complemented, 01, the number; then 00, u32 dimensions, 00
 //! ```
-//! All three compare number by number, and a vector lies ahead of those that it begins. No number's
+//! All three compare number by number, and a vector is ahead of those that it begins. No number's
 //! bytes are all zero: that would be a NaN, which no vector has.
 //!
 //! Of a sparse vector the zeros count that are not there. Where one vector has a negative number,

@@ -118,7 +118,7 @@ impl Group {
     }
 
     /// Finds the roughly ordered columns in the rows' keys. The first one is where it begins in all
-    /// of them; what lies before others is known of the row.
+    /// of them; what is before others is known of the row.
     fn find_texts(
         &mut self,
         definition: &IndexDefinition,

@@ -3,7 +3,7 @@
 use super::super::points::Points;
 use mot_index::Batch;
 
-/// What was read of the index last, and where reading goes on.
+/// What was read of the index last, and where reading continues.
 pub(super) struct Entries {
     pub(super) batch: Batch,
     /// Where the next look into the tree begins, if that is at a key; the only key of a point.

@@ -14,7 +14,7 @@ use crate::table::{EntryForm, IndexRef};
 
 impl IndexScan {
     /// The next row of the range with a state that has the key of the entry which led to it, as
-    /// [`Session::unfinished_or_current`] tells of it. `use_it` is called at most once, as there. A
+    /// [`Session::unfinished_or_current`] reports it. `use_it` is called at most once, as there. A
     /// row comes once for each entry: twice, if an unfinished change moves it within the range.
     ///
     /// A scan is asked by this or by `next`, not by both.
