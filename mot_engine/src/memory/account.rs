@@ -103,7 +103,7 @@ pub struct MemoryReport {
 }
 
 impl MemoryReport {
-    /// Bytes of used spans and runs in which nothing lies: free blocks, of which other sizes cannot
+    /// Bytes of used spans and runs in which nothing is: free blocks, of which other sizes cannot
     /// be made, and what spans have left over. Blocks that processes keep for themselves count, and
     /// those that wait for readers to leave. Summed up from figures that others change meanwhile.
     pub fn block_bytes_free(&self) -> u64 {

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// "motARENA" in memory order.
 const MAGIC: u64 = u64::from_le_bytes(*b"motARENA");
-/// Raised with every change of what lies in the arena.
+/// Raised with every change of what is in the arena.
 const LAYOUT_VERSION: u32 = 14;
 
 /// Smallest arena: the header, the reserve and something to use.
@@ -292,7 +292,7 @@ impl Memory {
         self.base
     }
 
-    /// The arena's size, to tell whether an address lies in it.
+    /// The arena's size, to tell whether an address is in it.
     pub fn contains(self, at: NonNull<u8>) -> bool {
         let offset = at.addr().get().wrapping_sub(self.base.addr().get());
         (offset as u64) < self.arena_bytes_limit()
@@ -408,7 +408,7 @@ impl Memory {
         unsafe { self.base.add(offset) }
     }
 
-    /// The span an address lies in.
+    /// The span an address is in.
     #[inline]
     pub(super) fn span_of(self, at: NonNull<u8>) -> usize {
         debug_assert!(self.contains(at), "{at:p} is not in the arena");

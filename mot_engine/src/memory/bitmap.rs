@@ -1,6 +1,6 @@
 //! A bitmap of chunks in shared memory, lowest first.
 //!
-//! Contract: all methods are called under the chunk pool's latch. `hint` never lies above the first
+//! Contract: all methods are called under the chunk pool's latch. `hint` is never above the first
 //! non-zero word, so a search starts there. Taking the lowest chunk packs the arena towards its
 //! start.
 

@@ -81,7 +81,7 @@ pub(super) struct Cache {
     memory: Memory,
     magazines: Vec<Magazine>,
     bytes: usize,
-    /// Number of this process's node; looked at anew with every miss.
+    /// Number of this process's node; examined anew with every miss.
     node: usize,
     nodes: usize,
 }

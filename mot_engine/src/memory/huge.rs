@@ -20,7 +20,7 @@
 //!   request, but also when the file system has, or its limits leave, no room for the rest of the
 //!   chunk at the moment.
 //! - The first page is touched before: the kernel refuses a chunk without any, and takes the node
-//!   where the pages lie, which the chunk's binding decides. A huge page lies on one node: with
+//!   where the pages lie, which the chunk's binding decides. A huge page is on one node: with
 //!   several, chunks of the interleaved pool keep ordinary pages.
 
 use super::arena::Memory;

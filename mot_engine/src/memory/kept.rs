@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Protocol:
-//! - One server at a time: the file is locked (`flock`) before anything in it is looked at, and the
+//! - One server at a time: the file is locked (`flock`) before anything in it is examined, and the
 //!   lock lasts until the last process that inherited the descriptor is gone. So no child of a dead
 //!   server can still be writing.
 //! - Plain pointers lie in the region, so it is always mapped at the base its file was made for, or

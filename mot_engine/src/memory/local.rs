@@ -46,7 +46,7 @@ pub struct LocalMemory {
     retired_blocks: Cell<usize>,
     retired_bytes: Cell<usize>,
     pins: Cell<u32>,
-    /// Every allocation may go on to the last span: see `use_reserve`.
+    /// Every allocation may continue to the last span: see `use_reserve`.
     uses_reserve: Cell<bool>,
     /// Raised by `unpin_all`, so that guards from before do not count.
     pin_generation: Cell<u32>,

@@ -40,7 +40,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Size of a page, a size class.
 pub(super) const ORPHAN_PAGE_BYTES: usize = 4096;
-/// Blocks that a page tells of.
+/// Blocks that a page names.
 pub(super) const ORPHANS_PER_PAGE: usize = if cfg!(feature = "model") {
     // Few, so that models come to the ends of pages.
     2

@@ -3,7 +3,7 @@
 //!
 //! Contract: a region is a memory file (memfd) mapped shared, its base aligned to a chunk, its
 //! pages touched only when used. It is created once, in the process that forks all others, and
-//! lives as long as that process. A kept one (kept.rs) lies in a named file and outlives it. Fresh
+//! lives as long as that process. A kept one (kept.rs) is in a named file and outlives it. Fresh
 //! and reset regions read as zero everywhere, which is what "unformatted" means to the arena.
 
 use super::chunk::CHUNK_BYTES;
@@ -150,7 +150,7 @@ impl Region {
         self.kept.is_some() || self.counts_pages
     }
 
-    /// Whether it lies in a file that outlives this process, and may hold what an earlier one left.
+    /// Whether it is in a file that outlives this process, and may hold what an earlier one left.
     pub fn is_kept(&self) -> bool {
         self.kept.is_some()
     }
@@ -216,7 +216,7 @@ impl Drop for Region {
 /// Makes the kernel find pages for a range of a mapped file, or say that it cannot.
 ///
 /// # Safety
-/// The range lies in a shared, writable mapping of the caller's, on page boundaries.
+/// The range is in a shared, writable mapping of the caller's, on page boundaries.
 pub(super) unsafe fn populate_pages(at: NonNull<u8>, bytes: usize) -> io::Result<()> {
     loop {
         // SAFETY: the caller's promise; no contents change.
@@ -248,7 +248,7 @@ pub(super) unsafe fn collapse_pages(at: NonNull<u8>, bytes: usize) -> io::Result
 /// Punches a hole: the pages go back to the kernel for every process and read as zero afterwards.
 ///
 /// # Safety
-/// The range lies in a region, on page boundaries (huge page boundaries if it has such), and no
+/// The range is in a region, on page boundaries (huge page boundaries if it has such), and no
 /// process uses its contents.
 pub(super) unsafe fn give_back_pages(at: NonNull<u8>, bytes: usize) -> io::Result<()> {
     // SAFETY: the caller's promise. MADV_REMOVE acts on the file behind the mapping, so it works

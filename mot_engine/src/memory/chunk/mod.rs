@@ -142,7 +142,7 @@ impl Memory {
         self.header().chunk_pool.spans_free.set(spans as u64);
     }
 
-    /// The chunk a span lies in.
+    /// The chunk a span is in.
     pub(super) fn chunk_of_span(self, span: usize) -> &'static ChunkMeta {
         self.chunk(span / SPANS_PER_CHUNK)
     }

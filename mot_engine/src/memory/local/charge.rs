@@ -80,7 +80,7 @@ impl LocalMemory {
         }
     }
 
-    /// Bytes taken since the innermost beginning. What is counted outside of it goes on.
+    /// Bytes taken since the innermost beginning. What is counted outside of it continues.
     pub(crate) fn end_charge(&self, outer: Outer) -> i64 {
         self.charge.refused.set(None);
         self.charge.room.set(outer.room);
