@@ -359,7 +359,7 @@ fn removable(
     }
 }
 
-/// Takes out of a row what hints and horizon allow: aborted versions, ended locks, what lies below
+/// Takes out of a row what hints and horizon allow: aborted versions, ended locks, what is below
 /// the oldest version needed, and a dead row as a whole. Asks no `Clock`. The caller is
 /// pinned.
 pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize {

@@ -139,9 +139,9 @@ fn may_lie_between(version: VersionRef) -> bool {
 
 /// Takes the states of a row that `part` means out of its chain, with the index entries only they
 /// needed, retires them, and gives the slot back if the chain is empty then. If another process is
-/// cleaning the row they stay behind for the sweeper. `note` is told of each, latched, before that,
-/// and may change the head's flags; what it does must not change `part`'s answer. Neither asks a
-/// `Clock`. The caller is pinned, and the log is not being replayed.
+/// cleaning the row they stay behind for the sweeper. `note` is called for each, latched, before
+/// that, and may change the head's flags; what it does must not change `part`'s answer. Neither
+/// asks a `Clock`. The caller is pinned, and the log is not being replayed.
 pub(crate) fn take_states_out(
     session: &Session,
     table: TableRef,

@@ -1,4 +1,4 @@
-//! Prefetches the rows that the sweep comes to.
+//! Prefetches the rows that the sweep reaches.
 //!
 //! Dirty rows lie scattered over large tables, and most were changed by another processor. Each is
 //! two or three cache misses that depend on one another: anchor, newest state, the state below. So
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 const GROUPS_AHEAD: usize = 8;
 /// Groups between a group whose states are prefetched and the one that is swept.
 const STATES_AHEAD: usize = 4;
-/// Words of bits looked at for one group that is swept.
+/// Words of bits examined for one group that is swept.
 const WORDS_AHEAD: usize = 64;
 /// Anchors of a line.
 const ANCHORS_PER_LINE: usize = 4;
@@ -25,7 +25,7 @@ const ANCHORS_PER_LINE: usize = 4;
 pub(super) struct GroupPrefetcher {
     table: TableRef,
     /// Bits of the word before this slot are in `bits`, those of the words behind it were not
-    /// looked at.
+    /// examined.
     next_word: u64,
     bits: u64,
     end: u64,

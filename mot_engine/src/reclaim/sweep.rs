@@ -50,13 +50,13 @@ fn groups_below(end: u64, word_start: u64) -> u64 {
 /// What a sweep did.
 #[derive(Copy, Clone, Eq, PartialEq, Debug, Default)]
 pub struct Sweep {
-    /// Rows looked at.
+    /// Rows examined.
     pub rows_visited: u64,
     /// Versions, ended locks and dead rows' tombstones taken out.
     pub versions_removed: u64,
     /// Groups of rows that have something left to do at a later horizon.
     pub groups_waiting: u64,
-    /// Those among them that were not looked at: a process keeps sweeps out of the table for a
+    /// Those among them that were not examined: a process keeps sweeps out of the table for a
     /// while.
     pub groups_kept_out: u64,
 }
@@ -157,7 +157,7 @@ impl Session {
         let mut at = head.version();
         while let Some(version) = at {
             at = version.next();
-            // What lies below a state that every snapshot sees is taken out whatever became of its
+            // What is below a state that every snapshot sees is taken out whatever became of its
             // maker, which the server may know no more. Locks are not.
             if below_needed && !version.is_lock() {
                 continue;

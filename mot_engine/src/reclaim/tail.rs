@@ -56,13 +56,13 @@ fn newest_and_replaced(
     (is_last && outdates(table, newest, horizon)).then_some((newest, replaced))
 }
 
-/// Whether what lies below a state that every snapshot sees is read by none. It is not if it took
+/// Whether what is below a state that every snapshot sees is read by none. It is not if it took
 /// the place of the one below, which snapshots of that moment may read. Asked under the latch.
 pub(super) fn outdates(table: TableRef, version: VersionRef, horizon: Xid) -> bool {
     !version.is_reformed() || !table.keeps_former_images(horizon)
 }
 
-/// Takes out all that lies below the oldest version needed, at once: the chain is short
+/// Takes out all that is below the oldest version needed, at once: the chain is short
 /// then, and a process that checks whether it still has a key walks over few versions. One by one,
 /// each of n versions with a key of its own would be looked for among those left: n²/2 steps.
 ///
@@ -122,7 +122,7 @@ fn may_have_locks_below(head: Head, last: VersionRef) -> bool {
     true
 }
 
-/// Whether a version with keys lies in the chain down to `last`, `last` included.
+/// Whether a version with keys is in the chain down to `last`, `last` included.
 fn has_keys_down_to(head: Head, last: VersionRef) -> bool {
     let mut at = head.version();
     while let Some(version) = at {

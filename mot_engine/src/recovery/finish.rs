@@ -57,7 +57,7 @@ pub fn finish(
 /// of them stays open, in rows and in definitions. The sweeper resolves it when the server can tell
 /// which transactions these are. Their row locks are put back.
 ///
-/// `open` ends where the server goes on with new ids. A row whose maker's id lies there is all that
+/// `open` ends where the server continues with new ids. A row whose maker's id is there is all that
 /// is left of it, and is taken out. The id will be another transaction's, and its commit would be
 /// taken for the row's.
 pub fn finish_beside_prepared(
@@ -77,7 +77,7 @@ pub fn finish_beside_prepared(
     Ok(finished)
 }
 
-/// Resolves definitions while replay goes on: for the reclaimer of a standby. Those whose
+/// Resolves definitions while replay continues: for the reclaimer of a standby. Those whose
 /// transaction is below `below` are resolved or unlinked, so that dropped tables give their memory
 /// back and no outcome is asked for after the commit log was cut off. Returns how many tables and
 /// indexes were unlinked.
@@ -92,8 +92,8 @@ pub fn resolve_definitions(session: &Session, clock: &impl Clock, below: Applied
 }
 
 /// Unlinks the indexes whose drop has committed, and those whose maker was rolled back, while
-/// replay goes on: for its dispatcher, between two records and with nothing handed over, when a
-/// table has no place for an index that the log tells of. Returns how many there were. What the
+/// replay continues: for its dispatcher, between two records and with nothing handed over, when a
+/// table has no place for an index that the log names. Returns how many there were. What the
 /// clock takes for running stays: the very record that finds no place may have made an index.
 ///
 /// No horizon is needed. A session that looks an index up or scans it holds a lock on the table,

@@ -13,9 +13,9 @@ use crate::session::Session;
 use crate::table::TableRef;
 use crate::threads::on_threads;
 
-/// Slots a thread looks at at a time.
+/// Slots a thread reads at a time.
 const UNIT_SLOTS: u64 = 1 << 16;
-/// Slots looked at under one pin.
+/// Slots examined under one pin.
 const SLOTS_PER_PIN: u64 = 1024;
 
 /// A table handed to threads.

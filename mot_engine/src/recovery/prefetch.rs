@@ -1,4 +1,4 @@
-//! Prefetches the rows of a record before replay comes to them.
+//! Prefetches the rows of a record before replay reaches them.
 //!
 //! A row has two cache misses that depend on one another, anchor and newest version, and the log
 //! names rows in no order that a processor could guess. So a second reader goes through the record

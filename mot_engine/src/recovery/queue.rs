@@ -136,7 +136,7 @@ impl State {
     }
 }
 
-/// What keeps the dispatcher from going on.
+/// What keeps the dispatcher from continuing.
 pub(super) enum Trouble {
     /// A worker has failed, at this record.
     Failed(Lsn, EngineError),
@@ -375,7 +375,7 @@ impl Queue {
         self.room.notify_one();
     }
 
-    /// A worker cannot go on. The first reason counts.
+    /// A worker cannot continue. The first reason counts.
     pub(super) fn fail(&self, lsn: Lsn, error: EngineError) {
         let mut state = self.lock();
         if !state.has_failed {

@@ -2,7 +2,7 @@
 //!
 //! A change becomes a version on top of its row, flagged LOGGED. The outcome of its transaction is
 //! not known here: readers and `finish` ask the clock. So a version that was rolled back on the
-//! primary also lies in the chain until a process resolves it.
+//! primary also is in the chain until a process resolves it.
 //!
 //! The order for a row is: version, index entries, mark with the LSN. If a record stopped halfway
 //! because the arena was full, the top version has no mark; all others have. Until the mark is

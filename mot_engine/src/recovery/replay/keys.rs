@@ -4,7 +4,7 @@
 //! checkpoint or an earlier replay, or be another one by now. Then nothing is to be done. The row's
 //! LSN stays: it is that of the state.
 //!
-//! No other record is being applied meanwhile. On a standby readers and the sweeper go on.
+//! No other record is being applied meanwhile. On a standby readers and the sweeper continue.
 
 use super::super::load::write_version;
 use super::Replayer;
