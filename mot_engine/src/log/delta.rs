@@ -7,7 +7,7 @@
 //!         size  2 * number of new bytes + 1 when `drop` follows, else drop = number of new bytes
 //!         drop  bytes of the base skipped
 //! ```
-//! The number of edits stands in the row's operation byte.
+//! The number of edits is in the row's operation byte.
 //!
 //! Contract: `apply(base, encode(base, new)) == new`. `apply` is total: a delta that does not fit
 //! its base is an error. `encode` gives up (None) when the delta would not be shorter than the

@@ -5,7 +5,7 @@
 //! updates need. This is the second opinion where that was costly: the base's stretches of
 //! [`MATCH_BYTES`] are entered in a small table, and after each difference the nearest stretch of
 //! the new body that is in it, and not behind what was copied already, is where copying goes on.
-//! Linear in what lies between the bytes with which both begin and those with which both end: a
+//! Linear in what is between the bytes with which both begin and those with which both end: a
 //! long text beside some numbers costs nothing. The form is the same.
 
 use super::delta::{EDITS_MAX, GAP_BYTES, common_prefix, common_suffix};
@@ -14,7 +14,7 @@ use super::edits::Encoder;
 /// Shortest stretch looked for at another place.
 const MATCH_BYTES: usize = 8;
 
-/// Longest body looked at: a longer one would not fit the table.
+/// Longest body examined: a longer one would not fit the table.
 const BODY_BYTES_MAX: usize = 2048;
 
 const TABLE_BITS: u32 = 10;
@@ -181,7 +181,7 @@ mod tests {
         assert!(bytes_of(&value, &null) <= 8 + 12);
     }
 
-    /// What both begin and end with is not looked at, and makes no difference.
+    /// What both begin and end with is not examined, and makes no difference.
     #[test]
     fn what_stays_beside_parts_that_moved_costs_nothing() {
         let parts: Vec<Vec<u8>> = (10..13).map(|seed| noise(seed, 20)).collect();

@@ -106,7 +106,7 @@ pub enum Change<'a> {
     },
 }
 
-/// Where the body inserted last lies.
+/// Where the body inserted last is.
 enum Inserted<'a> {
     None,
     Record(&'a [u8]),

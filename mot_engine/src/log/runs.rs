@@ -21,7 +21,7 @@ pub(super) fn each_run(a: &[u8], b: &[u8], mut visit: impl FnMut(usize, usize)) 
         return;
     }
     let bits = match (a.last_chunk(), b.last_chunk()) {
-        // The last block's worth of bytes, less those that were looked at.
+        // The last block's worth of bytes, less those that were examined.
         (Some(x), Some(y)) => differing(x, y) >> (BLOCK_BYTES - rest),
         _ => {
             let padded = |bytes: &[u8]| {

@@ -46,7 +46,7 @@ const _: () = assert!(
 );
 
 /// Longest body kept for the next insert to be compared with, and longest told by its difference:
-/// long rows gain little and cost a copy. Readers hold records to it, or few bytes could tell of
+/// long rows gain little and cost a copy. Readers hold records to it, or few bytes could name
 /// many long bodies.
 pub(super) const LIKE_BYTES_MAX: usize = 2048;
 

@@ -15,7 +15,7 @@
 //! one byte for them.
 //!
 //! A reader of columns masks these bits. The number of attributes has the low 11 bits of
-//! t_infomask2, and of t_infomask bit 0 alone is looked at.
+//! t_infomask2, and of t_infomask bit 0 alone is examined.
 
 use super::version::{BODY_BYTES_MIN, EMPTY_BODY, STAMP_BYTES, VersionRef};
 use crate::ids::Ordinal;
@@ -29,7 +29,7 @@ const TRANSACTION: u16 = 0xFFF0;
 const ORDINAL_TOP: u16 = 0x2000;
 const MOVED_AWAY: u16 = 0x4000;
 
-/// The number of an ordinal's highest bit, which lies apart.
+/// The number of an ordinal's highest bit, which is stored apart.
 const TOP_BIT: u32 = 12;
 /// Bits of the ordinal in the low byte of t_infomask, behind four that are not transaction
 /// information.
@@ -47,7 +47,7 @@ fn to_bits(ordinal: Ordinal) -> (u16, u16) {
     (top, (number & 0xFF) << u8::BITS | middle)
 }
 
-/// The ordinal that lies in t_infomask2 and t_infomask.
+/// The ordinal that is in t_infomask2 and t_infomask.
 fn from_bits(infomask2: u16, infomask: u16) -> Ordinal {
     let top = u16::from(infomask2 & ORDINAL_TOP != 0) << TOP_BIT;
     let middle = (infomask >> MIDDLE_SHIFT & 0xF) << u8::BITS;

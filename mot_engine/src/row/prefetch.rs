@@ -2,7 +2,7 @@
 //! waiting for its cache lines.
 //!
 //! A prefetch of any address is harmless, so an anchor is enough: its row need not be there any
-//! more. Only a prefetch of what lies below a version follows that version, and its caller is
+//! more. Only a prefetch of what is below a version follows that version, and its caller is
 //! pinned.
 
 use super::anchor::Anchor;

@@ -71,7 +71,7 @@ pub mod flags {
     pub const COUNTED_EARLY: u32 = 1 << 7;
     /// Strength of a lock entry, two bits.
     pub const STRENGTH_SHIFT: u32 = 8;
-    /// Of a state: no lock entry lies below it. Locks come on top, so it stays true. (The bit is
+    /// Of a state: no lock entry is below it. Locks come on top, so it stays true. (The bit is
     /// one of a lock entry's strength.)
     pub const NO_LOCKS_BELOW: u32 = 1 << STRENGTH_SHIFT;
     /// Of a state: it took the place of the one right below it, which differs in its tail alone
@@ -244,7 +244,7 @@ impl VersionRef {
     #[inline]
     pub fn image_bytes(&self) -> usize {
         match short_length(self.word()) {
-            // SAFETY: a long image's length lies before it and never changes after publication.
+            // SAFETY: a long image's length is before it and never changes after publication.
             0 => unsafe { self.0.cast::<u64>().sub(1).read() as usize },
             length => length,
         }
@@ -316,7 +316,7 @@ impl VersionRef {
         self.flags() & flags::LOCK_ONLY != 0
     }
 
-    /// Whether it is a state that says that no lock entry lies below it.
+    /// Whether it is a state that says that no lock entry is below it.
     #[inline]
     pub(crate) fn ends_locks(&self) -> bool {
         self.flags() & (flags::NO_LOCKS_BELOW | flags::LOCK_ONLY) == flags::NO_LOCKS_BELOW
@@ -360,10 +360,10 @@ impl VersionRef {
         }
     }
 
-    /// The block it lies in, to free or retire it.
+    /// The block it is in, to free or retire it.
     pub(crate) fn block(self) -> NonNull<u8> {
         let front = front_bytes(self.image_bytes());
-        // SAFETY: what lies before an image belongs to its block.
+        // SAFETY: what is before an image belongs to its block.
         unsafe { self.0.cast::<u8>().sub(front) }
     }
 

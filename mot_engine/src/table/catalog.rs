@@ -160,7 +160,7 @@ impl Catalog {
             };
             link = &TableRef(next).storage().next;
         }
-        // `next` of the unlinked storage stays: a reader that stands on it walks on.
+        // `next` of the unlinked storage stays: a reader that is on it continues.
         link.store(storage.next.load(Ordering::Relaxed), Ordering::Release);
         true
     }

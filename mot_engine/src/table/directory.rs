@@ -7,9 +7,9 @@
 //! Segments are zeroed before they are published and live as long as the table; a reader needs no
 //! pin for them, only the table.
 //!
-//! Beside the anchors lies a bit for each [`GROUP_SLOTS`] slots: some row of the group may have
+//! Beside the anchors is a bit for each [`GROUP_SLOTS`] slots: some row of the group may have
 //! something to reclaim. A process that leaves such a thing behind sets the bit afterwards; the
-//! sweeper clears it first and looks at the rows then, so no work is lost between the two.
+//! sweeper clears it first and reads the rows then, so no work is lost between the two.
 //!
 //! And a number for each [`RANGE_SLOTS`] slots: the checkpoint round at which a row of them was
 //! last logged (checkpoint/README.md).
@@ -43,7 +43,7 @@ struct Large {
 const PAGE_BYTES: usize = PAGE_SEGMENTS * size_of::<Large>();
 
 /// Slots that share a dirty bit: two cache lines of anchors. Changes lie scattered over large
-/// tables, and each row beside a changed one that the sweeper looks at is memory to be waited for.
+/// tables, and each row beside a changed one that the sweeper reads is memory to be waited for.
 pub(crate) const GROUP_SLOTS: u64 = 8;
 /// Slots whose dirty bits share a word.
 pub(crate) const DIRTY_WORD_SLOTS: u64 = GROUP_SLOTS * 64;
@@ -188,7 +188,7 @@ impl Directory {
         }
     }
 
-    /// The dirty bits of the [`DIRTY_WORD_SLOTS`] slots around `slot`, looked at and left.
+    /// The dirty bits of the [`DIRTY_WORD_SLOTS`] slots around `slot`, examined and left.
     pub(crate) fn dirty(&self, slot: Slot) -> u64 {
         let word = self.dirty_word(slot);
         word.map_or(0, |word| word.load(Ordering::Relaxed))

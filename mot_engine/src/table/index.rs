@@ -17,7 +17,7 @@ use mot_index::TreeRoot;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-/// What a look-up reads lies in the first cache line, what look-ups and inserts count in the last
+/// What a look-up reads is in the first cache line, what look-ups and inserts count in the last
 /// one.
 #[repr(C, align(64))]
 pub(crate) struct IndexStorage {
@@ -77,7 +77,7 @@ pub(crate) struct IndexCounters {
 
 const _: () = assert!(size_of::<IndexStorage>() == 3 * align_of::<IndexStorage>());
 
-/// How an entry of a key lies in the tree.
+/// How an entry of a key is stored in the tree.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub(crate) enum EntryForm {
     /// The key alone; the value points to the slots.

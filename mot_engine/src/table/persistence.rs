@@ -12,7 +12,7 @@ pub enum Persistence {
     /// Definitions are logged, rows never. Of the checkpoints the last one of a shutdown alone
     /// holds the rows. A crash, a standby and a backup have the table without rows.
     Unlogged = 1,
-    /// Of one session: neither definitions nor rows are logged, and no checkpoint tells of it.
+    /// Of one session: neither definitions nor rows are logged, and no checkpoint names it.
     Temporary = 2,
 }
 
@@ -23,7 +23,7 @@ impl Persistence {
         self == Persistence::Logged
     }
 
-    /// Whether the log and checkpoints tell of the table and of its indexes.
+    /// Whether the log and checkpoints name the table and its indexes.
     #[inline]
     pub fn logs_definitions(self) -> bool {
         self != Persistence::Temporary

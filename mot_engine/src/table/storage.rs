@@ -25,7 +25,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// Counters of a table, for views and for deciding when to sweep. Only ever indicative while
-/// sessions write. In a cache line of their own: what lies beside them is read by every process
+/// sessions write. In a cache line of their own: what is beside them is read by every process
 /// that reads or writes a row.
 #[repr(C, align(64))]
 #[derive(Default)]
@@ -109,7 +109,7 @@ pub(crate) struct TableStorage {
     pub(crate) indexes_published: AtomicU32,
     pub(crate) indexes: [AtomicU64; INDEXES_PER_TABLE_MAX],
     pub(super) places_by_oid: PlacesByOid,
-    /// See [`TableRef::keys_cleared`]. Written seldom, as what lies beside it.
+    /// See [`TableRef::keys_cleared`]. Written seldom, as what is beside it.
     pub(crate) keys_cleared: sync::AtomicU64,
     /// Which processes put images in the place of others now (`transaction/reform.rs`).
     pub(crate) reforming: AtomicU32,
