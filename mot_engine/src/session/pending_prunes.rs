@@ -1,7 +1,7 @@
 //! Prunes what this session's earlier commits have left: rows with a state below that a snapshot
 //! may still see.
 //!
-//! The sweeper comes to them late, in a process of its own, when they are in no cache. What it
+//! The sweeper reaches them late, in a process of its own, when they are in no cache. What it
 //! frees goes through shared lists. But a session that wrote to a table will soon do so again, as a
 //! rule. So its commits prune what the earlier ones left, as soon as the horizon has passed those.
 //! Then chain and blocks are still in its cache, and it reuses the blocks itself.

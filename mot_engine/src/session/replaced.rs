@@ -18,7 +18,7 @@ pub enum Upon {
 }
 
 impl Session {
-    /// What lies upon the newest state of the row that is the named one: the next state, unfinished
+    /// What is upon the newest state of the row that is the named one: the next state, unfinished
     /// ones included, or else a row lock. A lock of the asker's own goes before others.
     pub fn upon(
         &self,

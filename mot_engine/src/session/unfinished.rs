@@ -1,4 +1,4 @@
-//! Looks at a row that also see unfinished states, as heap's SnapshotDirty does: for callers that
+//! Reads of a row that also see unfinished states, as heap's SnapshotDirty does: for callers that
 //! must not miss a key that another transaction is adding or removing.
 
 use super::Session;
@@ -36,7 +36,7 @@ impl Session {
         Ok(found.map(|(version, xid)| use_it(version, xid)))
     }
 
-    /// Replaces `states` by all states of a row that [`Self::unfinished_or_current`] can tell of,
+    /// Replaces `states` by all states of a row that [`Self::unfinished_or_current`] can report,
     /// newest first, each with the transaction to wait for. Then calls `use_them`.
     ///
     /// They are of one moment: a row whose newest state is taken back meanwhile is not passed over.
@@ -72,7 +72,7 @@ impl Session {
 
 /// The same of an anchor. The caller is pinned. That no transaction is to be waited for is final,
 /// so it is said of a chain that still is the same afterwards. A transaction may have put another
-/// state on top before it ended, and then the one that was looked at never was the row's.
+/// state on top before it ended, and then the one that was examined never was the row's.
 pub(crate) fn find_unfinished(
     anchor: &Anchor,
     clock: &impl Clock,

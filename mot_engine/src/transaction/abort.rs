@@ -184,7 +184,7 @@ fn undo_row(session: &Session, own: &Own, operation: &Operation, first: usize, w
         {
             Part::Meant
         } else if own.has(xid) && version.flags() & flags::ABORTED == 0 {
-            // An earlier one of this transaction: what is taken back lies above it.
+            // An earlier one of this transaction: what is taken back is above it.
             Part::End
         } else {
             Part::Kept

@@ -249,7 +249,7 @@ fn states(top: VersionRef) -> u64 {
     chain(top).filter(VersionRef::has_keys).count() as u64
 }
 
-/// What lies in a chain from a version on. Taken out meanwhile, that still leads on.
+/// What is in a chain from a version on. Taken out meanwhile, that still leads on.
 fn chain(top: VersionRef) -> impl Iterator<Item = VersionRef> {
     std::iter::successors(Some(top), VersionRef::next)
 }

@@ -5,7 +5,7 @@ use crate::ids::{CommandId, Slot, Xid};
 use crate::row::{Anchor, Head, LockStrength, TxnStatus, VersionRef, flags, resolve_maker};
 use crate::table::TableRef;
 
-/// What stands in the way.
+/// What is in the way.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub(super) enum Found {
     /// Nothing: the newest state is the one the caller saw. `held`: the strongest lock the
@@ -21,7 +21,7 @@ pub(super) enum Found {
     SelfModified(CommandId),
 }
 
-/// Rows of which it is known what lies below the transaction's own states.
+/// Rows of which it is known what is below the transaction's own states.
 const ROWS_KNOWN: usize = 8;
 
 /// Where walks for locks may end. Below a state that the transaction put on a row nothing comes in
@@ -40,7 +40,7 @@ pub(super) struct KnownRow {
     slot: Slot,
     /// A state of the transaction's own, which is not looked into.
     state: VersionRef,
-    /// Nothing below stands in the way of this or anything weaker.
+    /// Nothing below is in the way of this or anything weaker.
     strength: LockStrength,
     /// The strongest lock the transaction has below.
     held: Option<LockStrength>,

@@ -11,7 +11,7 @@
 //! It works in steps, and calls `pause` between two of them, which may unwind. What was freed by
 //! then is out of the storage, and the rest goes back to the list, as a storage that is only
 //! smaller. The process that takes it next continues: this process, another one, or a process after
-//! a warm restart, since the list lies in the arena. Nothing may be freed twice, whatever unwinds
+//! a warm restart, since the list is in the arena. Nothing may be freed twice, whatever unwinds
 //! here, also a panic inside `memory`. So what names a block forgets it before the block is freed;
 //! at worst some memory is lost. A second record of the same definition is harmless: recovery has
 //! freed it, and finds it no more.
@@ -40,7 +40,7 @@ const SLOTS_AT_A_TIME: u64 = 4096;
 /// freed.
 ///
 /// Relation locks keep users away, but not those that only look: an index that is being created,
-/// and whose creation is rolled back, may be looked at by a process that lists the table's indexes,
+/// and whose creation is rolled back, may be examined by a process that lists the table's indexes,
 /// and on a standby replay holds no lock at all. They are pinned, and are waited for.
 pub fn free_pending(session: &Session, pause: impl FnMut()) -> usize {
     free_after(session, pause, |_| Ok(())).expect("only a log fails")
@@ -71,7 +71,7 @@ fn free_after(
     session.local.wait_for_pinned(&mut pause);
     while let Some(index) = pending.indexes.last() {
         // SAFETY: it was unlinked from its table, its users held relation locks that ended, what
-        // else looked at it was waited for, and the process that takes it from the list is the only
+        // else examined it was waited for, and the process that takes it from the list is the only
         // one to free it.
         unsafe {
             let index = *index;

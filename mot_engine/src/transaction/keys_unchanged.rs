@@ -20,7 +20,7 @@ pub struct KeysUnchanged {
 }
 
 impl KeysUnchanged {
-    /// Of the indexes that the table has now. The caller looks at them, under the same pin.
+    /// Of the indexes that the table has now. The caller reads them, under the same pin.
     fn now(table: TableRef) -> KeysUnchanged {
         KeysUnchanged {
             table: table.id(),

@@ -17,7 +17,7 @@
 //! are sorted.
 //!
 //! **Marks.** The session's `logging` mark is up from before a record is appended until its last
-//! row is marked. So a checkpoint that waits for the mark finds every row marked whose record lies
+//! row is marked. So a checkpoint that waits for the mark finds every row marked whose record is
 //! before its redo position. It waits for one record at most. [`Anchor::mark_version`] says how LSN
 //! and flag are set together, and `checkpoint/README.md` why that matters.
 //!
@@ -332,7 +332,7 @@ impl Writers {
     }
 }
 
-/// Appends a record and marks the rows that it tells of.
+/// Appends a record and marks the rows that it names.
 fn append_rows(
     session: &Session,
     log: &mut impl Log,
@@ -426,7 +426,7 @@ fn describe_all(changed: &Changed, rows: &mut RowsWriter) -> Result<(), EngineEr
     rows.insert(changed.table.id(), changed.slot, changed.version.body())
 }
 
-/// Whether `base`, which lies below `version`, is the row's last logged state. A logged state of an
+/// Whether `base`, which is below `version`, is the row's last logged state. A logged state of an
 /// aborted transaction may lie between.
 fn is_last_logged(version: VersionRef, base: VersionRef) -> bool {
     let mut at = version.next();

@@ -28,7 +28,7 @@ use crate::session::Session;
 use crate::table::TableRef;
 use std::collections::{HashMap, TryReserveError};
 
-/// Own states from which on a row is listed: a walk over fewer is as cheap. A row is looked at each
+/// Own states from which on a row is listed: a walk over fewer is as cheap. A row is examined each
 /// time that its ordinal passes a multiple of this.
 pub(super) const LISTED_FROM: usize = 64;
 

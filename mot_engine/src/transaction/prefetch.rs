@@ -1,4 +1,4 @@
-//! Prefetches the rows of a large transaction before its end comes to them.
+//! Prefetches the rows of a large transaction before its end reaches them.
 //!
 //! Rows that the transaction wrote thousands of rows ago are in no near cache any more, and its end
 //! walks over all of them: to log, to mark what was logged, to set COMMITTED. Each row has three
@@ -37,7 +37,7 @@ impl<'a, T> PrefetchWindow<'a, T> {
 }
 
 impl PrefetchWindow<'_, Operation> {
-    /// Before the operation at this position is looked at, of those in some tables. The caller is
+    /// Before the operation at this position is examined, of those in some tables. The caller is
     /// pinned.
     #[inline]
     pub(super) fn prefetch(self, position: usize, is_meant: impl Fn(TableRef) -> bool) {

@@ -25,7 +25,7 @@
 //!   whole. The flag goes when that is done (`Anchor::mark_version`), and comes back if it is
 //!   rolled back.
 //! - **Checkpoints.** The `logging` mark is up from before 3 until 4 is through, as of any record.
-//!   So a checkpoint whose redo position lies behind the record has the new images. The rows' LSNs
+//!   So a checkpoint whose redo position is behind the record has the new images. The rows' LSNs
 //!   do not tell it of them: a checkpoint writes all rows of a table that
 //!   [`TableRef::was_reformed`].
 //! - **An error in 3, or a crash between 3 and 4**, leaves rows without the key, or the log with it
@@ -35,11 +35,11 @@
 //!   one first. A slot of a snapshot may show the former image for long, without a pin. So it stays
 //!   in the chain until no snapshot from that moment is left: the horizon has to pass
 //!   `reformed_below`, the next transaction id behind 4. While 4 is under way (`reforming`) nothing
-//!   that lies below a reformed state goes for its sake.
+//!   that is below a reformed state goes for its sake.
 //! - **Writers.** A writer that has seen the former image finds the new one
 //!   ([`VersionRef::is_or_replaces`]). A walk that counts states, or wants a key of each, passes
 //!   over former images (`row::states_from`).
-//! - **Several at once.** Each step looks at the row under its latch. One that finds another image
+//! - **Several at once.** Each step reads the row under its latch. One that finds another image
 //!   than the one seen leaves the row to its caller, which computes anew.
 //! - **The index is not there**, in this table's storage, while its entries are put: no process
 //!   enters or removes by a number that no index has. A replay that began in the middle may have

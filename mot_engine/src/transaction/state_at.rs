@@ -11,7 +11,7 @@
 //!    these, when the snapshots see others by now.
 //! 3. The newest committed state: what a look at the row's present has just read.
 //!
-//! Both of the first two are looked at. If they have two states of one ordinal, others have
+//! Both of the first two are examined. If they have two states of one ordinal, others have
 //! committed so many changes in between, and to prefer either would lose an update: `Overtaken`.
 
 use super::OwnRow;
@@ -47,7 +47,7 @@ impl Matching {
 }
 
 impl Session {
-    /// Whether a key of some index differs between two states of a row, the older one of which lies
+    /// Whether a key of some index differs between two states of a row, the older one of which is
     /// in the chain below the newer one. Both are kept by the caller.
     pub fn have_keys_changed(&self, older: VersionRef, newer: VersionRef) -> bool {
         let _pin = self.local.pin();
@@ -126,7 +126,7 @@ struct Own {
 
 impl Own {
     /// Pinned. The walk ends below the newest committed state where no lock can lie further down.
-    /// It begins below what is listed: whatever own lock lies above was put on a listed state.
+    /// It begins below what is listed: whatever own lock is above was put on a listed state.
     fn of_chain(head: Head, listed: Option<&OwnRow>, clock: &impl Clock, ordinal: Ordinal) -> Own {
         let has_locks = head.has(Head::HAS_LOCKS);
         let mut found = Own {

@@ -195,7 +195,7 @@ impl Transaction {
                 Some(version) => version,
                 None => fresh.insert(change.allocate(session, xid, cid)?),
             };
-            // Each time: what lies below may have changed since the last attempt.
+            // Each time: what is below may have changed since the last attempt.
             if has_ordinals && (is_first || !is_broken("rows: the ordinal of another attempt")) {
                 let below = head.newest_data();
                 version.put_ordinal(below.map_or(Ordinal(0), |below| below.ordinal().next()));
