@@ -60,7 +60,7 @@ pub trait Snapshot {
     fn between_groups(&self) {}
 }
 
-/// What is committed, or one's own, whenever it is looked at. Nothing is kept for it: what it shows
+/// What is committed, or one's own, whenever it is examined. Nothing is kept for it: what it shows
 /// is to be resolved again before it is used.
 pub struct Now<'a, C>(pub &'a C);
 

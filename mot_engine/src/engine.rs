@@ -351,7 +351,7 @@ impl Engine {
 
     /// Waits until every session that was between appending a log record and marking its rows has
     /// marked them, and until every record that replay has handed over is applied. After it, every
-    /// row whose record lies before a log position read earlier says so. `pause` is called between
+    /// row whose record is before a log position read earlier says so. `pause` is called between
     /// looks. Fails if replay was given up (then it will never be), or waits for memory for long:
     /// a process that waits for this one, too, must not hang with it.
     pub fn wait_for_logging_sessions(self, mut pause: impl FnMut()) -> Result<(), EngineError> {

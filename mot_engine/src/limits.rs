@@ -27,7 +27,7 @@ pub const INDEXES_PER_TABLE_MAX: usize = 64;
 pub(crate) const KEYS_TOGETHER: usize = 8;
 
 /// Bytes of one log record. A record's insertion holds a WAL insertion lock, and PostgreSQL 15
-/// accepts records its recovery cannot read; small records also let the flush of others go on.
+/// accepts records its recovery cannot read; small records also let the flush of others continue.
 pub const LOG_RECORD_BYTES_MAX: usize = 4 << 20;
 
 /// Bytes of the log record of one very long row. PostgreSQL 15 writes a record of 1 GiB that its

@@ -85,15 +85,15 @@ points! {
     WaitBeforeQueue = "wait-before-queue", Allowed;
     /// At the head of the row's queue; not waiting for the owner yet.
     WaitBeforeOwner = "wait-before-owner", Allowed;
-    /// The owner has ended; the row is not looked at again.
+    /// The owner has ended; the row is not examined again.
     WaitAfterOwner = "wait-after-owner", Allowed;
     /// READ COMMITTED knows that the row has changed; its newest state is not locked.
     RecheckBeforeLock = "recheck-before-lock", Allowed;
-    /// Entries are read from an index; their rows are not looked at. Pinned.
+    /// Entries are read from an index; their rows are not examined. Pinned.
     ScanAfterEntries = "scan-after-entries", Allowed;
-    /// A scan of all rows is about to look at some.
+    /// A scan of all rows is about to read some.
     ScanBeforeRows = "scan-before-rows", Allowed;
-    /// Which rows the processes of a parallel query share is settled; none was looked at.
+    /// Which rows the processes of a parallel query share is settled; none was examined.
     ScanBeforeSharing = "scan-before-sharing", Allowed;
     /// PRE_COMMIT: nothing is logged.
     CommitBeforeLog = "commit-before-log", Allowed;
@@ -132,7 +132,7 @@ points! {
     ReclaimBeforeNap = "reclaim-before-nap", Forbidden;
     /// A thread that replays has a record; it has applied nothing of it. Nothing else stops there.
     ReplayBeforeRecord = "replay-before-record", Forbidden;
-    /// The checkpoint worker knows its redo position; it has looked at no row.
+    /// The checkpoint worker knows its redo position; it has examined no row.
     CheckpointAfterRedo = "checkpoint-after-redo", Allowed;
     /// A file of rows is written; it is to be made durable.
     CheckpointSyncRows = "checkpoint-sync-rows", AsResult;
@@ -163,7 +163,7 @@ pub fn set_hook(hook: Option<fn(Point)>) {
     HOOK.with(|this| this.set(hook));
 }
 
-/// This thread has come to a point.
+/// This thread has reached a point.
 #[cfg(debug_assertions)]
 pub fn reach(point: Point) {
     debug_assert_eq!(
@@ -192,7 +192,7 @@ pub fn set_replay_hook(hook: fn()) {
     REPLAY_HOOK.get_or_init(|| hook);
 }
 
-/// A thread that replays has come to [`Point::ReplayBeforeRecord`].
+/// A thread that replays has reached [`Point::ReplayBeforeRecord`].
 #[cfg(debug_assertions)]
 pub(crate) fn reach_in_replay() {
     if let Some(hook) = REPLAY_HOOK.get() {

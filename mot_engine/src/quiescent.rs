@@ -3,7 +3,7 @@
 //! Contract: an engine is quiescent when every session has left properly and its tables were ready
 //! for statements. Then the arena holds exactly what a server holds between two statements, and
 //! what it says of transactions is only what is true for ever (hint flags); all else is asked of
-//! the clock of the next server. Horizon, ids and LSNs go on rising.
+//! the clock of the next server. Horizon, ids and LSNs continue to rise.
 //!
 //! - `reason` only reads. It follows pointers into the arena, each checked to lie in it, and ends
 //!   after a bounded number.

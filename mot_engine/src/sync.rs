@@ -41,7 +41,7 @@ pub(crate) fn allocated(_block: std::ptr::NonNull<u8>, _bytes: usize) {
     mot_model::allocated(_block.addr().get(), _bytes);
 }
 
-/// Looks at a latch held elsewhere before the processor is given up.
+/// Reads of a latch held elsewhere before the processor is given up.
 const LOOKS_BEFORE_YIELD: u32 = 64;
 
 /// Waits a moment for another thread's few instructions. `turns` counts the waits.

@@ -101,7 +101,7 @@ impl Drop for SignalsBlocked {
 
 /// Runs `work(thread number, units)` on `threads` threads and gives their results.
 ///
-/// A single thread is the caller's own. A panic of a thread goes on in the caller.
+/// A single thread is the caller's own. A panic of a thread continues in the caller.
 pub fn on_threads<T: Send>(
     threads: usize,
     units: usize,

@@ -4,7 +4,7 @@
 //! Contract: the caller holds at least ShareLock on the relation (no session writes; readers may
 //! run), so chains and trees stand still but for hints, row locks and the sweeper, which is kept
 //! out. The transaction's own unfinished changes are checked like the others. Of the indexes those
-//! are looked at that exist for the caller: its lock keeps them, but not one that another
+//! are examined that exist for the caller: its lock keeps them, but not one that another
 //! transaction is making, beside which it may stand, and which is freed when that is rolled back.
 //!
 //! While the log is replayed no lock keeps anything still. Then what is found counts only if
@@ -43,7 +43,7 @@ use crate::table::{EntryForm, IndexRef, TableRef};
 use mot_index::{Batch, Bound, Direction, Tree};
 use std::ptr::NonNull;
 
-/// Slots or entries looked at under one pin.
+/// Slots or entries examined under one pin.
 const STEP: u64 = 1024;
 
 /// Longest chain believed: a longer one is taken for a circle.
@@ -76,7 +76,7 @@ pub enum Problem {
     },
 }
 
-/// What was looked at.
+/// What was examined.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct CheckReport {
     /// Rows that are live for every snapshot.

@@ -4,7 +4,7 @@
 //! so do all later ones. `restart` gives the disk a rebooted machine would find: synced bytes, and
 //! of the rest any mix of 512-byte sectors written, zero or old, at any length; directory changes
 //! since the last `sync_directory` each done or not. All choices come from the seed. Besides,
-//! single operations may fail while the machine goes on, and the disk may be full.
+//! single operations may fail while the machine continues, and the disk may be full.
 
 use std::collections::BTreeMap;
 use std::io;

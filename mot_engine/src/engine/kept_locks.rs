@@ -1,5 +1,5 @@
 //! The list of row locks of prepared transactions, in the engine's root. What it is for, and what
-//! changes it when, stands in `transaction/kept_locks.rs`.
+//! changes it when, is in `transaction/kept_locks.rs`.
 
 use super::Engine;
 use crate::ids::{Lsn, Xid};
@@ -33,7 +33,7 @@ impl KeptLocks {
             let record = unsafe { &*record.as_ptr() };
             let address = record.address();
             if let Ok(at) = records.binary_search_by_key(&address, |(address, _)| *address) {
-                // A reader that stands on it walks on: its own link stays.
+                // A reader that is on it continues: its own link stays.
                 link.store(record.next.load(Ordering::Relaxed), Ordering::Release);
                 self.count.fetch_sub(1, Ordering::Relaxed);
                 records[at].1 = true;

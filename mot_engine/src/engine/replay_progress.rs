@@ -118,7 +118,7 @@ impl Engine {
         }
     }
 
-    /// Where a worker waits for memory, if one does: for a process that tells of it in the
+    /// Where a worker waits for memory, if one does: for a process that reports it in the
     /// dispatcher's place.
     pub fn replay_stall(self) -> Option<(Lsn, ArenaFull)> {
         let positions = &self.root().replay;
