@@ -16,7 +16,7 @@ use pgrx::pg_sys;
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char};
 
-/// A byte's character is so far behind it: bytes from 0x80 on at the very end of the last plane,
+/// A byte's character is this plus the byte: bytes from 0x80 on at the very end of the last plane,
 /// which is for private use.
 const STAND_INS: u32 = 0x10_FF00;
 
