@@ -229,7 +229,7 @@ fn what_no_manifest_names_goes() {
     assert_eq!(disk.list().expect("lists").len(), before);
     assert_eq!(generations(&disk).expect("lists"), [2, 1]);
     assert_eq!(read_all(&disk).expect("is whole"), Some(2));
-    // What a damaged manifest needs nobody knows.
+    // What a damaged manifest needs is unknown.
     disk.overwrite(&manifest_name(1), b"damaged".to_vec());
     disk.create(&rows_name(3, 0)).expect("creates");
     assert!(remove_unnamed(&disk).is_err());
@@ -271,7 +271,7 @@ fn nothing_is_removed_while_it_is_not_known_what_is_needed() {
     );
     assert_eq!(disk.list().expect("lists"), before);
     assert_eq!(read_all(&disk).expect("is whole"), Some(CHAIN));
-    // Who needs only the newest one can go on.
+    // A caller that needs only the newest one can continue.
     remove_old(&disk, 1, |_| false).expect("removes");
     assert_eq!(read_all(&disk).expect("is whole"), Some(CHAIN));
 }
