@@ -89,7 +89,7 @@ fn slots_of(session: &Session, table: TableRef, index: IndexRef) -> Vec<u64> {
         .collect()
 }
 
-/// The header of an index that nobody will find.
+/// The header of an index that no caller will find.
 fn unpublished(
     session: &Session,
     table: TableRef,

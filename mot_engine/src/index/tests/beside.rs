@@ -10,7 +10,7 @@ const CID: CommandId = CommandId(0);
 #[cfg(debug_assertions)]
 const STEPS: u64 = 100;
 
-/// Somebody who asks while one transaction runs; all others have committed.
+/// A session that asks while one transaction runs; all others have committed.
 pub(super) struct Beside(pub(super) Xid);
 
 impl Clock for Beside {
@@ -161,7 +161,7 @@ fn a_state_that_is_left_out_is_remembered() {
     }
 }
 
-/// As long as somebody may see it.
+/// As long as a snapshot may see it.
 #[test]
 fn a_state_that_the_fill_passes_over_is_remembered() {
     for (horizon, is_seen) in [(Xid(5), true), (Xid(7), false)] {

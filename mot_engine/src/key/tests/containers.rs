@@ -214,7 +214,7 @@ fn range(bounds: Option<&Bounds>, held: &Held) -> Vec<u8> {
 fn multirange(ranges: &[Bounds], held: &Held) -> Vec<u8> {
     let mut out = HEADER.to_vec();
     push_numbers(&mut out, &[4451, ranges.len() as u32]);
-    // Where the ranges lie, which nobody needs who reads them all.
+    // Where the ranges are, which a reader of all does not need.
     out.resize(out.len() + 4 * ranges.len().saturating_sub(1), 0xEE);
     out.extend(ranges.iter().map(Bounds::flags));
     for range in ranges {
