@@ -49,7 +49,7 @@ fn row(b: i32) -> Row {
 /// One row, with an entry of its `b` in two indexes.
 struct Place {
     session: Session,
-    /// Who sweeps.
+    /// The session that sweeps.
     sweeper: Session,
     world: World,
     table: TableRef,

@@ -181,7 +181,7 @@ fn an_index_that_the_server_freed_goes() {
     });
 }
 
-/// Before anybody reads on a standby, superseded versions are room, and those that transactions
+/// Before any session reads on a standby, superseded versions are room, and those that transactions
 /// still to end superseded are not.
 #[test]
 fn what_nobody_reads_makes_room() {
@@ -365,7 +365,7 @@ fn fill_and_go_on(session: &Session, replayer: &mut Replayer) {
                     stops += 1;
                     for _ in 0..BALLAST_STEP {
                         let block = ballast.pop().expect("the rows fit the whole arena");
-                        // SAFETY: allocated above with this size; nobody else has it.
+                        // SAFETY: allocated above with this size; nothing else has it.
                         unsafe {
                             session.memory().free(block, BALLAST_BYTES, Purpose::Rows);
                         }

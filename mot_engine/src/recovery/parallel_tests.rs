@@ -523,7 +523,7 @@ impl Ballast {
     fn give_back(&mut self, session: &Session, pieces: usize) {
         for _ in 0..pieces {
             let block = self.0.pop().expect("the rows fit the whole arena");
-            // SAFETY: allocated above with this size; nobody else has it.
+            // SAFETY: allocated above with this size; nothing else has it.
             unsafe { session.memory().free(block, Self::BYTES, Purpose::Rows) };
         }
     }
@@ -554,7 +554,7 @@ fn workers_that_find_no_memory_go_on_when_there_is_room() {
             }
             ballast.give_back(session, 40);
         }
-        // How often depends on who of the workers takes what is given back.
+        // How often depends on which worker takes what is given back.
         assert!(stops > 0, "the arena was never full");
         replayer.drain(&mut || {}).expect("has room");
         assert_eq!(engine.replay_reached(engine.replay_handed()), Reached::Yes);

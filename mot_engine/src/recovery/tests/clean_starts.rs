@@ -51,7 +51,7 @@ impl World {
         seal(disk, &manifest)?;
         drop(self.session);
         assert!(self.engine.not_quiescent_because().is_none());
-        // SAFETY: this process laid the region out, and nobody is left who uses it.
+        // SAFETY: this process laid the region out, and nothing is left that uses it.
         let taken = unsafe { Engine::take_over(&self.region, &ArenaOptions::default()) };
         let (engine, _) = taken.expect("is quiescent");
         engine.set_state(State::Ready);

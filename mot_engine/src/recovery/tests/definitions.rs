@@ -297,9 +297,9 @@ fn text_image(bytes: usize) -> Vec<u8> {
     body
 }
 
-/// A state whose key is too long for an index is none of its business if it was gone for everybody
+/// A state whose key is too long for an index is none of its business if it was gone for all
 /// before the index was made, or came when the index was dropped. Replay and a start may have both,
-/// and who makes an index before the sweeper has come by has the former.
+/// and one that makes an index before the sweeper has come by has the former.
 #[test]
 fn keys_too_long_for_an_index_of_another_time() {
     for (has_checkpoints, is_swept) in [(false, true), (true, true), (false, false), (true, false)]
@@ -345,7 +345,7 @@ fn keys_too_long_for_an_index_of_another_time() {
             open.storages.push((key, Some(made.expect("memory").id())));
         });
         world.run(|session, clock, open| insert(session, clock, open, &long));
-        // The checkpoint cannot tell that nobody sees the long state any more.
+        // The checkpoint cannot tell that no snapshot sees the long state any more.
         let oldest = world.begin();
         world.run(|session, clock, open| update(session, clock, open, &short));
         if has_checkpoints {
@@ -361,8 +361,8 @@ fn keys_too_long_for_an_index_of_another_time() {
             let built = open
                 .transaction
                 .create_index(session, clock, table, &by_text, xid);
-            // Nobody is told that the sweeper need not come by, so the index is kept from those who
-            // would see the long state.
+            // No session learns that the sweeper need not come by, so the index is kept from those
+            // that would see the long state.
             let is_beside = matches!(built, Ok(Build::DoneBesideOlder(_)));
             assert!(is_beside != is_swept && built.is_ok(), "{built:?}");
         });

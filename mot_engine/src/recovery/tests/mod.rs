@@ -284,7 +284,7 @@ struct Open {
     rows: Option<Vec<RowLock>>,
     /// Relations that it locked rows of.
     used: BTreeSet<RelationKey>,
-    /// Its commit record is written, and nobody was told yet.
+    /// Its commit record is written, and no process knows yet.
     ended: bool,
 }
 

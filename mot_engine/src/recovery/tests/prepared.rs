@@ -1,5 +1,5 @@
-//! Prepared transactions: anybody ends them, and they hold what they changed and locked over every
-//! start.
+//! Prepared transactions: any session ends them, and they hold what they changed and locked over
+//! every start.
 
 use std::sync::atomic::Ordering;
 
@@ -39,7 +39,7 @@ impl World {
         self.prepared.push(prepared);
     }
 
-    /// Somebody ends a prepared transaction, and nobody is told.
+    /// A session ends a prepared transaction, and no other learns it.
     pub(super) fn end_prepared(&mut self, at: usize, commits: bool) {
         let Prepared {
             xid,
@@ -92,8 +92,8 @@ impl World {
         self.sweep_ended();
     }
 
-    /// Rows that prepared transactions changed or locked are in the way of whoever wants them, and
-    /// no others are. Nothing else is open.
+    /// Rows that prepared transactions changed or locked are in the way of others that want them,
+    /// and no others are. Nothing else is open.
     pub(super) fn check_prepared(&self) {
         for prepared in &self.prepared {
             self.check_changed(prepared);

@@ -82,7 +82,7 @@ impl World {
             }
         }
         replayer.drain(&mut || {}).expect("applies");
-        // Nobody is known to be prepared yet.
+        // None is known to be prepared yet.
         let clock = TestClock {
             outcomes: &outcomes,
             me: 0,
@@ -183,7 +183,7 @@ impl World {
     }
 }
 
-/// Whoever is asked for an outcome has forgotten it.
+/// The clock that is asked for an outcome has forgotten it.
 struct NobodyKnows;
 
 impl Clock for NobodyKnows {
@@ -200,7 +200,7 @@ impl Clock for NobodyKnows {
 
 impl World {
     /// Unless something is prepared, every row's newest state is resolved by the end of recovery.
-    /// The server may forget outcomes from then on: those of what lies below it nobody needs.
+    /// The server may forget outcomes from then on: those of what lies below it no process needs.
     fn sweep_unasked(&self) {
         if !self.prepared.is_empty() {
             return;

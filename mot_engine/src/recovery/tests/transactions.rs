@@ -232,7 +232,7 @@ impl World {
         RELATIONS[self.random.below(RELATIONS.len() as u64) as usize]
     }
 
-    /// Creates, truncates or drops a table, or an index, if nobody else uses the relation.
+    /// Creates, truncates or drops a table, or an index, if no other session uses the relation.
     pub(super) fn define(&mut self, at: usize) {
         let key = self.relation();
         let others = self.open.iter().enumerate().any(|(other, open)| {
