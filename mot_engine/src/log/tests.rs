@@ -136,8 +136,8 @@ proptest! {
     }
 }
 
-/// Reads to the end or to the first error, after which there must be nothing; whoever goes ahead
-/// meets the same rows, and ends, too. Tells whether the end was reached.
+/// Reads to the end or to the first error, after which there must be nothing; a reader that goes
+/// ahead meets the same rows, and ends, too. Tells whether the end was reached.
 fn exhaust(record: &[u8]) -> bool {
     let mut failed = false;
     match Record::parse(record) {
