@@ -54,7 +54,7 @@ impl<'a> Pinned<'a> {
     }
 
     /// Unpins for good, and frees garbage of the session if that is much: waits so long for those
-    /// that are pinned if it is very much and of this end. A session that continues with its statement
+    /// that are pinned if it is very much and of this end. A session that continues its statement
     /// drops this instead.
     pub(super) fn end(self, patience: Duration) {
         let Pinned {
