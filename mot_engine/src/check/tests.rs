@@ -150,7 +150,7 @@ fn a_lost_entry_is_reported() {
         counted: 10,
         found: 9
     }));
-    // Also that of an older state somebody may still look for.
+    // Also that of an older state a snapshot may still look for.
     let old = scene.key(
         scene.other,
         Slot(3),

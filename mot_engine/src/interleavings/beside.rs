@@ -1,5 +1,5 @@
-//! An index that is built beside writers: afterwards every version that anybody sees has its entry,
-//! no entry leads astray, and no two rows have one unique key.
+//! An index that is built beside writers: afterwards every version that any snapshot sees has its
+//! entry, no entry leads astray, and no two rows have one unique key.
 
 use super::{Me, Place, body, thread};
 use crate::ids::CommandId;

@@ -1,4 +1,4 @@
-//! Version chains: pushed, stamped, taken back and pruned beside readers, who see the state of
+//! Version chains: pushed, stamped, taken back and pruned beside readers, which see the state of
 //! their snapshot and nothing else.
 
 use super::{Me, Place, body, thread, value_of};
@@ -22,7 +22,7 @@ pub(super) fn insert(place: &Place, session: &Session, value: u64) -> Slot {
     slot
 }
 
-/// Puts a state on the row, waiting for whoever owns it.
+/// Puts a state on the row, waiting for its owner.
 pub(super) fn update(
     place: &Place,
     session: &Session,
@@ -111,7 +111,7 @@ fn read(place: &Place, session: &Session, slot: Slot) {
     check(first);
 }
 
-/// Two who commit, one who takes back, one who sweeps, one who reads.
+/// Two that commit, one that takes back, one that sweeps, one that reads.
 fn beside_readers() {
     let place = Place::new();
     let session = place.join();

@@ -27,7 +27,7 @@ impl Row {
     }
 }
 
-/// Whoever reads a row while its versions are being logged gets the LSN of the newest logged
+/// A process that reads a row while its versions are being logged gets the LSN of the newest logged
 /// version it saw.
 fn marks() {
     let body = [0; crate::row::BODY_BYTES_MIN];

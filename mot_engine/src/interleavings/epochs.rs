@@ -1,4 +1,4 @@
-//! Epochs: nobody reads a block that was given back, also while participants come and go.
+//! Epochs: no participant reads a block that was given back, also while participants come and go.
 
 use super::{Place, thread};
 use crate::memory::{LocalMemory, Purpose, Urgency};
@@ -35,11 +35,11 @@ pub(super) fn look_until(local: &LocalMemory, place: &AtomicU64, wait: impl FnOn
 pub(super) fn replace(local: &LocalMemory, place: &AtomicU64, word: u64) {
     let old = publish(local, place, word);
     let old = NonNull::new(old as *mut u8).unwrap();
-    // SAFETY: nobody finds it any more.
+    // SAFETY: nothing finds it any more.
     unsafe { local.retire(old, BYTES, Purpose::Other) };
 }
 
-/// One replaces a block again and again and frees what it may; others read it, one of whom comes
+/// One replaces a block again and again and frees what it may; others read it, one of which comes
 /// late.
 fn readers_beside_a_remover() {
     let place = Place::new();
@@ -74,7 +74,7 @@ fn readers_beside_a_remover() {
     );
 }
 
-/// Who leaves hands over what it could not free; who waits for the others waits long enough.
+/// A leaver hands over what it could not free; one that waits for the others waits long enough.
 fn waiting_for_pinned() {
     let place = Place::new();
     let word = Arc::new(AtomicU64::new(0));
@@ -92,7 +92,7 @@ fn waiting_for_pinned() {
             let local = place.engine.memory().join().unwrap();
             let old = NonNull::new(publish(&local, &written, 2) as *mut u8).unwrap();
             local.wait_for_pinned(|| ());
-            // SAFETY: nobody finds it, and who had found it is gone.
+            // SAFETY: nothing finds it, and what had found it is gone.
             unsafe { local.free(old, BYTES, Purpose::Other) };
         }),
     ]);

@@ -17,7 +17,7 @@ fn round(place: &Place, session: &Session) {
     free_pending(session, || ());
 }
 
-/// A transaction of a session drops the table, and commits. Nobody but the session unlinks it.
+/// A transaction of a session drops the table, and commits. Only the session unlinks it.
 fn drop_and_commit(place: &Place) {
     let session = place.join();
     let me = place.world.begin();
@@ -34,7 +34,7 @@ fn drop_and_commit(place: &Place) {
     work.commit(&session);
 }
 
-/// The table's drop was prepared, and rolled back; nobody has resolved that.
+/// The table's drop was prepared, and rolled back; no process has resolved that.
 fn roll_a_drop_back(place: &Place) {
     let session = place.join();
     let me = place.world.begin();
@@ -70,7 +70,7 @@ fn a_drop_behind_one_that_was_rolled_back() {
     beside_rounds(roll_a_drop_back);
 }
 
-/// A table is made by a transaction that is prepared, and then ended by somebody.
+/// A table is made by a transaction that is prepared, and then ended by any session.
 fn a_prepared_creation() {
     for commits in [false, true] {
         let place = Place::new();

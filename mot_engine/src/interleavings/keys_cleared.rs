@@ -79,7 +79,7 @@ fn row(place: &Place, session: &Session) -> Slot {
     row.0
 }
 
-/// Moves the row's key, and keeps that or takes it back. Nobody else changes the row.
+/// Moves the row's key, and keeps that or takes it back. No other thread changes the row.
 fn move_key(place: &Place, session: &Session, slot: Slot, is_kept: bool) {
     let me = place.world.begin();
     let mut work = Transaction::new();

@@ -29,8 +29,8 @@ use std::sync::{Arc, Mutex};
 const ARENA_BYTES: usize = 16 << 20;
 const FIRST_XID: u64 = 10;
 
-/// What PostgreSQL knows: who runs, who committed, which snapshots are registered, how long the log
-/// is.
+/// What PostgreSQL knows: what runs, what committed, which snapshots are registered, how long the
+/// log is.
 #[derive(Default)]
 struct Server {
     next: u64,
@@ -39,17 +39,17 @@ struct Server {
     /// Xmins.
     registered: Vec<u64>,
     log_end: u64,
-    /// Nobody knows any more what became of transactions below.
+    /// It is not known any more what became of transactions below.
     forgotten: u64,
-    /// What a row holds for whoever takes a snapshot now.
+    /// What a row holds for a reader that takes a snapshot now.
     value: u64,
 }
 
 /// A transaction manager whose every call is a pass through one lock, as PostgreSQL's are.
 struct World {
     server: Mutex<Server>,
-    /// What the lock of the real server gives besides exclusion: whoever comes later knows what
-    /// came before.
+    /// What the lock of the real server gives besides exclusion: a process that comes later knows
+    /// what came before.
     passes: AtomicU64,
 }
 
@@ -96,7 +96,7 @@ impl World {
     }
 }
 
-/// A transaction, or with xid 0 somebody who only reads.
+/// A transaction, or with xid 0 a process that only reads.
 #[derive(Clone)]
 struct Me {
     world: Arc<World>,

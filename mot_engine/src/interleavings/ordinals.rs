@@ -1,5 +1,5 @@
 //! Ordinals: a writer counts on from what lies below at the moment at which its state is published,
-//! whoever comes or goes meanwhile.
+//! whatever comes or goes meanwhile.
 
 use super::chains::{insert, update};
 use super::{Me, Place, thread};
@@ -35,7 +35,7 @@ fn assert_rising(place: &Place, session: &Session, slot: Slot) {
     );
 }
 
-/// One who commits between others who take back what they did.
+/// One that commits between others that take back what they did.
 fn beside_rollbacks() {
     let place = Place::of(RelationKey::of_file(1, 0, 2));
     let session = place.join();

@@ -1,5 +1,5 @@
 //! Orphans: what a process leaves, or an idle one hands over, is freed once, by others, and not
-//! while somebody reads it.
+//! while a process reads it.
 
 use super::epochs::{BYTES, look, look_until, publish, replace};
 use super::{Place, thread};

@@ -1,5 +1,5 @@
 //! A transaction that changes one row several times, and takes its states out all at once, beside
-//! those who lock, read and sweep the row.
+//! those that lock, read and sweep the row.
 
 use super::chains::{insert, update};
 use super::{Me, Place, body, thread, value_of};
@@ -40,8 +40,8 @@ fn lock(
         .unwrap()
 }
 
-/// Locks the row as a foreign key does, which does not mind who changes it; while it holds the lock
-/// nobody gets a stronger one.
+/// Locks the row as a foreign key does, which does not mind what changes it; while it holds the
+/// lock no other gets a stronger one.
 fn refer(place: &Place, session: &Session, slot: Slot) {
     let me = place.world.begin();
     let mut work = Transaction::new();
@@ -129,8 +129,8 @@ fn locks_and_readers_do_not_mind() {
     explore("own versions, taken back", 1_500, || beside_others(false));
 }
 
-/// A new row, locked and changed by who made it, and taken back: its lock goes after its states.
-/// Somebody else sweeps, two others make rows, perhaps in its slot.
+/// A new row, locked and changed by its maker, and taken back: its lock goes after its states.
+/// Another thread sweeps, two others make rows, perhaps in its slot.
 fn a_new_row_taken_back() {
     let place = Place::new();
     let session = place.join();

@@ -35,7 +35,7 @@ fn change(place: &Place, session: &Session, slots: [Slot; ROWS], row: usize, num
 }
 
 /// Gives both rows a number in one transaction, whose end asks for the one while it works at the
-/// other: by then somebody else may have put states on both and taken these out.
+/// other: by then another may have put states on both and taken these out.
 fn change_both(place: &Place, session: &Session, slots: [Slot; ROWS], number: u64) {
     session.engine().raise_horizon(place.world.horizon());
     let me = place.world.begin();
@@ -121,8 +121,8 @@ fn beside_sweeper_and_reader(
     finish(place, session, slots);
 }
 
-/// Nobody sees anything old any more: each row is its newest state, and the sweeper has found what
-/// the commits left.
+/// No snapshot sees anything old any more: each row is its newest state, and the sweeper has found
+/// what the commits left.
 fn finish(place: &Arc<Place>, session: &Session, slots: [Slot; ROWS]) {
     sweep(place, session);
     let me = Me::nobody(&place.world);

@@ -1,6 +1,6 @@
-//! What the server forgets beside transactions that end: it is told below which outcomes nobody
-//! asks any more (`reclaim/unresolved.rs`), and whoever then meets a version without a hint must
-//! not need one of those.
+//! What the server forgets beside transactions that end: it is told below which outcomes no
+//! process asks any more (`reclaim/unresolved.rs`), and a process that then meets a version without a hint
+//! must not need one of those.
 
 use super::chains::{insert, update};
 use super::{Me, Place, thread};
@@ -8,7 +8,7 @@ use crate::row::flags;
 use crate::{Session, Slot, Transaction, Xid};
 use mot_model::{explore, finds, threads};
 
-/// What the sweeper's owner does: asks who runs, then for marks, sweeps, and lets the server
+/// What the sweeper's owner does: asks what runs, then for marks, sweeps, and lets the server
 /// forget.
 fn sweep_and_forget(place: &Place, session: &Session) {
     let active = place.world.with(|server| {
@@ -96,7 +96,7 @@ fn an_abort() {
     });
 }
 
-/// Ended by somebody who knows nothing of the rows.
+/// Ended by a session that knows nothing of the rows.
 fn a_prepared_transaction() {
     beside_a_sweep(|place, session, slot| {
         let (me, mut work) = change(place, session, slot, 2);
