@@ -135,7 +135,7 @@ impl Disk for DirectoryDisk {
     }
 }
 
-/// After so many bytes the kernel is told to begin writing them: else a sync of everything at once
+/// After so many bytes the kernel is asked to begin writing them: else a sync of everything at once
 /// keeps the device from others, which wait for the write-ahead log there. As PostgreSQL's
 /// checkpoint_flush_after.
 const WRITE_BACK_BYTES: u64 = 256 << 10;
@@ -144,7 +144,7 @@ const WRITE_BACK_BYTES: u64 = 256 << 10;
 struct GrowingFile {
     file: File,
     bytes: u64,
-    /// The kernel has been told to write what is before.
+    /// The kernel has been asked to write what is before.
     begun: u64,
 }
 
@@ -152,7 +152,7 @@ impl GrowingFile {
     #[cfg(target_os = "linux")]
     fn begin_write_back(&self) {
         use std::os::fd::AsRawFd;
-        // A hint: what it does not write, or could not, is for `sync` to write and to tell.
+        // A hint: what it does not write, or could not, is for `sync` to write and to report.
         // SAFETY: the descriptor is open.
         unsafe {
             libc::sync_file_range(

@@ -146,7 +146,7 @@ pub struct BlockBuilder {
 }
 
 impl BlockBuilder {
-    /// An empty builder. `finished_below` is the checkpoint's, from which xids are told.
+    /// An empty builder. `finished_below` is the checkpoint's, from which xids are encoded.
     pub fn new(finished_below: Xid) -> Self {
         Self {
             finished_below,

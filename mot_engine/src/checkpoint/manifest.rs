@@ -160,7 +160,7 @@ impl Manifest {
         manifest
     }
 
-    /// Whether it has work of transactions whose outcome it does not tell, or tells in `committed`
+    /// Whether it has work of transactions whose outcome it does not have, or has in `committed`
     /// alone.
     pub fn has_open(&self) -> bool {
         let is_open = |creator: Xid, dropper: Xid| creator.is_some() || dropper.is_some();

@@ -212,7 +212,7 @@ impl<'a> EngineSource<'a> {
         })
     }
 
-    /// Tables whose rows are not logged are told of as empty ones.
+    /// Tables whose rows are not logged are reported as empty ones.
     pub(crate) fn leave_unlogged_rows(&mut self) {
         let is_unlogged = |entry: &&mut TableEntry| !entry.persistence.logs_rows();
         for entry in self.entries.iter_mut().filter(is_unlogged) {

@@ -31,7 +31,7 @@ use crate::transaction::LocksOf;
 /// A thread more, and so a file, is worth so many rows.
 const ROWS_PER_THREAD: u64 = if cfg!(test) { 1 } else { 16 << 10 };
 
-/// Tells which of some transactions, ascending, have committed, in that order.
+/// Answers which of some transactions, ascending, have committed, in that order.
 pub type Outcomes<'a> = dyn FnMut(&[Xid]) -> Result<Vec<Xid>, EngineError> + 'a;
 
 /// What the caller knows about a checkpoint.
@@ -52,17 +52,17 @@ pub struct CheckpointContext<'a> {
     pub threads: usize,
     /// How fast.
     pub pace: Pace<'a>,
-    /// Where it is told how far it has come.
+    /// Where it is reported how far it has come.
     pub progress: &'a CheckpointProgress,
     /// Called once, after the walk and before `flush`: of these transactions those that have
     /// committed. Among them are all whose commit record is before `redo`: a recovery does not
     /// replay it, and may find that the commit log was cut off since.
     pub outcomes: &'a mut Outcomes<'a>,
     /// Called once, after all rows are durable and before the manifest is: makes durable all WAL
-    /// inserted so far (at least up to the LSN given) and tells up to where. In recovery: tells the
-    /// replay position. WAL inserted so far, not only the rows' records: commit records that made
-    /// a version "known to be committed" must be durable too, or after a crash the xid could be
-    /// used again by a transaction that then appears to have written the row.
+    /// inserted so far (at least up to the LSN given) and answers up to where. In recovery: answers
+    /// the replay position. WAL inserted so far, not only the rows' records: commit records that
+    /// made a version "known to be committed" must be durable too, or after a crash the xid could
+    /// be used again by a transaction that then appears to have written the row.
     pub flush: &'a mut dyn FnMut(Lsn) -> Result<Lsn, EngineError>,
 }
 
@@ -329,7 +329,7 @@ fn gather(
     Ok((open, lsn_max))
 }
 
-/// Has all WAL so far made durable. Tells which of the makers have committed, and up to where WAL
+/// Has all WAL so far made durable. Answers which of the makers have committed, and up to where WAL
 /// is durable.
 fn flush(
     context: &mut CheckpointContext<'_>,
