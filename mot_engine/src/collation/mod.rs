@@ -294,7 +294,7 @@ fn fingerprint(keys: &dyn SortKeys) -> u64 {
     print.number()
 }
 
-/// What a library's version and its answers come to.
+/// What a library's version and its answers give.
 struct Fingerprint(u32);
 
 impl Fingerprint {

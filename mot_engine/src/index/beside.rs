@@ -131,7 +131,7 @@ impl Session {
         is_there.then(|| index.relation_oid())
     }
 
-    /// Tells writers that the server's catalog has an index as dead: it is asked for uniqueness no
+    /// Shows writers that the server's catalog has an index as dead: it is asked for uniqueness no
     /// more. False: they knew.
     pub fn index_is_dead(&self, table: TableRef, relation: u32) -> bool {
         let _pin = self.local.pin();
@@ -220,7 +220,7 @@ impl<C: Clock> Filler<'_, C> {
         let mut may_be_current = true;
         let mut may_be_seen = true;
         let top = head.version();
-        // Told before the walk: what is below the first version may go at any time.
+        // Shown before the walk: what is below the first version may go at any time.
         let is_alone = top.is_none_or(|top| top.next().is_none());
         for version in states_from(top) {
             let status = resolve_maker(version, self.clock);

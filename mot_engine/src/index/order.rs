@@ -62,7 +62,7 @@ impl Bits {
 /// The order of some numbers. It keeps its memory for the next ones.
 #[derive(Default)]
 pub(super) struct Order {
-    /// What was told of each, and below it its position.
+    /// What was learned of each, and below it its position.
     words: Vec<u64>,
     position_bits: u32,
     /// Room for another turn of the words.
@@ -131,7 +131,7 @@ impl Order {
         self.words.iter().map(move |word| (word & kept) as usize)
     }
 
-    /// Ranges of the order whose numbers were not told apart, and follow each other as they came.
+    /// Ranges of the order whose numbers were not distinct, and follow each other as they came.
     pub(super) fn ties(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let mut from = 0;
         let same = |a: &u64, b: &u64| a >> self.position_bits == b >> self.position_bits;

@@ -71,7 +71,7 @@ impl KeyColumn {
 
     /// Whether keys lie in the order of the column's values only as far as a first look goes: those
     /// that it calls equal lie side by side, by their bytes. So do texts ([`Collation::is_exact`]),
-    /// and an enum's values, of which a first look tells NULL alone (`enums.rs`).
+    /// and an enum's values, of which a first look shows NULL alone (`enums.rs`).
     #[inline]
     pub fn orders_roughly(&self) -> bool {
         self.kind == KeyKind::Enum

@@ -1,7 +1,7 @@
 //! Keys of numbers that lie at the same place in every row.
 //!
 //! Primary keys mostly are: a few integers at the beginning of the row, before anything of variable
-//! length, never NULL. Where that can be told from the definition, a row's key is some loads, swaps
+//! length, never NULL. Where that follows from the definition, a row's key is some loads, swaps
 //! and shifts, without walking its attributes. Code that makes keys by the million (loads, index
 //! builds) asks here first.
 //!

@@ -1,4 +1,4 @@
-//! Where a column ends in a key, for kinds from whose bytes it can be told: those of one width,
+//! Where a column ends in a key, for kinds from whose bytes it follows: those of one width,
 //! labels, and texts in the order of their bytes or in a rough one (`rough.rs`).
 //!
 //! Contract: of a key that [`super::encode_value`] has begun with a value of the column,
@@ -10,7 +10,7 @@ use super::encode::TAG_VALUE;
 use super::kind::KeyKind;
 
 impl KeyColumn {
-    /// Whether the length of its values can be told from a key, whatever the collation.
+    /// Whether the length of its values follows from a key, whatever the collation.
     pub fn has_plain_length(&self) -> bool {
         self.fixed_length().is_some() || self.is_plain_text()
     }

@@ -5,7 +5,7 @@
 //! u32 length of the value, 30 bits, and the method, 2 bits
 //! the compressed bytes
 //! ```
-//! Contract: total. No more memory is taken than what the bytes come to.
+//! Contract: total. No more memory is taken than what the bytes give.
 
 use super::kinds::corrupt;
 use crate::errors::EngineError;
