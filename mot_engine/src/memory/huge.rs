@@ -51,7 +51,7 @@ impl Huge {
         self.lacks_ready.store(u32::from(wanted), Ordering::Relaxed);
     }
 
-    /// To be told under the pool's latch.
+    /// To be called under the pool's latch.
     pub(super) fn set_lacks_ready(&self, lacks: bool) {
         self.lacks_ready.store(u32::from(lacks), Ordering::Relaxed);
     }

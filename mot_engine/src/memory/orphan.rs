@@ -42,7 +42,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) const ORPHAN_PAGE_BYTES: usize = 4096;
 /// Blocks that a page names.
 pub(super) const ORPHANS_PER_PAGE: usize = if cfg!(feature = "model") {
-    // Few, so that models come to the ends of pages.
+    // Few, so that models reach the ends of pages.
     2
 } else {
     (ORPHAN_PAGE_BYTES - 32) / size_of::<Word64>()

@@ -11,7 +11,7 @@ use super::account::Purpose;
 use std::io;
 use std::ptr::NonNull;
 
-/// Nodes told apart. Larger machines exist; their further nodes are served from the interleaved
+/// Distinguished nodes. Larger machines exist; their further nodes are served from the interleaved
 /// pool's nodes.
 pub const NODES_MAX: usize = 32;
 
@@ -180,7 +180,7 @@ impl Kernel for LinuxKernel {
     unsafe fn bind(&self, at: NonNull<u8>, bytes: usize, binding: Binding<'_>) -> io::Result<()> {
         let (mode, mask) = policy(binding);
         // SAFETY: the range is mapped (caller); the mask outlives the call. The kernel reads one
-        // bit less than told.
+        // bit less than given.
         let failed = unsafe {
             libc::syscall(
                 libc::SYS_mbind,
