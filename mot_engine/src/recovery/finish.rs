@@ -54,7 +54,7 @@ pub fn finish(
 }
 
 /// As `finish`, while transactions of `open` may be prepared. What is not known to have committed
-/// of them stays open, in rows and in definitions. The sweeper resolves it when the server can tell
+/// of them stays open, in rows and in definitions. The sweeper resolves it when the server knows
 /// which transactions these are. Their row locks are put back.
 ///
 /// `open` ends where the server continues with new ids. A row whose maker's id is there is all that

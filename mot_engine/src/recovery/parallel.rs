@@ -161,7 +161,7 @@ impl ParallelReplayer {
         self.workers.as_ref().map(|workers| workers.stopper.clone())
     }
 
-    /// Why there are no workers although some were wanted; told once.
+    /// Why there are no workers although some were wanted; reported once.
     pub fn take_start_error(&mut self) -> Option<EngineError> {
         self.could_not_start.take()
     }

@@ -29,7 +29,7 @@ pub(super) struct RecordPrefetcher<'a> {
 }
 
 impl<'a> RecordPrefetcher<'a> {
-    /// For a reader that stands at the begin of its record, which has so many bytes. `find` knows
+    /// For a reader at the begin of its record, which has so many bytes. `find` knows
     /// the anchors of rows that are wanted.
     pub(super) fn new(
         rows: &RowsReader<'a>,
@@ -50,7 +50,7 @@ impl<'a> RecordPrefetcher<'a> {
         prefetcher
     }
 
-    /// The reader is about to come to its next change.
+    /// The reader is about to reach its next change.
     #[inline]
     pub(super) fn step(&mut self, find: impl Fn(TableId, Slot) -> Option<&'static Anchor>) {
         self.pending[self.at % FAR] = self.prefetch_next(&find);

@@ -47,7 +47,7 @@ pub struct Stopper {
 
 impl Stopper {
     /// Ends the workers and waits for them. What was handed over and is not applied stays so, and
-    /// readers that need it are told. Idempotent.
+    /// readers that need it are informed. Idempotent.
     pub fn stop(&self) {
         self.queue.stop();
         let mut threads = self.threads.lock().unwrap_or_else(|lock| lock.into_inner());
@@ -55,7 +55,7 @@ impl Stopper {
             return;
         }
         for thread in threads.drain(..) {
-            // A panic was caught and told inside.
+            // A panic was caught and reported inside.
             let _ = thread.join();
         }
         self.engine.root().replay.close();
@@ -104,7 +104,7 @@ impl ReplayWorkers {
         }
         drop(blocked);
         drop(joined);
-        // Ends when each has told, or ended without a word.
+        // Ends when each has reported, or ended without a word.
         for outcome in all_joined {
             begun = begun.and(outcome);
         }
