@@ -34,8 +34,8 @@ const SPLICE_BYTES_MAX: usize = 16;
 /// moved, take less.
 const COSTLY_BYTES: usize = 20;
 
-/// Appends the delta and tells its number of edits, or leaves `out` alone when the full body is as
-/// short. `out` grows unless the caller has reserved room for what an unfinished delta can take
+/// Appends the delta and answers its number of edits, or leaves `out` alone when the full body is
+/// as short. `out` grows unless the caller has reserved room for what an unfinished delta can take
 /// (`RowsWriter::reserve`).
 pub fn encode(base: &[u8], new: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let start = out.len();

@@ -51,7 +51,7 @@ fn place(stretch: &[u8]) -> usize {
     (mixed >> (64 - TABLE_BITS)) as usize
 }
 
-/// Appends a delta of fewer than `bytes_max` bytes and tells its number of edits, or leaves `out`
+/// Appends a delta of fewer than `bytes_max` bytes and answers its number of edits, or leaves `out`
 /// alone.
 pub(super) fn encode(
     base: &[u8],

@@ -203,8 +203,8 @@ impl<'a> Heads<'a> {
     }
 }
 
-/// The rows that a reader has yet to come to, in the order of its changes, without these. Where the
-/// reader would meet damage they end: it is for it to tell.
+/// The rows that a reader has yet to reach, in the order of its changes, without these. Where the
+/// reader would meet damage they end: that is for it to report.
 pub struct RowIds<'a>(Heads<'a>);
 
 impl Iterator for RowIds<'_> {

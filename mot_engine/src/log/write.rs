@@ -45,7 +45,7 @@ const _: () = assert!(
     LOG_HEADER_BYTES + OPERATION_BYTES_MAX + ROW_BYTES_MAX <= LOG_RECORD_BYTES_OF_LONG_ROW_MAX
 );
 
-/// Longest body kept for the next insert to be compared with, and longest told by its difference:
+/// Longest body kept for the next insert to be compared with, and longest logged by its difference:
 /// long rows gain little and cost a copy. Readers hold records to it, or few bytes could name
 /// many long bodies.
 pub(super) const LIKE_BYTES_MAX: usize = 2048;

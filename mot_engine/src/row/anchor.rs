@@ -165,7 +165,7 @@ impl Anchor {
     /// row's owner, or by replay. From now on the LSN is that of the row's newest state, so
     /// differences against it may be logged again; only the owner knows that: the transaction that
     /// committed before may still be tidying up while a later change is logged and rolled back.
-    /// Called through `TableRef::mark_logged`, which tells checkpoints, too.
+    /// Called through `TableRef::mark_logged`, which informs checkpoints, too.
     pub(crate) fn mark_version(&self, version: VersionRef, lsn: Lsn) {
         let lsn = lsn.max(self.lsn());
         if !is_broken("log: the odd word of a mark") {

@@ -1,5 +1,5 @@
 //! The order in which a writer asks a table's indexes: that of their oids, as the server's own
-//! tables ask theirs. So of several indexes that refuse a row the same one is told of, and the row
+//! tables ask theirs. So of several indexes that refuse a row the same one is reported, and the row
 //! waits at the same one first.
 //!
 //! The order is kept as the places of the indexes, and made anew by the process that adds one. It

@@ -129,7 +129,7 @@ impl IndexRef {
         is_unique && !self.is_dead() && is_of_columns
     }
 
-    /// The server checks that the keys of an index are unique that is not unique here. Told by its
+    /// The server checks that the keys of an index are unique that is not unique here. Set by its
     /// maker, and after a restart ahead of each session's first update.
     pub fn set_unique_to_server(self) {
         let marks = &self.storage().marks;
