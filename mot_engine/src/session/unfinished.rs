@@ -19,7 +19,7 @@ impl Session {
     /// `use_it` is called at most once, with that state and the transaction to wait for. That is
     /// the state's maker if it is unfinished itself, and else the one that replaces or deletes it.
     /// The state is valid for as long as the call, which is pinned: `use_it` copies what it needs,
-    /// may raise, and does not wait. Row locks are not told of.
+    /// may raise, and does not wait. Row locks are not reported.
     pub fn unfinished_or_current<R>(
         &self,
         clock: &impl Clock,

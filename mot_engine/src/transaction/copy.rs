@@ -16,10 +16,10 @@
 //!    are not seen: no query of the transaction reads the table meanwhile. Own row locks stay
 //!    behind. The caller's lock, which ends when the storage does or with the transaction, is the
 //!    stronger one.
-//! 4. **The log is told at the end** (`log.rs`), as of any change: of each row that is not dead the
-//!    newest committed state, as an insert, and behind these the operations. Only what is logged is
-//!    marked as LOGGED. So checkpoints hold that, and not the older states, which no snapshot sees
-//!    after a restart. A row that is dead but seen by a snapshot is not logged at all.
+//! 4. **The log is written at the end** (`log.rs`), as of any change: of each row that is not dead
+//!    the newest committed state, as an insert, and behind these the operations. Only what is
+//!    logged is marked as LOGGED. So checkpoints hold that, and not the older states, which no
+//!    snapshot sees after a restart. A row that is dead but seen by a snapshot is not logged.
 //! 5. **Replay makes the rows of this transaction**, for the older states are not in the log. The
 //!    log says that the storage is a copy, and replay notes which transaction made it
 //!    ([`TableRef::copied_by`]). A snapshot of a standby that does not see this transaction must

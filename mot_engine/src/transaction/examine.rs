@@ -175,10 +175,10 @@ pub(super) fn examine(
 /// What is found where this transaction has changed the row since `seen`; `newest` is its newest
 /// state. As in heapam:
 ///
-/// - A writer is told of the command that changed what was seen (its cmax), though a later one may
+/// - A writer gets the command that changed what was seen (its cmax), though a later one may
 ///   have changed the row again.
 /// - Where another transaction changed it first, the states are followed to their end. The row is
-///   deleted, or the writer is told of the command of the newest.
+///   deleted, or the writer gets the command of the newest.
 /// - A KEY SHARE locker follows no change of another that left the keys alone. It locks what was
 ///   seen, and the own state above holds that lock.
 fn own_change(

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | PRE_PREPARE | each record is appended, then listed, under the session's `logging` mark |
 //! | a checkpoint | its manifest has all that is listed, once no session logs any more |
-//! | load, replay | the records are listed again; the LSN tells which is there already |
+//! | load, replay | the records are listed again; the LSN shows which is there already |
 //! | end of recovery | entries are put back, before the first writer; what has ended is dropped |
 //! | afterwards | the reclaimer drops the records of transactions that have ended |
 //!
@@ -46,7 +46,7 @@ pub struct LocksOf {
     pub record: Vec<u8>,
 }
 
-/// A record that is not in the list yet: freed again unless it comes to that.
+/// A record that is not in the list yet: freed again unless it gets there.
 pub(super) struct Unlisted<'a> {
     session: &'a Session,
     record: NonNull<KeptRecord>,

@@ -34,7 +34,7 @@ pub(super) const LISTED_FROM: usize = 64;
 
 /// States of a row that a transaction's tuple ids name by ordinal. Far below
 /// [`ORDINALS`](crate::ids::ORDINALS), so that an older state that the transaction has seen or
-/// locked is told apart from them.
+/// locked is distinguished from them.
 pub const NAMED_BY_ORDINAL: usize = 1024;
 
 /// Aliases in a block.

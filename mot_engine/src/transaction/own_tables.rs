@@ -90,7 +90,7 @@ impl OwnTables {
         place.is_some_and(|at| self.tables[at].rows > 0)
     }
 
-    /// The tables of which the log has to be told by slot.
+    /// The tables that the log has to name by slot.
     pub(super) fn logged(&self) -> impl Iterator<Item = TableRef> {
         let is_meant = |own: &&OwnTable| own.rows > 0 && own.table.is_logged() && own.is_kept();
         self.tables.iter().filter(is_meant).map(|own| own.table)
@@ -199,7 +199,7 @@ impl Transaction {
     }
 }
 
-/// The state of a row of an own table of which the log is to be told.
+/// The state of a row of an own table that is to be logged.
 pub(super) fn state_to_log(anchor: &Anchor, own: &Own) -> Option<VersionRef> {
     last_own(anchor, own).filter(|version| !version.is_tombstone())
 }

@@ -82,7 +82,7 @@ impl PrefetchWindow<'_, Operation> {
 }
 
 impl PrefetchWindow<'_, Changed> {
-    /// Before a row is told the log: its state and the one below, with their columns.
+    /// Before a row is logged: its state and the one below, with their columns.
     #[inline]
     pub(super) fn prefetch_states(self, position: usize) {
         if let Some(far) = self.0.get(position + FAR) {
@@ -95,7 +95,7 @@ impl PrefetchWindow<'_, Changed> {
         }
     }
 
-    /// Before what the log was told of a row is noted on it.
+    /// Before what was logged of a row is noted on it.
     #[inline]
     pub(super) fn prefetch_marks(self, position: usize) {
         if let Some(far) = self.0.get(position + FAR) {

@@ -26,7 +26,7 @@
 //!   rolled back.
 //! - **Checkpoints.** The `logging` mark is up from before 3 until 4 is through, as of any record.
 //!   So a checkpoint whose redo position is behind the record has the new images. The rows' LSNs
-//!   do not tell it of them: a checkpoint writes all rows of a table that
+//!   do not show them to it: a checkpoint writes all rows of a table that
 //!   [`TableRef::was_reformed`].
 //! - **An error in 3, or a crash between 3 and 4**, leaves rows without the key, or the log with it
 //!   alone. The caller finds such a row as before, and logs it again. Replay passes over a row that
