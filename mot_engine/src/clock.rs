@@ -49,7 +49,7 @@ pub trait Snapshot {
         false
     }
     /// Whether it may resolve rows before they are asked for, as one may that is registered and
-    /// tells the same whenever it is asked.
+    /// answers the same whenever it is asked.
     fn may_resolve_early(&self) -> bool {
         true
     }

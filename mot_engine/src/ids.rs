@@ -59,7 +59,7 @@ impl Slot {
     }
 }
 
-/// Ordinals that tell the states of a row apart; they go round.
+/// Ordinals that distinguish the states of a row; they go round.
 pub const ORDINALS: u16 = 1 << 13;
 
 /// Which of its row's states a state is: the row's changes before it, modulo [`ORDINALS`].

@@ -6,7 +6,7 @@
 //!
 //! Protocol:
 //! - A thread that wants to be stopped sets its hook ([`set_hook`]); it is called at every point
-//!   the thread comes to. The hook belongs to the thread: helper threads, which must call nothing
+//!   the thread reaches. The hook belongs to the thread: helper threads, which must call nothing
 //!   of PostgreSQL's, have none.
 //! - Threads that replay have a hook of their own ([`set_replay_hook`]), which knows that. It is
 //!   called at their point alone ([`reach_in_replay`]).

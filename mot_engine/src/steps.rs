@@ -1,6 +1,6 @@
 //! Steps along lists that can become long: a row's chain, the slots of a key. Counted in builds
-//! with debug assertions, so that a test can tell work that grows with a list from work that grows
-//! with its square, on any machine and beside any load.
+//! with debug assertions, so that a test can distinguish work that grows with a list from work that
+//! grows with its square, on any machine and beside any load.
 
 /// Steps this thread has taken so far; always 0 in builds without debug assertions.
 pub fn steps_taken() -> u64 {

@@ -1,5 +1,5 @@
 //! What the server forgets beside transactions that end: it is told below which outcomes no
-//! process asks any more (`reclaim/unresolved.rs`), and a process that then meets a version without a hint
+//! process asks any more (`reclaim/unresolved.rs`), and a later reader of a version without a hint
 //! must not need one of those.
 
 use super::chains::{insert, update};
