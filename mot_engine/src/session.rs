@@ -156,7 +156,7 @@ impl Session {
     }
 
     /// Rows in which this session's commits have left something behind since it began, taken out by
-    /// now or not: for the code that wakes the sweeper.
+    /// now or not: for wakers of the sweeper.
     pub fn rows_left_behind(&self) -> u64 {
         self.pending_prunes.borrow().noted()
     }

@@ -40,7 +40,7 @@ fn lock(
         .unwrap()
 }
 
-/// Locks the row as a foreign key does, which does not mind what changes it; while it holds the
+/// Locks the row as a foreign key does, which does not mind what changes it. While it holds the
 /// lock no other gets a stronger one.
 fn refer(place: &Place, session: &Session, slot: Slot) {
     let me = place.world.begin();

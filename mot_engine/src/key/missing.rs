@@ -2,7 +2,7 @@
 //!
 //! `ALTER TABLE ... ADD COLUMN ... DEFAULT` writes no row: PostgreSQL keeps the value that older
 //! rows have in its catalog. A key must not depend on a catalog: replay and loading have none, and
-//! a rewrite takes the value out without notice to an access method. So the index's definition
+//! a rewrite takes the value out unseen by an access method. So the index's definition
 //! holds these values.
 //!
 //! Contract: the values are a part of the definition's byte form, ordered by attribute, each once.

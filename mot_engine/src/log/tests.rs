@@ -136,7 +136,7 @@ proptest! {
     }
 }
 
-/// Reads to the end or to the first error, after which there must be nothing; a reader that goes
+/// Reads to the end or to the first error, after which there must be nothing. A reader that goes
 /// ahead meets the same rows, and ends, too. Tells whether the end was reached.
 fn exhaust(record: &[u8]) -> bool {
     let mut failed = false;

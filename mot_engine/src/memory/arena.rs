@@ -1,7 +1,7 @@
 //! The arena: the header at the region's base, and the handle that everything else hangs on.
 //!
 //! Contract: the header is written once by `format`, before any process attaches, and its constants
-//! never change; all else in it is atomics and latched words. All-zero bytes are an unformatted
+//! never change. All else in it is atomics and latched words. All-zero bytes are an unformatted
 //! arena; the magic is stored last. Behind the header lie the tables whose size depends on the
 //! region's: chunk bitmaps, chunk directory, span directory. The header names their offsets, so
 //! that `attach` needs nothing but the base. A different layout version is refused.

@@ -96,9 +96,9 @@ pub fn resolve_definitions(session: &Session, clock: &impl Clock, below: Applied
 /// table has no place for an index that the log names. Returns how many there were. What the
 /// clock takes for running stays: the very record that finds no place may have made an index.
 ///
-/// No horizon is needed. A session that looks an index up or scans it holds a lock on the table,
-/// and one that drops it has had the strongest one. An index whose maker was rolled back exists for
-/// no session, so none looks it up, not even `mot.check`, beside which it may have been made. A
+/// No horizon is needed. A session that looks an index up or scans it holds a lock on the table.
+/// One that drops it has had the strongest one. An index whose maker was rolled back exists for
+/// no session. So none looks it up, not even `mot.check`, beside which it may have been made. A
 /// process that only walks a table's indexes is pinned, which is waited for before anything is
 /// freed. Beside readers the commit log may have a drop's commit before it is replayed. That lock
 /// is held until then, so no session looks the index up any more.

@@ -272,7 +272,7 @@ impl Anchor {
     }
 
     /// Makes the slot an element of the free list. Under the latch, though no process reaches the
-    /// slot any more: a process that cleans the row too late would else store the old head again.
+    /// slot any more. A process that cleans the row too late would else store the old head again.
     pub(crate) fn set_free(&self, next: Option<Slot>) {
         let link = next.map_or(0, |slot| slot.0 + 1);
         self.latch().head = Head(Head::FREE | (link << 4));

@@ -254,7 +254,7 @@ fn chain(top: VersionRef) -> impl Iterator<Item = VersionRef> {
     std::iter::successors(Some(top), VersionRef::next)
 }
 
-/// The states that a snapshot may see, newest first: the newest of the own transaction, and the
+/// States that a snapshot may see, newest first: the newest of the own transaction, and the
 /// committed ones down to the first that all see.
 #[derive(Clone)]
 struct Seen {

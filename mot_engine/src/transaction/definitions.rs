@@ -258,7 +258,7 @@ pub(crate) fn allocate_table(
     let bytes = size_of::<TableStorage>();
     let block = session.local.allocate(bytes, Purpose::Catalog, urgency)?;
     let storage = block.cast::<TableStorage>();
-    // SAFETY: the block is ours and that large; all-zero is an empty storage, to which identity and
+    // SAFETY: the block is ours and that large. All-zero is an empty storage, to which identity and
     // creator are added before any process can reach it.
     unsafe {
         block.write_bytes(0, bytes);

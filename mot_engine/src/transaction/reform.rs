@@ -19,7 +19,7 @@
 //!
 //! Why it is right:
 //!
-//! - **The log's differences.** A writer that changes the row logs a difference to the state below,
+//! - **The log's differences.** A change of the row logs a difference to the state below,
 //!   which replay has with or without the new entry. A change that came before 2 is on top, and the
 //!   row was left. A change behind 2 finds FULL_IMAGE_NEXT, whichever image it finds, and is logged
 //!   whole. The flag goes when that is done (`Anchor::mark_version`), and comes back if it is

@@ -60,7 +60,7 @@ pub fn shut() {
         return;
     }
     // SAFETY: this process has the slot, so it stays; waits for a slot's write at most. An error,
-    // later, releases the lock (`pg::catch`): a waiter goes through then, and the worker ends
+    // later, releases the lock (`pg::catch`). A waiter goes through then, and the worker ends
     // each process that might begin a backup from there (`Worker::shut_again`).
     unsafe {
         pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);

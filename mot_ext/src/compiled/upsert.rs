@@ -298,7 +298,7 @@ impl Update {
 }
 
 /// The row lock ahead of the update, as `ExecUpdateLockMode` has it: if SET names a column of a
-/// key, no other transaction may hold on to that.
+/// key, no other transaction may hold it.
 fn strength(relation: pg_sys::Oid, change: &row_change::Change) -> LockStrength {
     // SAFETY: a locked table; the set of columns is a copy of ours.
     unsafe {

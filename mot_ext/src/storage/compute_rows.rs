@@ -88,7 +88,7 @@ struct Given {
 }
 
 /// Whether this session keeps all other index builds from an open table, as CONCURRENTLY does.
-/// CREATE INDEX does not: its SHARE lock lets others build beside it, and no session sees their
+/// CREATE INDEX does not: its SHARE lock lets others build beside it. No session sees their
 /// indexes before they have given all rows their keys.
 unsafe fn keeps_builds_out(table: pg_sys::Relation) -> bool {
     [

@@ -333,7 +333,7 @@ impl Worker {
 }
 
 /// All of the commit log is needed until the reclaimer knows better. Here where there was nothing
-/// to replay; the end of a replay publishes the bound itself (`load::finish_after_replay`), before
+/// to replay. The end of a replay publishes the bound itself (`load::finish_after_replay`), before
 /// any process can cut the commit log off. Not while the server recovers: a standby's is cut off by
 /// what it replays (`recovery::commit_log`), and what it showed would go to its primary, with its
 /// feedback.
