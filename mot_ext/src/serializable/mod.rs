@@ -70,8 +70,8 @@
 //!
 //! # A duplicate key
 //!
-//! PostgreSQL promises 40001, not 23505, to a transaction that looks for a key before it writes the
-//! key, where R has done the same. The second try finds the key.
+//! PostgreSQL promises 40001, not 23505, to a transaction that looks for a key before writing it,
+//! where another transaction R has done the same. The second try finds the key.
 //!
 //! So W, which meets R's key, asks all that it would ask after the write, then raises 23505.
 //! The table or the old row belongs to that: an R that has read all rows has locked no range.
