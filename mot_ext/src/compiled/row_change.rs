@@ -6,6 +6,7 @@ use crate::access::scan::Scan;
 use crate::errors;
 use crate::executor::expressions::{Value, passes};
 use crate::pg::{self, version};
+#[cfg(debug_assertions)]
 use crate::rows::tuple;
 use crate::rows::write::{ChangeResult, Target};
 use mot_engine::key::tail_bytes;
