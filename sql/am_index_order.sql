@@ -1,4 +1,4 @@
--- In which order a row's indexes are asked: heap tables first, and then the same on memory-optimized ones.
+-- The order in which a row's indexes are asked: on heap tables, then on memory-optimized ones.
 SET client_min_messages = warning;
 \set VERBOSITY terse
 \getenv top PG_ABS_SRCDIR

@@ -84,7 +84,8 @@ SELECT tableoid::regclass, * FROM p ORDER BY a, b;
 EXPLAIN (COSTS OFF) SELECT n FROM p1 WHERE a = 1 AND b = 1;
 SELECT n FROM p1 WHERE a = 1 AND b = 1;
 SELECT relname, amname FROM pg_class c JOIN pg_am m ON m.oid = relam WHERE relnamespace = 'am_on_conflict'::regnamespace AND relkind = 'i' ORDER BY 1;
--- an index's function catches an error, or writes such rows itself, while a row waits for its answer; core then warns of a lock of its own
+-- an index's function catches an error, or writes such rows itself
+-- Core warns of a lock of its own then.
 SET client_min_messages = error;
 CREATE TABLE seen (a int PRIMARY KEY, n int DEFAULT 1) USING mot;
 CREATE FUNCTION see(x int) RETURNS int LANGUAGE plpgsql AS $$

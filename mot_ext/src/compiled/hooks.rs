@@ -86,35 +86,45 @@ unsafe fn candidate(query: *mut pg_sys::QueryDesc, flags: c_int) -> Option<Candi
     unsafe {
         let plan = (*query).plannedstmt;
         let serial = mark::serial(plan)?;
-        let is_marked = mark::serial(plan).is_some();
-        let mut allowed = pg_sys::EXEC_FLAG_SKIP_TRIGGERS;
-        if is_marked {
-            allowed |= SCROLLS;
-        }
+        let allowed = pg_sys::EXEC_FLAG_SKIP_TRIGGERS | SCROLLS;
         let is_plain = flags & !(allowed as c_int) == 0
             && (*query).instrument_options == 0
             && (*query).crosscheck_snapshot.is_null()
-            && pg_sys::XactIsoLevel < pg_sys::XACT_SERIALIZABLE as c_int
-            && pg_sys::ParallelWorkerNumber < 0
             && !may_outlive_its_savepoint(query);
-        if !is_plain
-            || settings::COMPILED_STATEMENTS.get() == CompiledStatements::Off
-            || !others_bear_with_it()
-        {
+        if !is_plain || !may_run_forms() {
             return None;
         }
         let writes =
             (*plan).commandType != pg_sys::CmdType::CMD_SELECT || !(*plan).rowMarks.is_null();
-        // The general path raises what is to be raised.
-        if writes && (pg_sys::XactReadOnly || pg::is_in_parallel_mode()) {
+        if writes && !may_write() {
             return None;
         }
         let scrolls = flags & SCROLLS as c_int != 0;
         Some(Candidate {
             serial,
-            needs_states: scrolls || (is_marked && is_named_cursor(query)),
+            needs_states: scrolls || is_named_cursor(query),
         })
     }
+}
+
+/// Whether forms run in this transaction, and in this process, at all.
+#[inline]
+fn may_run_forms() -> bool {
+    // SAFETY: plain variables of this process.
+    let is_plain = unsafe {
+        pg_sys::XactIsoLevel < pg_sys::XACT_SERIALIZABLE as c_int
+            && pg_sys::ParallelWorkerNumber < 0
+    };
+    is_plain
+        && settings::COMPILED_STATEMENTS.get() != CompiledStatements::Off
+        && others_bear_with_it()
+}
+
+/// Whether the transaction may write, and lock rows. Where not, the general path raises that.
+#[inline]
+pub(super) fn may_write() -> bool {
+    // SAFETY: a plain variable of this process.
+    !unsafe { pg_sys::XactReadOnly } && !pg::is_in_parallel_mode()
 }
 
 /// Whether the execution may end after the subtransaction it begins in was rolled back: a SQL
@@ -197,7 +207,7 @@ fn permits_compiled(hook: usize) -> bool {
     }
 }
 
-/// Whether no other library would miss a query that core runs for a foreign key.
+/// Whether forms run, and no other library would miss a query that core runs for a foreign key.
 /// pg_stat_statements counts it if it is to track all.
 pub(super) fn others_miss_no_query() -> bool {
     // SAFETY: a plain variable of this process.
@@ -207,7 +217,7 @@ pub(super) fn others_miss_no_query() -> bool {
         let tracked = pg::setting(c"pg_stat_statements.track");
         tracked.is_some_and(|tracked| tracked.to_bytes() == b"all")
     };
-    others_bear_with_it() && (is_ours || !tracks_all())
+    may_run_forms() && (is_ours || !tracks_all())
 }
 
 const STATEMENTS: &str = "pg_stat_statements";

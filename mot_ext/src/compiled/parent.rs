@@ -16,7 +16,7 @@ use crate::access::search::{Key, Search};
 use crate::executor::expressions::Value;
 use crate::keys::{Answer, IndexColumn};
 use crate::pg::list::items;
-use crate::pg::{self, executor, index_row, nodes, version};
+use crate::pg::{self, executor, index_row, nodes, snapshot, version};
 use crate::rows::lock_rows::lock_at_once;
 use crate::rows::write::Target;
 use crate::storage;
@@ -48,6 +48,8 @@ pub struct Parent {
     entries: Entries,
     /// Columns of the child, in the index's order.
     columns: Vec<i16>,
+    /// The last of them in the child's row.
+    last_column: i16,
     /// Their values, as the parameters of the scan.
     values: *mut pg_sys::ExprContext,
     scan: Scan,
@@ -207,6 +209,7 @@ impl Parent {
                 functions: question.functions,
                 rights: 0,
                 entries: Entries::NONE,
+                last_column: question.columns.iter().copied().max().unwrap_or(0),
                 columns: question.columns,
                 values,
                 scan,
@@ -224,8 +227,11 @@ impl Parent {
     /// Whether the parent's owner, whose rights count, may see and lock its rows. Where not, core's
     /// query raises that.
     pub fn owner_may_look(&mut self) -> bool {
+        if executor::has_rights_hook() {
+            return false;
+        }
         let generation = watch::rights();
-        if self.rights == generation && !executor::has_rights_hook() {
+        if self.rights == generation {
             return true;
         }
         // SAFETY: catalog look-ups, which may raise.
@@ -244,7 +250,7 @@ impl Parent {
                 })
         };
         self.rights = if may { generation } else { 0 };
-        may && !executor::has_rights_hook()
+        may
     }
 
     /// Whether the parent of a filled row is there, as a snapshot of this moment sees it, and is
@@ -257,16 +263,13 @@ impl Parent {
             if !self.fill(child) || self.is_younger_than_snapshot() {
                 return false;
             }
-            // As SPI does for a query that may write.
-            pg_sys::CommandCounterIncrement();
-            pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-            let snapshot = PgSnapshot::new(pg_sys::GetActiveSnapshot());
+            let snapshot = PgSnapshot::new(snapshot::push_latest());
             let is_held = within((*self.values).ecxt_per_tuple_memory, || self.look(snapshot));
             let found = self.scan.take_found();
             if is_held {
                 self.count(found);
             }
-            pg_sys::PopActiveSnapshot();
+            snapshot::pop();
             is_held
         }
     }
@@ -295,13 +298,11 @@ impl Parent {
 
     /// Puts the child's values where the scan's parameters are; false: one is NULL.
     unsafe fn fill(&mut self, child: *mut pg_sys::TupleTableSlot) -> bool {
-        // SAFETY: the caller's slot has the columns, and the list has a parameter for each.
+        // SAFETY: the caller's slot holds a tuple with the columns, and the list has a parameter
+        // for each.
         unsafe {
+            pg::take_row_apart(child, self.last_column.into());
             let slot = &*child;
-            let last = self.columns.iter().copied().max().unwrap_or(0);
-            if slot.tts_nvalid < last {
-                pg_sys::slot_getsomeattrs_int(child, last.into());
-            }
             let list = (*self.values).ecxt_param_list_info;
             for (at, column) in self.columns.iter().enumerate() {
                 let column = *column as usize - 1;

@@ -17,13 +17,11 @@ use super::hooks;
 use super::parent::Parent;
 use super::watch;
 use crate::pg::local::ProcessLocal;
-use crate::pg::{self, guard, interrupts};
-use crate::shared_memory::settings::{self, CompiledStatements};
+use crate::pg::{guard, interrupts};
 use crate::transaction::relation;
 use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ffi::c_int;
 use std::hash::BuildHasherDefault;
 
 /// Constraints that a process keeps; each takes some 10 kB.
@@ -43,7 +41,8 @@ static CONSTRAINTS: ProcessLocal<RefCell<Option<Constraints>>> = ProcessLocal(Re
 
 type Constraints = HashMap<u64, CachedConstraint, BuildHasherDefault<SerialHasher>>;
 
-/// Has the checks of new rows of a result relation made here. Raises nothing.
+/// Has the checks of new rows of a result relation made here, on the terms of compiled statements.
+/// Raises nothing.
 ///
 /// # Safety
 /// A relation's `ri_TrigFunctions` that core has not filled yet; the current context lives as long.
@@ -54,6 +53,10 @@ pub unsafe fn take_over(info: *mut pg_sys::ResultRelInfo) {
         let Some(triggers) = info.ri_TrigDesc.as_ref() else {
             return;
         };
+        let may_check = triggers.trig_insert_after_row || triggers.trig_update_after_row;
+        if !may_check || !hooks::others_miss_no_query() {
+            return;
+        }
         for at in 0..triggers.numtriggers as usize {
             let trigger = &*triggers.triggers.add(at);
             let function: pg_sys::PGFunction = match trigger.tgfoid.to_u32() {
@@ -148,20 +151,10 @@ unsafe fn is_right(call: pg_sys::FunctionCallInfo) -> bool {
     }
 }
 
-/// Whether checks may be made here at all: on the terms of compiled statements.
+/// Whether a check may be made here now. Interrupts are for core's query: the firing of triggers
+/// does not check them.
 fn may_look() -> bool {
-    // SAFETY: plain variables of this process.
-    let is_plain = unsafe {
-        pg_sys::XactIsoLevel < pg_sys::XACT_SERIALIZABLE as c_int
-            && pg_sys::ParallelWorkerNumber < 0
-            && !pg_sys::XactReadOnly
-    };
-    is_plain
-        && !pg::is_in_parallel_mode()
-        // Core's query checks them; the firing of triggers does not.
-        && !interrupts::is_pending()
-        && settings::COMPILED_STATEMENTS.get() != CompiledStatements::Off
-        && hooks::others_miss_no_query()
+    hooks::may_write() && !interrupts::is_pending()
 }
 
 /// Whether a row is still what core should check: one that the statement has changed again has a

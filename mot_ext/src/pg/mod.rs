@@ -7,7 +7,7 @@
 //! | `version/` | what differs between major versions: no other room asks |
 //! | `nodes`, `list`, `depth`, `planning`, `executor`, `wire` | parse trees, plans, output |
 //! | `index_row`, `inheritance`, `rights`, `search_path`, `btree` | the catalog |
-//! | `owner`, `predicate`, `sxact` | processes and transactions; predicate locks |
+//! | `owner`, `predicate`, `snapshot`, `sxact` | processes and transactions; predicate locks |
 //! | `interrupts`, `worker`, `checkpointer`, `title` | waits, background processes |
 //! | `slot`, `timeline`, `unlogged` | WAL and files |
 //! | `local` | statics of a process |
@@ -34,6 +34,7 @@ pub mod report;
 pub mod rights;
 pub mod search_path;
 pub mod slot;
+pub mod snapshot;
 pub mod sxact;
 pub mod text;
 pub mod timeline;

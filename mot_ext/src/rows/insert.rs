@@ -97,7 +97,7 @@ impl Target {
     }
 
     /// Puts a row in place, without entries.
-    fn put(&self, body: &[u8], command: CommandId) -> (Slot, VersionRef) {
+    pub fn put(&self, body: &[u8], command: CommandId) -> (Slot, VersionRef) {
         let xid = xact::write_xid();
         or_raise(xact::current().insert(self.session, self.table, body, xid, command))
     }

@@ -65,11 +65,7 @@ pub unsafe fn insert(
 /// no session waits with the locks of labels; `None`: a transaction was waited for, and the row is
 /// to be formed again.
 fn make(target: &Target, body: &[u8], command: CommandId) -> Option<(Slot, VersionRef, Entries)> {
-    let make = || {
-        let xid = xact::write_xid();
-        or_raise(xact::current().insert(target.session, target.table, body, xid, command))
-    };
-    let (row, version) = make();
+    let (row, version) = target.put(body, command);
     if !label_locks::are_held() {
         return Some((row, version, Entries::Some(0)));
     }
@@ -83,7 +79,7 @@ fn make(target: &Target, body: &[u8], command: CommandId) -> Option<(Slot, Versi
         }
         Entered::Duplicate(index) => {
             xact::current().retract(target.session);
-            let (row, version) = make();
+            let (row, version) = target.put(body, command);
             Some((row, version, Entries::Refused(index)))
         }
     }

@@ -81,14 +81,19 @@ fn enter_alone(session: &Session, table: TableRef, slot: Slot, new: VersionRef) 
     None
 }
 
+/// A session of a new engine in a fresh region, which outlives it.
+fn session_in(region: &Region) -> Session {
+    // SAFETY: the callers' regions are declared before their sessions.
+    let memory = unsafe { Memory::format(region, &ArenaOptions::default()) }.expect("formats");
+    Engine::format(memory)
+        .and_then(Engine::join)
+        .expect("formats")
+}
+
 #[test]
 fn a_row_is_refused_by_the_index_of_the_lowest_oid() {
     let region = Region::create(64 << 20, HugePages::Off).expect("memory");
-    // SAFETY: the region is fresh and outlives the engine.
-    let memory = unsafe { Memory::format(&region, &ArenaOptions::default()) }.expect("formats");
-    let session = &Engine::format(memory)
-        .and_then(Engine::join)
-        .expect("formats");
+    let session = &session_in(&region);
     let mut work = Transaction::new();
     let key = RelationKey::of_foreign_table(1, 1);
     let table = work.create_table(session, key, Xid(3)).expect("memory");
@@ -147,11 +152,7 @@ fn entries(session: &Session, table: TableRef) -> Vec<Vec<u64>> {
 #[test]
 fn keys_entered_together_lie_where_they_lie_entered_alone() {
     let region = Region::create(64 << 20, HugePages::Off).expect("memory");
-    // SAFETY: the region is fresh and outlives the engine.
-    let memory = unsafe { Memory::format(&region, &ArenaOptions::default()) }.expect("formats");
-    let session = &Engine::format(memory)
-        .and_then(Engine::join)
-        .expect("formats");
+    let session = &session_in(&region);
     let mut work = Transaction::new();
     let tables = [1, 2].map(|relation| {
         let key = RelationKey::of_foreign_table(1, relation);
