@@ -99,6 +99,16 @@ RESET search_path;
 RESET ROLE;
 SELECT id FROM label_shop.things WHERE label_shop.size(t) OPERATOR(label_shop.=#) 3 ORDER BY id;
 SELECT rows FROM mot.check('label_shop.things');
+-- The owner is shown all rows, and finds the functions by the search_path of the session.
+ALTER TABLE label_shop.pairs ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY none_seen ON label_shop.pairs FOR SELECT USING (false);
+CREATE POLICY all_new ON label_shop.pairs FOR INSERT WITH CHECK (true);
+SET ROLE mot_label_owner;
+SET search_path = label_shop, pg_catalog;
+INSERT INTO pairs VALUES (104, 'abc');
+RESET ROLE;
+SELECT rows FROM mot.check('pairs');
+RESET search_path;
 SET client_min_messages = warning;
 DROP SCHEMA label_shop, label_trap CASCADE;
 DROP ROLE mot_label_owner, mot_label_user;

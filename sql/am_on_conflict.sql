@@ -84,6 +84,50 @@ SELECT tableoid::regclass, * FROM p ORDER BY a, b;
 EXPLAIN (COSTS OFF) SELECT n FROM p1 WHERE a = 1 AND b = 1;
 SELECT n FROM p1 WHERE a = 1 AND b = 1;
 SELECT relname, amname FROM pg_class c JOIN pg_am m ON m.oid = relam WHERE relnamespace = 'am_on_conflict'::regnamespace AND relkind = 'i' ORDER BY 1;
+-- rows that bring more columns than the table has, dropped columns, keys that a function computes
+CREATE TABLE q (gone int, a int, b text, n int DEFAULT 0) PARTITION BY LIST (a);
+ALTER TABLE q DROP COLUMN gone;
+CREATE TABLE q1 PARTITION OF q FOR VALUES IN (1, 3) USING mot;
+CREATE TABLE q2 (n int DEFAULT 0, b text, more text, a int) USING mot;
+ALTER TABLE q2 DROP COLUMN more;
+ALTER TABLE q ATTACH PARTITION q2 FOR VALUES IN (2);
+ALTER TABLE q ADD PRIMARY KEY (a);
+INSERT INTO q (a, b) SELECT x, 'x' || x FROM generate_series(1, 3) x ORDER BY hashint4(x) ON CONFLICT (a) DO UPDATE SET n = q.n + 1;
+INSERT INTO q (a, b) SELECT x, 'y' || x FROM generate_series(1, 3) x ORDER BY -x, x ON CONFLICT (a) DO UPDATE SET n = q.n + 1, b = EXCLUDED.b RETURNING tableoid::regclass, *;
+INSERT INTO q (a, b) VALUES (4, 'z') ON CONFLICT DO NOTHING;
+CREATE FUNCTION put(x int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO q (a, b) VALUES (x % 3 + 1, 'placed') ON CONFLICT (a) DO UPDATE SET n = q.n + 100;
+  RETURN x % 2;
+END $$;
+CREATE FUNCTION place(x int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN put(x); END $$;
+CREATE TABLE r (a int, b int) PARTITION BY LIST (place(a));
+CREATE TABLE r0 PARTITION OF r FOR VALUES IN (0) USING mot;
+CREATE TABLE r1 PARTITION OF r FOR VALUES IN (1) USING mot;
+CREATE UNIQUE INDEX ON r0 (a);
+CREATE UNIQUE INDEX ON r1 (a);
+INSERT INTO r SELECT x % 4, x FROM generate_series(1, 8) x ON CONFLICT DO NOTHING RETURNING tableoid::regclass, *;
+SELECT tableoid::regclass, a, b, n > 100 AS often FROM q ORDER BY a;
+-- statements that fail, one after another
+DO $$
+BEGIN
+  FOR i IN 1 .. 50 LOOP
+    BEGIN
+      INSERT INTO p SELECT 1 + g % 2, g FROM generate_series(1, 5) g ON CONFLICT (a, b) DO UPDATE SET n = 1 / (EXCLUDED.b - 4);
+    EXCEPTION WHEN division_by_zero THEN
+      NULL;
+    END;
+  END LOOP;
+END $$;
+-- triggers of partitions, and what they have cost
+CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
+CREATE TRIGGER noted_before BEFORE INSERT ON q FOR EACH ROW EXECUTE FUNCTION noted();
+CREATE TRIGGER noted_after AFTER INSERT OR UPDATE ON q FOR EACH ROW EXECUTE FUNCTION noted();
+CREATE FUNCTION counted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE INFO '% rows', (SELECT count(*) FROM made); RETURN NULL; END $$;
+CREATE TRIGGER counted AFTER INSERT ON q REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION counted();
+DELETE FROM q WHERE a = 3;
+SELECT line FROM analyzed('INSERT INTO q (a, b) VALUES (1, NULL), (2, NULL), (3, NULL) ON CONFLICT (a) DO UPDATE SET b = NULL') AS line WHERE line LIKE 'Trigger%';
+SELECT rows FROM mot.check('q1') UNION ALL SELECT rows FROM mot.check('q2');
 -- an index's function catches an error, or writes such rows itself
 -- Core warns of a lock of its own then.
 SET client_min_messages = error;

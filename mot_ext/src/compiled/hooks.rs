@@ -304,7 +304,6 @@ unsafe extern "C-unwind" fn end(query: *mut pg_sys::QueryDesc) {
         if cache::is_running(query) {
             return guard::run(|| cache::end(query));
         }
-        crate::plan_nodes::on_conflict::ends(query);
         crate::plan_nodes::row_memory::ends(query);
         match HOOKS.previous.get().end {
             Some(next) => next(query),

@@ -147,11 +147,6 @@ impl Flips {
         });
     }
 
-    /// Whether it shows any index: an aborted transaction has ended it.
-    pub fn is_in_force(&self) -> bool {
-        state().flips.iter().any(|flip| flip.group == self.group)
-    }
-
     /// Shows the indexes as what they are, and closes them.
     pub fn end(self) {
         for flip in take(|flip| flip.group == self.group) {

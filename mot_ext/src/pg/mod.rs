@@ -6,6 +6,7 @@
 //! | `guard`, `report`, `violation`, `text` | errors of users' code, reports, text |
 //! | `version/` | what differs between major versions: no other room asks |
 //! | `nodes`, `list`, `depth`, `planning`, `executor`, `wire` | parse trees, plans, output |
+//! | `partition_routing` | the partition of a row |
 //! | `index_row`, `inheritance`, `rights`, `search_path`, `btree` | the catalog |
 //! | `owner`, `predicate`, `snapshot`, `sxact` | processes and transactions; predicate locks |
 //! | `interrupts`, `worker`, `checkpointer`, `title` | waits, background processes |
@@ -28,6 +29,7 @@ pub mod list;
 pub mod local;
 pub mod nodes;
 pub mod owner;
+pub mod partition_routing;
 pub mod planning;
 pub mod predicate;
 pub mod report;

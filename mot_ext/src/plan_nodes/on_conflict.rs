@@ -1,33 +1,63 @@
 //! INSERT ... ON CONFLICT on 15 to 17: core takes the unique indexes of the target for btrees, or
 //! raises.
 //!
-//! It looks when it opens the indexes, at the first row. So they are opened right behind the start
-//! of the statement, for each ModifyTable node, while they are shown as btrees. Core finds them
-//! open.
+//! It looks when it opens the indexes of a table, or of a partition: at the first row for it. So
+//! this runs between the node that gives the rows and ModifyTable, and sees each row first.
 //!
-//! Rows of a partitioned table go to partitions that core opens when the first row reaches each.
-//! Their unique indexes are shown as btrees from the start of the statement to its end.
+//! - **A table.** At the first row its indexes are opened while they are shown as btrees. Core
+//!   finds them open, and later rows come from core's function alone.
+//! - **A partitioned table.** Core's function finds the partition of a row, which locks and opens
+//!   it as core does right after. If it is one of ours that no row has reached before, its unique
+//!   indexes are shown as btrees from then on, to the end of the statement. A foreign partition
+//!   begins an insert twice, and one of the two gets no rows.
+//!
+//! So locks are taken for the rows that come, in core's order, and for no other partition.
 use crate::index_am::access_method::indexes_of;
 use crate::index_am::flips::{self, Flips};
 use crate::pg::local::ProcessLocal;
+use crate::pg::partition_routing::PartitionRouting;
 use crate::pg::version::index_am::ASKS_FOR_BTREE;
-use crate::pg::{inheritance, nodes};
+use crate::pg::{guard, nodes};
 use crate::storage;
 use pgrx::pg_sys::NodeTag::T_ModifyTableState;
 use pgrx::pg_sys::OnConflictAction::ONCONFLICT_NONE;
 use pgrx::{is_a, pg_guard, pg_sys};
 use std::cell::RefCell;
-use std::ffi::c_int;
+use std::collections::HashSet;
+use std::ffi::{c_int, c_void};
 
-/// The indexes shown for statements that run, by their executor states. Those of statements that
-/// failed stay until the next one comes, and show nothing.
-static HELD: ProcessLocal<RefCell<Vec<(*mut pg_sys::EState, Flips)>>> =
-    ProcessLocal(RefCell::new(Vec::new()));
+/// Core has locked the index.
+const LOCKED: pg_sys::LOCKMODE = pg_sys::NoLock as pg_sys::LOCKMODE;
+
+/// A node that gives rows to be inserted. It leaves the list with the memory of its query.
+struct Source {
+    node: *mut pg_sys::PlanState,
+    run: Run,
+    target: Target,
+}
+
+/// Where the rows go.
+enum Target {
+    Table(*mut pg_sys::ResultRelInfo),
+    Partitioned(Partitions),
+}
+
+/// What the rows have reached of a partitioned table.
+struct Partitions {
+    routing: PartitionRouting,
+    reached: HashSet<*mut pg_sys::ResultRelInfo>,
+    shown: Vec<Flips>,
+}
+
+/// Core's function for a node.
+type Run = unsafe extern "C-unwind" fn(*mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot;
+
+static SOURCES: ProcessLocal<RefCell<Vec<Source>>> = ProcessLocal(RefCell::new(Vec::new()));
 
 /// Core's executor has started a query: a plain frame that reads the plan first.
 ///
 /// # Safety
-/// A started query.
+/// A started query, of which nothing has run.
 #[inline]
 pub unsafe fn started(query: *mut pg_sys::QueryDesc, flags: c_int) {
     // SAFETY: the caller's query has a plan.
@@ -35,27 +65,13 @@ pub unsafe fn started(query: *mut pg_sys::QueryDesc, flags: c_int) {
         let plan = &*(*query).plannedstmt;
         let inserts = plan.commandType == pg_sys::CmdType::CMD_INSERT || plan.hasModifyingCTE;
         if ASKS_FOR_BTREE && inserts && flags & pg_sys::EXEC_FLAG_EXPLAIN_ONLY as c_int == 0 {
-            open_indexes(query);
-        }
-    }
-}
-
-/// Core's executor ends a query: a plain frame.
-///
-/// # Safety
-/// A started query.
-#[inline]
-pub unsafe fn ends(query: *mut pg_sys::QueryDesc) {
-    // SAFETY: the caller's query.
-    unsafe {
-        if ASKS_FOR_BTREE && flips::is_any_shown() {
-            close_indexes((*query).estate);
+            find_sources(query);
         }
     }
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn open_indexes(query: *mut pg_sys::QueryDesc) {
+unsafe extern "C-unwind" fn find_sources(query: *mut pg_sys::QueryDesc) {
     // SAFETY: a started query (caller); its states are cast by their tags.
     unsafe {
         let estate = (*query).estate;
@@ -68,65 +84,176 @@ unsafe extern "C-unwind" fn open_indexes(query: *mut pg_sys::QueryDesc) {
             all.push(top.cast());
         }
         for state in all {
-            let node = (*state).ps.plan.cast::<pg_sys::ModifyTable>();
-            if (*node).onConflictAction != ONCONFLICT_NONE {
-                open_for(estate, (*state).resultRelInfo);
+            let plan = (*state).ps.plan.cast::<pg_sys::ModifyTable>();
+            if (*plan).onConflictAction != ONCONFLICT_NONE
+                && let Some(target) = target(estate, (*state).resultRelInfo)
+            {
+                put_before((*state).ps.lefttree, target);
             }
         }
     }
 }
 
-/// Opens the indexes of a table of ours, or shows those of partitions of ours.
-unsafe fn open_for(estate: *mut pg_sys::EState, target: *mut pg_sys::ResultRelInfo) {
+/// `None`: core needs no help with this target.
+unsafe fn target(
+    estate: *mut pg_sys::EState,
+    target: *mut pg_sys::ResultRelInfo,
+) -> Option<Target> {
     // SAFETY: a running statement's target (caller), locked for writing.
     unsafe {
         let relation = (*target).ri_RelationDesc;
         let form = &*(*relation).rd_rel;
-        let lock = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
         if form.relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE {
-            let unique = unique_indexes_below((*relation).rd_id);
-            if !unique.is_empty() {
-                let flips = flips::show(&unique, lock);
-                let mut held = HELD.0.borrow_mut();
-                held.retain(|(_, flips)| flips.is_in_force());
-                held.push((estate, flips));
+            return may_have_ours(estate, relation).then(|| {
+                Target::Partitioned(Partitions {
+                    routing: PartitionRouting::begin(estate, target),
+                    reached: HashSet::new(),
+                    shown: Vec::new(),
+                })
+            });
+        }
+        let is_open = !(*target).ri_IndexRelationDescs.is_null();
+        let is_needed = storage::is_table(relation) && form.relhasindex && !is_open;
+        is_needed.then_some(Target::Table(target))
+    }
+}
+
+/// Whether a partitioned table has partitions of ours, or partitions that may have.
+unsafe fn may_have_ours(estate: *mut pg_sys::EState, relation: pg_sys::Relation) -> bool {
+    // SAFETY: the query has looked its partitions up here, and keeps what it found.
+    unsafe {
+        let found = pg_sys::PartitionDirectoryLookup((*estate).es_partition_directory, relation);
+        let count = (*found).nparts as usize;
+        (0..count)
+            .any(|at| !*(*found).is_leaf.add(at) || storage::is_mot_table(*(*found).oids.add(at)))
+    }
+}
+
+/// Has a node's rows pass here.
+unsafe fn put_before(node: *mut pg_sys::PlanState, target: Target) {
+    // SAFETY: a live node (caller), and the memory of its query, which ends with the node.
+    unsafe {
+        let estate = (*node).state;
+        if let Target::Partitioned(_) = target {
+            let context = pg_sys::CreateExprContext(estate);
+            pg_sys::RegisterExprContextCallback(context, Some(close), node.into());
+        }
+        let memory = (*estate).es_query_cxt;
+        let size = size_of::<pg_sys::MemoryContextCallback>();
+        let callback = pg_sys::MemoryContextAlloc(memory, size);
+        let callback = callback.cast::<pg_sys::MemoryContextCallback>();
+        callback.write(pg_sys::MemoryContextCallback {
+            func: Some(forget),
+            arg: node.cast(),
+            next: std::ptr::null_mut(),
+        });
+        pg_sys::MemoryContextRegisterResetCallback(memory, callback);
+        let run = (*node).ExecProcNodeReal.expect("every node has a function");
+        SOURCES.0.borrow_mut().push(Source { node, run, target });
+        pg_sys::ExecSetExecProcNode(node, Some(run_source));
+    }
+}
+
+/// The next row: core's, and then what it needs for its target. A plain frame with nothing to drop:
+/// an error of the node passes it as it was raised.
+unsafe extern "C-unwind" fn run_source(
+    node: *mut pg_sys::PlanState,
+) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: a live node of a running query.
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        let run = guard::run(|| with(node, |source| source.run));
+        let row = run(node);
+        if !row.is_null() && (*row).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 == 0 {
+            guard::run(|| prepare_for(node, row));
+        }
+        row
+    }
+}
+
+/// Asks the list about a node. `ask` calls nothing of PostgreSQL.
+fn with<R>(node: *mut pg_sys::PlanState, ask: impl FnOnce(&mut Source) -> R) -> R {
+    let mut sources = SOURCES.0.borrow_mut();
+    let source = sources.iter_mut().find(|source| source.node == node);
+    ask(source.expect("a node is in the list as long as it runs here"))
+}
+
+/// What core needs for a row.
+unsafe fn prepare_for(node: *mut pg_sys::PlanState, row: *mut pg_sys::TupleTableSlot) {
+    let (run, table, routing) = with(node, |source| match &source.target {
+        Target::Table(table) => (source.run, Some(*table), None),
+        Target::Partitioned(partitions) => (source.run, None, Some(partitions.routing)),
+    });
+    // SAFETY: a running query's target, and a row for it (caller).
+    unsafe {
+        if let Some(table) = table {
+            pg_sys::ExecSetExecProcNode(node, Some(run));
+            open_indexes((*node).state, table);
+        }
+        if let Some(routing) = routing {
+            let partition = routing.find(row);
+            let is_new = with(node, |source| source.target.reach(partition));
+            let relation = (*partition).ri_RelationDesc;
+            if is_new && storage::is_table(relation) {
+                let mut unique = indexes_of((*relation).rd_id);
+                unique.retain(|index| storage::is_unique_to_core(*index));
+                let shown = flips::show(&unique, LOCKED);
+                with(node, |source| source.target.keep(shown));
             }
-        } else if storage::is_table(relation)
-            && form.relhasindex
-            && (*target).ri_IndexRelationDescs.is_null()
-        {
-            let flips = flips::show(&indexes_of((*relation).rd_id), lock);
-            let previous = pg_sys::MemoryContextSwitchTo((*estate).es_query_cxt);
-            pg_sys::ExecOpenIndices(target, true);
-            pg_sys::MemoryContextSwitchTo(previous);
-            flips.end();
         }
     }
 }
 
-/// The unique indexes of partitions of ours, at any depth. The partitions are locked as for
-/// reading.
-unsafe fn unique_indexes_below(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
-    // SAFETY: the table is locked (caller).
-    unsafe {
-        inheritance::find_all(table, pg_sys::AccessShareLock as pg_sys::LOCKMODE)
-            .into_iter()
-            .filter(|partition| storage::is_mot_table(*partition))
-            .flat_map(|partition| indexes_of(partition))
-            .filter(|index| storage::is_unique_to_core(*index))
-            .collect()
+impl Target {
+    /// Notes a partition; true: no row has reached it before.
+    fn reach(&mut self, partition: *mut pg_sys::ResultRelInfo) -> bool {
+        match self {
+            Target::Partitioned(partitions) => partitions.reached.insert(partition),
+            Target::Table(_) => false,
+        }
+    }
+
+    /// Keeps what is shown to the end of the statement.
+    fn keep(&mut self, shown: Flips) {
+        if let Target::Partitioned(partitions) = self {
+            partitions.shown.push(shown);
+        }
     }
 }
 
-#[pg_guard]
-unsafe extern "C-unwind" fn close_indexes(estate: *mut pg_sys::EState) {
-    let (ended, others) = HELD
-        .0
-        .take()
-        .into_iter()
-        .partition::<Vec<_>, _>(|(of, _)| *of == estate);
-    HELD.0.replace(others);
-    for (_, flips) in ended {
+/// Opens the indexes of a table of ours while they are shown as btrees.
+unsafe fn open_indexes(estate: *mut pg_sys::EState, target: *mut pg_sys::ResultRelInfo) {
+    // SAFETY: a running statement's target (caller), locked for writing.
+    unsafe {
+        let lock = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
+        let flips = flips::show(&indexes_of((*(*target).ri_RelationDesc).rd_id), lock);
+        let previous = pg_sys::MemoryContextSwitchTo((*estate).es_query_cxt);
+        pg_sys::ExecOpenIndices(target, true);
+        pg_sys::MemoryContextSwitchTo(previous);
         flips.end();
     }
+}
+
+/// The query of a node ends without an error: core calls this before it gives the query's memory
+/// back.
+#[pg_guard]
+unsafe extern "C-unwind" fn close(node: pg_sys::Datum) {
+    let node = node.cast_mut_ptr::<pg_sys::PlanState>();
+    let partitions = with(node, |source| match &mut source.target {
+        Target::Partitioned(partitions) => {
+            Some((partitions.routing, std::mem::take(&mut partitions.shown)))
+        }
+        Target::Table(_) => None,
+    });
+    if let Some((routing, shown)) = partitions {
+        shown.into_iter().for_each(Flips::end);
+        // SAFETY: the query's memory is there, and nothing else ends the routing.
+        unsafe { routing.end() };
+    }
+}
+
+/// The memory of a node's query goes, whichever way the query ended. Raises nothing.
+unsafe extern "C-unwind" fn forget(node: *mut c_void) {
+    let mut sources = SOURCES.0.borrow_mut();
+    sources.retain(|source| !std::ptr::eq(source.node.cast(), node));
 }

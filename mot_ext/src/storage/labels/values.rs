@@ -132,7 +132,7 @@ impl RowValues {
         if let Some(writer) = &mut self.writer {
             let user = pg::user();
             if writer.user != user {
-                writer.is_hidden = rights::are_rows_hidden(self.table);
+                writer.is_hidden = user != writer.owner && rights::are_rows_hidden(self.table);
                 writer.user = user;
                 // What is prepared was found callable by another user.
                 self.expressions = [std::ptr::null_mut(); COLUMNS_MAX];
