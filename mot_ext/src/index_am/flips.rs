@@ -17,10 +17,11 @@
 //!   The object access hook of the transient table closes them (make_new_heap in cluster.c).
 //! - An error leaves entries open, and the transaction's end closes them. Before that they are
 //!   shown as ours again: in `Drop`, or in the callbacks of (sub)transactions.
-use super::access_method::Method;
+use super::access_method::{Method, indexes_of};
 use crate::pg::btree::{LOW_TREE, Tree};
 use crate::pg::local::ProcessLocal;
 use crate::pg::version::index_am::ASKS_FOR_BTREE;
+use crate::storage;
 use pgrx::pg_sys;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -31,6 +32,8 @@ struct Flip {
     index: pg_sys::Oid,
     entry: pg_sys::Relation,
     ours: pg_sys::Oid,
+    /// The lock that goes when the entry is closed, or none.
+    gives_back: pg_sys::LOCKMODE,
     /// The nesting level of the subtransaction that holds the entry open, and its list of what is.
     level: i32,
     owner: pg_sys::ResourceOwner,
@@ -75,24 +78,28 @@ pub struct Flips {
 /// # Safety
 /// The tables of the indexes are locked, in a mode in which no session can drop them.
 pub unsafe fn show(indexes: &[pg_sys::Oid], lock: pg_sys::LOCKMODE) -> Flips {
-    install_callbacks();
-    state().last_group += 1;
-    let flips = Flips {
-        group: state().last_group,
-    };
+    let flips = Flips::none();
     // SAFETY: the caller's.
-    unsafe { add(flips.group, indexes, lock) };
+    unsafe { add(flips.group, indexes, lock, NONE) };
     flips
 }
 
-unsafe fn add(group: u64, indexes: &[pg_sys::Oid], lock: pg_sys::LOCKMODE) {
+/// No lock.
+const NONE: pg_sys::LOCKMODE = pg_sys::NoLock as pg_sys::LOCKMODE;
+
+unsafe fn add(
+    group: u64,
+    indexes: &[pg_sys::Oid],
+    lock: pg_sys::LOCKMODE,
+    gives_back: pg_sys::LOCKMODE,
+) {
     let ours = Method::Mot.oid();
     for index in indexes {
         // SAFETY: the index is there (caller); its entry stays open until `end`, or until an abort.
         unsafe {
             let entry = pg_sys::index_open(*index, lock);
             if (*(*entry).rd_rel).relam != ours {
-                pg_sys::index_close(entry, pg_sys::NoLock as pg_sys::LOCKMODE);
+                pg_sys::index_close(entry, gives_back);
                 continue;
             }
             state().flips.push(Flip {
@@ -100,6 +107,7 @@ unsafe fn add(group: u64, indexes: &[pg_sys::Oid], lock: pg_sys::LOCKMODE) {
                 index: *index,
                 entry,
                 ours,
+                gives_back,
                 level: pg_sys::GetCurrentTransactionNestLevel(),
                 owner: pg_sys::CurrentResourceOwner,
             });
@@ -131,12 +139,54 @@ pub unsafe fn created(table: pg_sys::Oid, index: pg_sys::Oid) {
             .map(|awaited| awaited.group);
         pg_sys::pfree(name.cast());
         if let Some(group) = group {
-            add(group, &[index], pg_sys::AccessShareLock as pg_sys::LOCKMODE);
+            let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+            add(group, &[index], lock, NONE);
+        }
+    }
+}
+
+/// Some indexes that are shown, and what is shown with them.
+#[derive(Clone, Copy)]
+pub struct Group(u64);
+
+impl Group {
+    /// Shows those indexes of a table, too, that core opens for an INSERT ... ON CONFLICT. The lock
+    /// is that of core, and goes with the end.
+    ///
+    /// # Safety
+    /// As for [`show`].
+    pub unsafe fn add_for_insert(&self, table: pg_sys::Oid) {
+        let lock = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
+        let mut shown = Vec::new();
+        loop {
+            // SAFETY: the table is locked (caller). Waiting for one index may bring others.
+            let mut new = unsafe { indexes_of(table) };
+            new.retain(|index| !shown.contains(index) && storage::is_unique_to_core(*index));
+            if new.is_empty() {
+                return;
+            }
+            // SAFETY: the caller's.
+            unsafe { add(self.0, &new, lock, lock) };
+            shown.append(&mut new);
         }
     }
 }
 
 impl Flips {
+    /// Shows none yet.
+    pub fn none() -> Flips {
+        install_callbacks();
+        state().last_group += 1;
+        Flips {
+            group: state().last_group,
+        }
+    }
+
+    /// By which more are shown, until it ends.
+    pub fn group(&self) -> Group {
+        Group(self.group)
+    }
+
     /// Shows an index of this name, too, if the statement makes one: core drops an index that ALTER
     /// TYPE changes, and makes another.
     pub fn also(&self, table: pg_sys::Oid, name: &CStr) {
@@ -165,7 +215,7 @@ impl Flip {
         unsafe {
             let current = pg_sys::CurrentResourceOwner;
             pg_sys::CurrentResourceOwner = self.owner;
-            pg_sys::index_close(self.entry, pg_sys::NoLock as pg_sys::LOCKMODE);
+            pg_sys::index_close(self.entry, self.gives_back);
             pg_sys::CurrentResourceOwner = current;
         }
     }

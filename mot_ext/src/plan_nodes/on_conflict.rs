@@ -8,12 +8,13 @@
 //!   finds them open, and later rows come from core's function alone.
 //! - **A partitioned table.** Core's function finds the partition of a row, which locks and opens
 //!   it as core does right after. If it is one of ours that no row has reached before, its unique
-//!   indexes are shown as btrees from then on, to the end of the statement. A foreign partition
-//!   begins an insert twice, and one of the two gets no rows.
+//!   indexes are shown as btrees from then on, to the end of the statement. Every partition may
+//!   become one of ours before a row reaches it, so this asks none before.
 //!
-//! So locks are taken for the rows that come, in core's order, and for no other partition.
-use crate::index_am::access_method::indexes_of;
-use crate::index_am::flips::{self, Flips};
+//! So locks are taken for the rows that come, in core's order, and for no other partition. The
+//! functions of partition keys and bounds run twice for a row. A foreign partition begins an insert
+//! twice, once as for COPY, and that one gets no rows.
+use crate::index_am::flips::{Flips, Group};
 use crate::pg::local::ProcessLocal;
 use crate::pg::partition_routing::PartitionRouting;
 use crate::pg::version::index_am::ASKS_FOR_BTREE;
@@ -25,9 +26,6 @@ use pgrx::{is_a, pg_guard, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
-
-/// Core has locked the index.
-const LOCKED: pg_sys::LOCKMODE = pg_sys::NoLock as pg_sys::LOCKMODE;
 
 /// A node that gives rows to be inserted. It leaves the list with the memory of its query.
 struct Source {
@@ -46,7 +44,7 @@ enum Target {
 struct Partitions {
     routing: PartitionRouting,
     reached: HashSet<*mut pg_sys::ResultRelInfo>,
-    shown: Vec<Flips>,
+    shown: Flips,
 }
 
 /// Core's function for a node.
@@ -102,30 +100,19 @@ unsafe fn target(
     // SAFETY: a running statement's target (caller), locked for writing.
     unsafe {
         let relation = (*target).ri_RelationDesc;
-        let form = &*(*relation).rd_rel;
-        if form.relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE {
-            return may_have_ours(estate, relation).then(|| {
+        let kind = (*(*relation).rd_rel).relkind as u8;
+        if kind == pg_sys::RELKIND_PARTITIONED_TABLE {
+            let is_installed = storage::table_method() != pg_sys::InvalidOid;
+            return is_installed.then(|| {
                 Target::Partitioned(Partitions {
                     routing: PartitionRouting::begin(estate, target),
                     reached: HashSet::new(),
-                    shown: Vec::new(),
+                    shown: Flips::none(),
                 })
             });
         }
         let is_open = !(*target).ri_IndexRelationDescs.is_null();
-        let is_needed = storage::is_table(relation) && form.relhasindex && !is_open;
-        is_needed.then_some(Target::Table(target))
-    }
-}
-
-/// Whether a partitioned table has partitions of ours, or partitions that may have.
-unsafe fn may_have_ours(estate: *mut pg_sys::EState, relation: pg_sys::Relation) -> bool {
-    // SAFETY: the query has looked its partitions up here, and keeps what it found.
-    unsafe {
-        let found = pg_sys::PartitionDirectoryLookup((*estate).es_partition_directory, relation);
-        let count = (*found).nparts as usize;
-        (0..count)
-            .any(|at| !*(*found).is_leaf.add(at) || storage::is_mot_table(*(*found).oids.add(at)))
+        (storage::is_table(relation) && !is_open).then_some(Target::Table(target))
     }
 }
 
@@ -192,31 +179,26 @@ unsafe fn prepare_for(node: *mut pg_sys::PlanState, row: *mut pg_sys::TupleTable
         }
         if let Some(routing) = routing {
             let partition = routing.find(row);
-            let is_new = with(node, |source| source.target.reach(partition));
+            let new = with(node, |source| source.target.reach(partition));
             let relation = (*partition).ri_RelationDesc;
-            if is_new && storage::is_table(relation) {
-                let mut unique = indexes_of((*relation).rd_id);
-                unique.retain(|index| storage::is_unique_to_core(*index));
-                let shown = flips::show(&unique, LOCKED);
-                with(node, |source| source.target.keep(shown));
+            if let Some(shown) = new
+                && storage::is_table(relation)
+            {
+                shown.add_for_insert((*relation).rd_id);
             }
         }
     }
 }
 
 impl Target {
-    /// Notes a partition; true: no row has reached it before.
-    fn reach(&mut self, partition: *mut pg_sys::ResultRelInfo) -> bool {
+    /// What shows the indexes of a partition that no row has reached before.
+    fn reach(&mut self, partition: *mut pg_sys::ResultRelInfo) -> Option<Group> {
         match self {
-            Target::Partitioned(partitions) => partitions.reached.insert(partition),
-            Target::Table(_) => false,
-        }
-    }
-
-    /// Keeps what is shown to the end of the statement.
-    fn keep(&mut self, shown: Flips) {
-        if let Target::Partitioned(partitions) = self {
-            partitions.shown.push(shown);
+            Target::Partitioned(partitions) => {
+                let is_new = partitions.reached.insert(partition);
+                is_new.then(|| partitions.shown.group())
+            }
+            Target::Table(_) => None,
         }
     }
 }
@@ -225,8 +207,10 @@ impl Target {
 unsafe fn open_indexes(estate: *mut pg_sys::EState, target: *mut pg_sys::ResultRelInfo) {
     // SAFETY: a running statement's target (caller), locked for writing.
     unsafe {
-        let lock = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
-        let flips = flips::show(&indexes_of((*(*target).ri_RelationDesc).rd_id), lock);
+        let flips = Flips::none();
+        flips
+            .group()
+            .add_for_insert((*(*target).ri_RelationDesc).rd_id);
         let previous = pg_sys::MemoryContextSwitchTo((*estate).es_query_cxt);
         pg_sys::ExecOpenIndices(target, true);
         pg_sys::MemoryContextSwitchTo(previous);
@@ -236,20 +220,24 @@ unsafe fn open_indexes(estate: *mut pg_sys::EState, target: *mut pg_sys::ResultR
 
 /// The query of a node ends without an error: core calls this before it gives the query's memory
 /// back.
-#[pg_guard]
 unsafe extern "C-unwind" fn close(node: pg_sys::Datum) {
     let node = node.cast_mut_ptr::<pg_sys::PlanState>();
-    let partitions = with(node, |source| match &mut source.target {
-        Target::Partitioned(partitions) => {
-            Some((partitions.routing, std::mem::take(&mut partitions.shown)))
+    let end = || {
+        let partitions = with(node, |source| match &mut source.target {
+            Target::Partitioned(partitions) => {
+                let shown = std::mem::replace(&mut partitions.shown, Flips::none());
+                Some((partitions.routing, shown))
+            }
+            Target::Table(_) => None,
+        });
+        if let Some((routing, shown)) = partitions {
+            shown.end();
+            // SAFETY: the query's memory is there, and nothing else ends the routing.
+            unsafe { routing.end() };
         }
-        Target::Table(_) => None,
-    });
-    if let Some((routing, shown)) = partitions {
-        shown.into_iter().for_each(Flips::end);
-        // SAFETY: the query's memory is there, and nothing else ends the routing.
-        unsafe { routing.end() };
-    }
+    };
+    // SAFETY: core's frames alone are between here and its handler.
+    unsafe { guard::run(end) };
 }
 
 /// The memory of a node's query goes, whichever way the query ended. Raises nothing.

@@ -25,15 +25,32 @@ pub static ORDER_OF_ROWS: Allowed = Allowed {
 };
 
 pub static ROW_TAKEN_BACK: Allowed = Allowed {
-    name: "a statement waits on one side only, beside an INSERT ... ON CONFLICT that waits",
+    name: "a statement waits on one side only, beside an INSERT that waits without its row",
     reason: "While it waits for another inserter of one of its keys, an INSERT ... ON CONFLICT has taken its new row back on a MOT table \
-             (two such statements would wait for each other otherwise). On a heap table the row may stay, and a third inserter of another \
-             of its keys waits for it.",
+             (two such statements would wait for each other otherwise). So has an INSERT into an index whose keys are labels, which no \
+             other writer may add to meanwhile. On a heap table the row may stay, and a third inserter of another of its keys waits for \
+             it.",
 };
 
 pub static FIRST_ERROR: Allowed = Allowed {
     name: "a statement over several rows fails for another of them",
     reason: "Several rows break a rule; the first one in the order of the plan is reported. Both sides fail.",
+};
+
+pub static KEY_FREED: Allowed = Allowed {
+    name: "a MERGE of several rows meets a key before or after it has freed it",
+    reason: "Keys are unique at each row, not at the end of the statement. A MERGE that deletes or changes a row and inserts another one with \
+             its key succeeds if the plan has the first one first, and fails if not.",
+};
+
+pub static INDEX_IN_USE: Allowed = Allowed {
+    name: "55006 on one side: a cursor of the session reads the index",
+    reason: "An index cannot be built anew under a cursor that reads it. Which cursors read it, and which sort the table, is up to the plans.",
+};
+
+pub static CHECK_BY_INDEX: Allowed = Allowed {
+    name: "a check of a foreign key waits on one side only, beside a REINDEX INDEX",
+    reason: "The kept plan of such a check reads the other table by the index, or all of a small one: the plans decide.",
 };
 
 pub static ROWS_FILLED: Allowed = Allowed {
@@ -111,16 +128,47 @@ pub fn answers(
     if statement.locks_several && breaks_rule(heap) && breaks_rule(mot) {
         return Some(&FIRST_ERROR);
     }
+    let is_on_one_side = |refusal: &str| match (heap, mot) {
+        (Some(state), None) | (None, Some(state)) => state == refusal,
+        _ => false,
+    };
+    if statement.text.starts_with("REINDEX INDEX ") && is_on_one_side("55006") {
+        return Some(&INDEX_IN_USE);
+    }
+    let frees_and_takes = statement.text.starts_with("MERGE INTO ")
+        && statement.text.contains(" WHEN MATCHED ")
+        && statement.text.contains(" THEN INSERT ");
+    if statement.locks_several && frees_and_takes && is_on_one_side("23505") {
+        return Some(&KEY_FREED);
+    }
     None
 }
 
 /// One side waits and the other has answered, while `beside` waits in another session: whether that
 /// may be.
-pub fn waits(statement: &Statement, beside: Option<&Statement>) -> Option<&'static Allowed> {
+pub fn waits(
+    statement: &Statement,
+    beside: Option<&Statement>,
+    known: &Known,
+    answered: &Answer,
+) -> Option<&'static Allowed> {
+    if known.level == Level::Serializable && state(answered) == Some("40001") {
+        return Some(&FINER_PREDICATE_LOCKS);
+    }
     if statement.locks_several {
         return Some(&ORDER_OF_ROWS);
     }
+    let is_elsewhere = |beside: &Statement| {
+        let index = beside.text.strip_prefix("REINDEX INDEX ");
+        let table = index.and_then(|index| index.split('_').next());
+        table.is_some_and(|table| !statement.text.contains(table))
+    };
+    if beside.is_some_and(is_elsewhere) {
+        return Some(&CHECK_BY_INDEX);
+    }
+    // Types of users with a btree class are in this schema.
+    let has_labels = |text: &str| text.contains("INSERT ") && text.contains("::d_types.");
     beside
-        .is_some_and(|beside| beside.text.contains(" ON CONFLICT "))
+        .is_some_and(|beside| beside.text.contains(" ON CONFLICT ") || has_labels(&beside.text))
         .then_some(&ROW_TAKEN_BACK)
 }

@@ -124,19 +124,19 @@ impl Pair {
                     "the MOT"
                 };
                 let statement = self.asked.clone().unwrap_or_else(|| Statement::plain(""));
-                return Ok(match by_design::waits(&statement, beside) {
-                    Some(allowed) => Came::May(allowed),
-                    None => Came::Differs(format!(
-                        "only {side} side waits: {}
-  the other: {}",
-                        statement.text,
-                        self.answers
-                            .iter()
-                            .flatten()
-                            .map(summary)
-                            .collect::<String>()
-                    )),
-                });
+                let Some(answered) = self.answers.iter().flatten().next() else {
+                    return Err(Failure::other("one side waits, and the other is not asked"));
+                };
+                return Ok(
+                    match by_design::waits(&statement, beside, &self.known, answered) {
+                        Some(allowed) => Came::May(allowed),
+                        None => Came::Differs(format!(
+                            "only {side} side waits: {}\n  the other: {}",
+                            statement.text,
+                            summary(answered)
+                        )),
+                    },
+                );
             }
             if Instant::now() > deadline {
                 return Err(Failure::other(
