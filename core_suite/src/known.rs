@@ -138,7 +138,8 @@ fn compile(written: WrittenEntry) -> std::result::Result<Entry, String> {
     let mut patterns = patterns.into_iter().flatten();
     let (Some(pattern), None) = (patterns.next(), patterns.next()) else {
         return Err(
-            "it has to have one of error, base_error, plan, order, mask, description, place, missing, unguarded, arbitrary"
+            "it has to have one of error, base_error, plan, order, mask, description, place, missing, \
+             unguarded, arbitrary"
                 .to_string(),
         );
     };

@@ -41,7 +41,8 @@ static BEGIN: LazyLock<Regex> = LazyLock::new(|| {
 static PROGRAM: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r"^(?:no rows returned for|more than one row returned for|invalid command|invalid variable name|",
-        r"server closed the connection|connection to server|Pipeline aborted|No pending results|psql: error|\\\w+: |Did not find any |",
+        r"server closed the connection|connection to server|Pipeline aborted|No pending results|",
+        r"psql: error|\\\w+: |Did not find any |",
         r"step \w+ timed out after |active steps are: )"
     ))
 });

@@ -72,7 +72,8 @@ pub enum EngineError {
     },
     /// A logged difference is against another version than the row has.
     #[error(
-        "log record at {lsn:X} does not fit table {table} slot {slot}: the row is at {row_lsn:X}, the change is against ...{base_lsn_low:08X}"
+        "log record at {lsn:X} does not fit table {table} slot {slot}: the row is at {row_lsn:X}, the change \
+         is against ...{base_lsn_low:08X}"
     )]
     BaseMismatch {
         table: u64,
@@ -86,7 +87,8 @@ pub enum EngineError {
     Damaged { file: String, what: String },
     /// A checkpoint of a cluster with another system identifier.
     #[error(
-        "file \"{file}\" was written by a database cluster with the system identifier {written_by}, and this one has {own}"
+        "file \"{file}\" was written by a database cluster with the system identifier {written_by}, and this \
+         one has {own}"
     )]
     OtherCluster {
         file: String,

@@ -85,7 +85,8 @@ pub fn binary_upgrade() -> ! {
         ERRCODE_FEATURE_NOT_SUPPORTED,
         "pg_upgrade does not bring the rows of memory-optimized tables along",
         "The tables would be empty in the new cluster. The old cluster is as it was.",
-        "Use pg_dump (of foreign tables with --include-foreign-data=mot) and a new cluster; or keep the rows in heap tables meanwhile, as by ALTER TABLE ... SET ACCESS METHOD heap."
+        "Use pg_dump (of foreign tables with --include-foreign-data=mot) and a new cluster; or keep the rows \
+         in heap tables meanwhile, as by ALTER TABLE ... SET ACCESS METHOD heap."
     )
 }
 
@@ -96,7 +97,8 @@ pub fn table_of_earlier_build() -> ! {
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         "this memory-optimized table was made by an earlier build, as a foreign table",
         "This build's memory-optimized tables are tables of the access method mot. Nothing was changed.",
-        "Dump the database with the build that made it (pg_dump --include-foreign-data=mot), and restore it into a new cluster."
+        "Dump the database with the build that made it (pg_dump --include-foreign-data=mot), and restore it \
+         into a new cluster."
     )
 }
 
@@ -171,7 +173,8 @@ pub fn planned_column_changed(
     // SAFETY: catalog look-ups that give palloc'd strings.
     let name = |oid| unsafe { text::from_c(pg_sys::format_type_be(oid)) };
     let column = format!("attribute {} of type {}", attribute.attnum, name(of));
-    const HINT: &str = "A SQL function keeps its plans until the query that calls it ends: alter the table in a query of its own.";
+    const HINT: &str = "A SQL function keeps its plans until the query that calls it ends: alter the table in \
+        a query of its own.";
     if attribute.attisdropped {
         raise_report!(
             PgLogLevel::ERROR,
@@ -219,7 +222,8 @@ pub fn unknown_server_layout() -> ! {
     raise_report!(
         PgLogLevel::ERROR,
         ERRCODE_FEATURE_NOT_SUPPORTED,
-        "this build of PostgreSQL keeps its notes of SERIALIZABLE transactions in a form that the library \"mot\" does not know",
+        "this build of PostgreSQL keeps its notes of SERIALIZABLE transactions in a form that the library \
+         \"mot\" does not know",
         "Without them the order of two commits could be mistaken.",
         "Use REPEATABLE READ, or a library \"mot\" built for this server."
     )
@@ -233,7 +237,8 @@ pub fn definition_not_preloaded() -> ! {
         "definitions of memory-optimized tables cannot be changed while the library \"mot\" is not preloaded",
         "The library keeps the rows; without it the statement would change the catalog and leave them as they are.",
         format!(
-            "{} To give the tables up, disable the event trigger mot_require_preload first, in a transaction of its own.",
+            "{} To give the tables up, disable the event trigger mot_require_preload first, in a transaction \
+             of its own.",
             preload_hint()
         )
     )
@@ -427,7 +432,8 @@ pub fn older_than_rewrite() -> ! {
         PgLogLevel::ERROR,
         ERRCODE_T_R_SERIALIZATION_FAILURE,
         "canceling statement due to conflict with recovery",
-        "The primary has rewritten a memory-optimized table (CLUSTER, VACUUM FULL, SET TABLESPACE) since the snapshot was taken.",
+        "The primary has rewritten a memory-optimized table (CLUSTER, VACUUM FULL, SET TABLESPACE) since the \
+         snapshot was taken.",
         "Begin the transaction anew."
     )
 }

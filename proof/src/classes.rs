@@ -30,8 +30,10 @@ const CLASSES: [Class; 3] = [
         of: "{s}.amount",
         is_default: true,
         comparison: "LANGUAGE plpgsql AS $$ BEGIN \
-             IF ($1).n IS DISTINCT FROM ($2).n THEN RETURN btint4cmp(coalesce(($1).n, 0), coalesce(($2).n, 0)); END IF; \
-             RETURN bttextcmp(upper(coalesce(($1).unit, '')) COLLATE \"C\", upper(coalesce(($2).unit, '')) COLLATE \"C\"); END $$",
+             IF ($1).n IS DISTINCT FROM ($2).n THEN RETURN btint4cmp(coalesce(($1).n, 0), coalesce(($2).n, \
+             0)); END IF; \
+             RETURN bttextcmp(upper(coalesce(($1).unit, '')) COLLATE \"C\", upper(coalesce(($2).unit, '')) \
+             COLLATE \"C\"); END $$",
         compared: "coalesce(($1).n, 0) || upper(coalesce(($1).unit, ''))",
     },
     Class {

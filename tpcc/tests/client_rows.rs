@@ -19,19 +19,27 @@ use tpcc::engine::Engine;
 /// LATIN1.
 const SET_UP: &str = "CREATE EXTENSION IF NOT EXISTS mot;
     CREATE DOMAIN public.small AS int CHECK (VALUE < 1000);
-    CREATE FOREIGN TABLE public.sent (id int PRIMARY KEY, b bool, i2 smallint, i8 bigint, t text, v varchar(20), c char(8), n numeric,
-        f4 real, f8 double precision, d date, tm time, ts timestamp, tz timestamptz, u uuid, y bytea, nm name, ch \"char\", o oid,
+    CREATE FOREIGN TABLE public.sent (id int PRIMARY KEY, b bool, i2 smallint, i8 bigint, t text, v \
+    varchar(20), c char(8), n numeric,
+        f4 real, f8 double precision, d date, tm time, ts timestamp, tz timestamptz, u uuid, y bytea, nm name, \
+        ch \"char\", o oid,
         a int[], iv interval, j jsonb, s public.small) SERVER mot;
     INSERT INTO public.sent VALUES
-        (1, true, -32768, -9223372036854775808, 'plain', 'short', 'pad', 1234.50, 1.5, -0.1, '2000-01-01', '23:59:59.999999',
-            '1999-12-31 23:59:59', '2001-02-03 04:05:06+07', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '\\xdeadbeef', 'named', 'x', 4294967295,
+        (1, true, -32768, -9223372036854775808, 'plain', 'short', 'pad', 1234.50, 1.5, -0.1, '2000-01-01', \
+        '23:59:59.999999',
+            '1999-12-31 23:59:59', '2001-02-03 04:05:06+07', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', \
+            '\\xdeadbeef', 'named', 'x', 4294967295,
             '{1,NULL,3}', '1 day 2 hours', '{\"a\": 1}', 7),
-        (2, false, 32767, 9223372036854775807, 'caf\u{e9}', '', '', 'NaN', 'Infinity', 'NaN', 'infinity', '00:00', '-infinity', 'infinity',
+        (2, false, 32767, 9223372036854775807, 'caf\u{e9}', '', '', 'NaN', 'Infinity', 'NaN', 'infinity', \
+        '00:00', '-infinity', 'infinity',
             '00000000-0000-0000-0000-000000000000', '', '', '', 0, '{}', '0', 'null', -7),
-        (4, NULL, 0, 0, repeat('long \u{e9} ', 3000), 'v', 'c', -0.000, -0.0, 1e300, '0044-03-15 BC', '12:00', '2000-01-01 00:00:00.000001',
-            '1970-01-01 00:00:00Z', NULL, decode(repeat('00ff', 2000), 'hex'), repeat('n', 63), 'y', 1, '{{1,2},{3,4}}', '-1 month', '[]', 0);
+        (4, NULL, 0, 0, repeat('long \u{e9} ', 3000), 'v', 'c', -0.000, -0.0, 1e300, '0044-03-15 BC', '12:00', \
+        '2000-01-01 00:00:00.000001',
+            '1970-01-01 00:00:00Z', NULL, decode(repeat('00ff', 2000), 'hex'), repeat('n', 63), 'y', 1, \
+            '{{1,2},{3,4}}', '-1 month', '[]', 0);
     INSERT INTO public.sent (id) VALUES (3), (-2147483648), (0);
-    INSERT INTO public.sent (id, t, i2, i8) VALUES (5, 'not in Latin 1: \u{20ac}', -1, 10), (6, repeat('s', 126), 9, -10),
+    INSERT INTO public.sent (id, t, i2, i8) VALUES (5, 'not in Latin 1: \u{20ac}', -1, 10), (6, repeat('s', \
+    126), 9, -10),
         (7, repeat('s', 127), 99, 100);
     CREATE TABLE public.elsewhere (squeezed text, outside text);
     ALTER TABLE public.elsewhere ALTER squeezed SET STORAGE MAIN, ALTER outside SET STORAGE EXTERNAL;
@@ -67,7 +75,8 @@ const STATEMENTS: [Statement; 11] = [
         19,
     ),
     direct(
-        "SELECT repeat(t, 3), t || '\u{e9}', -id, NULL::text, id > 2, 'x', i8 <> 0, upper(v) FROM public.sent WHERE id > $1::int",
+        "SELECT repeat(t, 3), t || '\u{e9}', -id, NULL::text, id > 2, 'x', i8 <> 0, upper(v) FROM public.sent \
+         WHERE id > $1::int",
         8,
     ),
     // Compressed, and read back by the server's own functions.
@@ -117,7 +126,8 @@ const ROUNDS: [&str; 6] = [
 
 /// What it says between two parts of one portal, by turns.
 const BETWEEN_PARTS: [&str; 2] = [
-    "SELECT set_config('DateStyle', 'German', true), set_config('extra_float_digits', '-5', true), set_config('bytea_output', 'escape', true)",
+    "SELECT set_config('DateStyle', 'German', true), set_config('extra_float_digits', '-5', true), \
+     set_config('bytea_output', 'escape', true)",
     "SELECT set_config('client_encoding', 'LATIN1', true)",
 ];
 
@@ -438,7 +448,8 @@ fn sending_rows_keeps_no_memory() {
                 .collect();
             assert!(seen.iter().all(|messages| count(messages, b'D') > 0));
             let rows = connection.run(
-                "SELECT sum(total_bytes), sum(used_bytes), count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'mot%'",
+                "SELECT sum(total_bytes), sum(used_bytes), count(*) FROM pg_backend_memory_contexts WHERE name \
+                 LIKE 'mot%'",
             );
             let (sent, bytes) = connection.direct_rows();
             assert!(sent > 0 && bytes < CONTEXT_BYTES_MAX, "{text}: {bytes}");

@@ -8,8 +8,10 @@ use tpcc::engine::Engine;
 /// Each takes one number and gives one text column.
 const STATEMENTS: [&str; 5] = [
     "SELECT id::text FROM public.part_row WHERE id > $1::int ORDER BY id",
-    "SELECT r.id || d.name FROM public.part_row r JOIN public.part_dim d USING (kind) WHERE r.id > $1::int ORDER BY r.id",
-    "SELECT kind || ':' || count(*) || ':' || sum(id) FROM public.part_row WHERE id > $1::int GROUP BY kind ORDER BY kind",
+    "SELECT r.id || d.name FROM public.part_row r JOIN public.part_dim d USING (kind) WHERE r.id > $1::int \
+     ORDER BY r.id",
+    "SELECT kind || ':' || count(*) || ':' || sum(id) FROM public.part_row WHERE id > $1::int GROUP BY kind \
+     ORDER BY kind",
     "SELECT id || coalesce(note, '-') FROM public.part_row WHERE id > $1::int ORDER BY note, id LIMIT 9",
     "UPDATE public.part_row SET note = note || 'x' WHERE id > $1::int AND id < 9 RETURNING id || coalesce(note, '-')",
 ];

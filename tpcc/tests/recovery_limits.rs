@@ -167,7 +167,8 @@ fn changes_that_were_rolled_back_are_recovered_in_the_same_memory() {
     let mut client = target.client().unwrap();
     let row = client
         .query_one(
-            "SELECT count(*), count(*) FILTER (WHERE filler = 'z'), count(*) FILTER (WHERE filler LIKE 'y%') FROM public.wide",
+            "SELECT count(*), count(*) FILTER (WHERE filler = 'z'), count(*) FILTER (WHERE filler LIKE 'y%') \
+             FROM public.wide",
             &[],
         )
         .unwrap();

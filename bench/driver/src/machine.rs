@@ -58,7 +58,8 @@ impl Machine {
         let settings = client
             .query(
                 "SELECT name || ' = ' || current_setting(name) FROM pg_settings \
-                 WHERE source = 'command line' AND name NOT IN ('port', 'listen_addresses', 'unix_socket_directories') ORDER BY name",
+                 WHERE source = 'command line' AND name NOT IN ('port', 'listen_addresses', \
+                 'unix_socket_directories') ORDER BY name",
                 &[],
             )
             .map_err(from_client)?;

@@ -125,8 +125,11 @@ fn refuse_for_now() -> ! {
         "this standby's checkpoint of memory-optimized tables is behind PostgreSQL's",
         pgrx::function_name!(),
     )
-    .set_detail("Until the next one is complete a base backup of it would lack WAL; cascaded standbys and subscribers wait, too. The first one after a start may take long.")
-    .set_hint("Try again when mot.stat_progress_checkpoint is empty; if its checkpoints fail, the server log says why. mot.checkpoint_bandwidth, if set, makes it slow: ending the worker (mot.stat_checkpoint.worker_pid) lets it finish at full speed.")
+    .set_detail("Until the next one is complete a base backup of it would lack WAL; cascaded standbys and \
+        subscribers wait, too. The first one after a start may take long.")
+    .set_hint("Try again when mot.stat_progress_checkpoint is empty; if its checkpoints fail, the server log \
+        says why. mot.checkpoint_bandwidth, if set, makes it slow: ending the worker \
+        (mot.stat_checkpoint.worker_pid) lets it finish at full speed.")
     .report(PgLogLevel::FATAL);
     unreachable!("a report of level FATAL ends the process")
 }

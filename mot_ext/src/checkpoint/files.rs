@@ -365,7 +365,8 @@ fn record_finished(redo: Lsn, written: &checkpoint::Written, removed: usize, sta
             PgLogLevel::LOG,
             PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
             format!(
-                "mot checkpoint complete: wrote {} files, {} bytes, {} ranges; reused {} files, {} bytes, {} ranges; {} rows; {} old files removed; total={:.3} s; redo lsn={}, generation={}",
+                "mot checkpoint complete: wrote {} files, {} bytes, {} ranges; reused {} files, {} bytes, {} \
+                 ranges; {} rows; {} old files removed; total={:.3} s; redo lsn={}, generation={}",
                 written.files,
                 written.bytes,
                 written.ranges,

@@ -42,7 +42,8 @@ fn fdw_validator(options: Array<'_, &[u8]>, catalog: pg_sys::Oid) {
     if catalog == pg_sys::ForeignTableRelationId {
         errors::unsupported(
             "foreign tables of the foreign-data wrapper of memory-optimized tables",
-            "Preload the library mot, and give the wrapper its handler: ALTER FOREIGN DATA WRAPPER ... HANDLER mot.fdw_handler.",
+            "Preload the library mot, and give the wrapper its handler: ALTER FOREIGN DATA WRAPPER ... HANDLER \
+             mot.fdw_handler.",
         );
     }
     if let Some(option) = options.iter().flatten().next() {

@@ -27,7 +27,8 @@ use std::ffi::{c_int, c_void};
 #[pg_extern(sql = "
 CREATE FUNCTION mot.require_preload() RETURNS event_trigger
   LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION mot.require_preload() IS 'refuses DDL on memory-optimized tables while the library mot is not preloaded';
+COMMENT ON FUNCTION mot.require_preload() IS 'refuses DDL on memory-optimized tables while the library mot is \
+not preloaded';
 CREATE EVENT TRIGGER mot_require_preload ON ddl_command_start EXECUTE FUNCTION mot.require_preload();
 ALTER EVENT TRIGGER mot_require_preload ENABLE ALWAYS;
 ")]

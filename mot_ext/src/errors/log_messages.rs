@@ -18,23 +18,34 @@ pub fn report_adopted(written_by: u64) {
         PgLogLevel::LOG,
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
         format!(
-            "mot takes over the checkpoint of the database cluster with the system identifier {written_by}, as mot.adopt_system_identifier asks for"
+            "mot takes over the checkpoint of the database cluster with the system identifier {written_by}, as \
+             mot.adopt_system_identifier asks for"
         ),
         "Once it is loaded it has this cluster's identifier, and the setting has no effect.",
     );
 }
 
 /// What to do about a checkpoint that failed.
-pub const HINT_CHECKPOINT_FAILED: &str = "It is tried again every few seconds, and the WAL that a restart needs is kept meanwhile. Make room in the directory \"mot\" of the data directory, or look after its disk.";
+pub const HINT_CHECKPOINT_FAILED: &str = "It is tried again every few seconds, and the WAL that a restart \
+    needs is kept meanwhile. Make room in the directory \"mot\" of the data directory, or look after its disk.";
 
 /// The same, while PostgreSQL's checkpoints have to wait.
-pub const HINT_CHECKPOINT_FAILED_GATE_SHUT: &str = "It is tried again every few seconds; PostgreSQL's checkpoints wait for it, since nothing else keeps the WAL that a restart needs: there is no replication slot \"mot\", or max_slot_wal_keep_size is not -1. Make room in the directory \"mot\" of the data directory, or look after its disk.";
+pub const HINT_CHECKPOINT_FAILED_GATE_SHUT: &str = "It is tried again every few seconds; PostgreSQL's \
+    checkpoints wait for it, since nothing else keeps the WAL that a restart needs: there is no replication \
+    slot \"mot\", or max_slot_wal_keep_size is not -1. Make room in the directory \"mot\" of the data \
+    directory, or look after its disk.";
 
 /// The same, while the server's shutdown has to wait.
-pub const HINT_CHECKPOINT_FAILED_SHUTDOWN_WAITS: &str = "The shutdown waits for it, since nothing else keeps the WAL that the next start needs: there is no replication slot \"mot\", or max_slot_wal_keep_size is not -1. It is tried again every few seconds: make room in the directory \"mot\" of the data directory, or look after its disk. Or stop the server in mode immediate: nothing is lost, the next start recovers.";
+pub const HINT_CHECKPOINT_FAILED_SHUTDOWN_WAITS: &str = "The shutdown waits for it, since nothing else keeps \
+    the WAL that the next start needs: there is no replication slot \"mot\", or max_slot_wal_keep_size is not \
+    -1. It is tried again every few seconds: make room in the directory \"mot\" of the data directory, or look \
+    after its disk. Or stop the server in mode immediate: nothing is lost, the next start recovers.";
 
 /// The same, while a base backup waits.
-pub const HINT_CHECKPOINT_FAILED_BACKUP_WAITS: &str = "It is tried again every few seconds; PostgreSQL's checkpoints wait for it, since a base backup is under way, which else could not be restored if it has just begun. Make room in the directory \"mot\" of the data directory, or look after its disk, or end the backup (pg_terminate_backend; pg_stat_replication has its WAL sender).";
+pub const HINT_CHECKPOINT_FAILED_BACKUP_WAITS: &str = "It is tried again every few seconds; PostgreSQL's \
+    checkpoints wait for it, since a base backup is under way, which else could not be restored if it has just \
+    begun. Make room in the directory \"mot\" of the data directory, or look after its disk, or end the backup \
+    (pg_terminate_backend; pg_stat_replication has its WAL sender).";
 
 /// Says that a base backup was ended.
 pub fn report_base_backup_ended(pid: i32) {
@@ -44,13 +55,15 @@ pub fn report_base_backup_ended(pid: i32) {
         format!(
             "mot has ended the WAL sender with PID {pid}: a base backup by it could not be restored, or not surely"
         ),
-        "A base backup needs a complete checkpoint of memory-optimized tables, and their checkpoint worker until it has begun. Lines before this one say what prevents that. Take the backup anew.",
+        "A base backup needs a complete checkpoint of memory-optimized tables, and their checkpoint worker \
+         until it has begun. Lines before this one say what prevents that. Take the backup anew.",
     );
 }
 
 /// Says that the tables are loaded but that it cannot be noted that statements, or replay, begin.
 pub fn report_begin_failed(error: &EngineError) {
-    const HINT: &str = "It is tried again every few seconds; statements on memory-optimized tables, or replay, wait meanwhile. Make room in the directory \"mot\" of the data directory, or look after its disk.";
+    const HINT: &str = "It is tried again every few seconds; statements on memory-optimized tables, or replay, \
+        wait meanwhile. Make room in the directory \"mot\" of the data directory, or look after its disk.";
     let text = format!("mot has loaded its tables, but statements cannot begin: {error}");
     if interrupts::is_startup_process() {
         // An error is fatal there.
@@ -80,7 +93,8 @@ pub fn report_no_worker(may_go_on: bool) {
         if may_go_on {
             "Recovery goes on. Is max_worker_processes large enough?"
         } else {
-            "Recovery waits for it, since no replication slot keeps the WAL in its place. Is max_worker_processes large enough? Shut the server down, raise it, and start it again."
+            "Recovery waits for it, since no replication slot keeps the WAL in its place. Is \
+             max_worker_processes large enough? Shut the server down, raise it, and start it again."
         },
     );
 }
@@ -91,7 +105,8 @@ pub fn report_orphans_unknown() {
         PgLogLevel::WARNING,
         PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
         "mot could not start a worker that frees the tables of dropped databases".into(),
-        "If a database was dropped while mot was not in shared_preload_libraries, its tables take memory. Is max_worker_processes large enough? It is tried again at the next start.",
+        "If a database was dropped while mot was not in shared_preload_libraries, its tables take memory. Is \
+         max_worker_processes large enough? It is tried again at the next start.",
     );
 }
 
@@ -100,7 +115,8 @@ pub fn report_statements_hidden() {
     log_message(
         PgLogLevel::WARNING,
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
-        "mot runs all statements by the general executor: pg_stat_statements hides which libraries were loaded before it".into(),
+        "mot runs all statements by the general executor: pg_stat_statements hides which libraries were loaded \
+         before it".into(),
         "List pg_stat_statements right after mot in shared_preload_libraries, and other libraries behind it.",
     );
 }
@@ -111,7 +127,8 @@ pub fn report_files_stay(error: &EngineError) {
         PgLogLevel::WARNING,
         PgSqlErrorCode::ERRCODE_IO_ERROR,
         format!("mot could not remove files of older checkpoints: {error}"),
-        "The newest checkpoint is complete. It is tried again after the next one; until then the files take space. A damaged manifest of an older checkpoint may be deleted.",
+        "The newest checkpoint is complete. It is tried again after the next one; until then the files take \
+         space. A damaged manifest of an older checkpoint may be deleted.",
     );
 }
 
@@ -121,10 +138,12 @@ pub fn report_passed_by(count: usize, redo: mot_engine::Lsn) {
         PgLogLevel::WARNING,
         PgSqlErrorCode::ERRCODE_WARNING,
         format!(
-            "mot has removed {count} checkpoints of its tables whose files are missing or too short, and loads an older one"
+            "mot has removed {count} checkpoints of its tables whose files are missing or too short, and loads \
+             an older one"
         ),
         &format!(
-            "A copy of a running server may have them so, and nothing is lost: the older one is complete, and everything from {} on is replayed.",
+            "A copy of a running server may have them so, and nothing is lost: the older one is complete, and \
+             everything from {} on is replayed.",
             crate::pg::text::show_lsn(redo)
         ),
     );
@@ -135,7 +154,8 @@ pub fn report_unlogged_begin_empty() {
     log_message(
         PgLogLevel::WARNING,
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
-        "unlogged memory-optimized tables begin empty: mot wrote no last checkpoint when the server was shut down".into(),
+        "unlogged memory-optimized tables begin empty: mot wrote no last checkpoint when the server was shut \
+         down".into(),
         "The log of that shutdown says why: the checkpoint failed, or its worker had been ended a moment before.",
     );
 }
@@ -156,18 +176,22 @@ pub fn report_lost_outcome(xid: u64) {
         PgLogLevel::WARNING,
         PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
         format!(
-            "rows of memory-optimized tables cannot be read: the commit log no longer knows what became of transaction {xid}"
+            "rows of memory-optimized tables cannot be read: the commit log no longer knows what became of \
+             transaction {xid}"
         ),
-        "Restore from a backup, or bring the missing files of pg_xact back while the server is stopped. Statements that meet such a row fail.",
+        "Restore from a backup, or bring the missing files of pg_xact back while the server is stopped. \
+         Statements that meet such a row fail.",
     );
 }
 
 /// Says that replay waits for memory.
 pub fn report_replay_waits(lsn: &str, full: ArenaFull, has_readers: bool) {
     let hint = if has_readers {
-        "End long queries on this standby; or shut it down, raise mot.max_memory at least to the primary's value, and start it again."
+        "End long queries on this standby; or shut it down, raise mot.max_memory at least to the primary's \
+         value, and start it again."
     } else {
-        "Shut the server down, raise mot.max_memory (on a standby: at least to the primary's value), and start it again."
+        "Shut the server down, raise mot.max_memory (on a standby: at least to the primary's value), and start \
+         it again."
     };
     pg_sys::panic::ErrorReport::new(
         PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,

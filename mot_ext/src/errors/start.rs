@@ -21,7 +21,8 @@ pub fn hint_for_failed_load() -> &'static str {
     if is_of_another_cluster() {
         HINT_ANOTHER_CLUSTER
     } else {
-        "Nothing is lost or overwritten. Put the damaged file back into the directory \"mot\" of the data directory, or restore the cluster from a backup, and restart the server."
+        "Nothing is lost or overwritten. Put the damaged file back into the directory \"mot\" of the data \
+         directory, or restore the cluster from a backup, and restart the server."
     }
 }
 
@@ -30,7 +31,10 @@ fn is_of_another_cluster() -> bool {
     control.is_of_another_cluster.load(Ordering::Relaxed)
 }
 
-const HINT_ANOTHER_CLUSTER: &str = "Nothing is lost or overwritten. If this very server got a new system identifier (from pg_createsubscriber, for instance), set mot.adopt_system_identifier to the one in the file and restart it, once. If the directory \"mot\" of the data directory came from another server, put the right one back.";
+const HINT_ANOTHER_CLUSTER: &str = "Nothing is lost or overwritten. If this very server got a new system \
+    identifier (from pg_createsubscriber, for instance), set mot.adopt_system_identifier to the one in the \
+    file and restart it, once. If the directory \"mot\" of the data directory came from another server, put \
+    the right one back.";
 
 /// Stops the start of the server: the directory of the checkpoints is elsewhere.
 pub fn directory_is_link(directory: &str) -> ! {
@@ -38,9 +42,11 @@ pub fn directory_is_link(directory: &str) -> ! {
         PgLogLevel::FATAL,
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         format!("\"{directory}\" in the data directory is a symbolic link"),
-        "Base backups pass over it with no more than a warning: they would lack the rows of all memory-optimized tables.",
+        "Base backups pass over it with no more than a warning: they would lack the rows of all \
+         memory-optimized tables.",
         format!(
-            "Move the directory back into the place of the link. To have it on another file system, mount a directory of that at \"{directory}\" in the data directory."
+            "Move the directory back into the place of the link. To have it on another file system, mount a \
+             directory of that at \"{directory}\" in the data directory."
         )
     )
 }
@@ -56,7 +62,8 @@ pub fn load_stops_start(why: &str) -> ! {
         if is_of_another_cluster() {
             HINT_ANOTHER_CLUSTER
         } else {
-            "Put the damaged or missing file back (checkpoints are in the directory \"mot\" of the data directory), or restore the cluster from a backup."
+            "Put the damaged or missing file back (checkpoints are in the directory \"mot\" of the data \
+             directory), or restore the cluster from a backup."
         }
     )
 }
@@ -75,7 +82,8 @@ pub fn replay_stops(lsn: &str, error: EngineError) -> ! {
         ERRCODE_DATA_CORRUPTED,
         format!("mot could not replay the record that ends at {lsn}: {error}"),
         "The start is stopped so that nothing is skipped in silence.",
-        "The WAL or the checkpoint under PGDATA/mot is damaged, or was written by another version of mot: restore from a backup, or install that version."
+        "The WAL or the checkpoint under PGDATA/mot is damaged, or was written by another version of mot: \
+         restore from a backup, or install that version."
     )
 }
 
@@ -87,7 +95,8 @@ pub fn replay_without_memory() -> ! {
         ERRCODE_OUT_OF_MEMORY,
         "the rows of this snapshot cannot be replayed: memory for memory-optimized tables is used up",
         "Replay waits for memory, perhaps for what this statement's snapshot keeps.",
-        "Try again later. If it lasts: end long queries on this standby, or raise mot.max_memory at least to the primary's value and restart the server."
+        "Try again later. If it lasts: end long queries on this standby, or raise mot.max_memory at least to \
+         the primary's value and restart the server."
     )
 }
 
@@ -104,5 +113,6 @@ pub fn replay_given_up() -> ! {
 
 /// Why a load fails that finds nothing.
 pub fn no_checkpoint() -> String {
-    "the directory \"mot\" of the data directory holds no checkpoint, but there was one: the replication slot \"mot\" exists (who gives up the rows of all memory-optimized tables drops it)".into()
+    "the directory \"mot\" of the data directory holds no checkpoint, but there was one: the replication slot \
+     \"mot\" exists (who gives up the rows of all memory-optimized tables drops it)".into()
 }

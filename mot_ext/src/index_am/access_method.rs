@@ -139,7 +139,8 @@ fn in_use(index: pg_sys::Relation) -> ! {
     raise(
         PgSqlErrorCode::ERRCODE_OBJECT_IN_USE,
         format!(
-            "cannot change the access method of index \"{name}\" because it is being used by active queries in this session"
+            "cannot change the access method of index \"{name}\" because it is being used by active queries in \
+             this session"
         ),
         None,
         None,

@@ -162,9 +162,15 @@ fn check_table(
         if stand.has_moved() {
             raise(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("memory-optimized table \"{name}\" was changed by replay while it was checked"),
+                format!(
+                    "memory-optimized table \"{name}\" was changed by replay while it was checked"
+                ),
                 None,
-                Some("Pause replay with pg_wal_replay_pause(), and check the table again when pg_get_wal_replay_pause_state() says \"paused\".".into()),
+                Some(
+                    "Pause replay with pg_wal_replay_pause(), and check the table again when \
+                    pg_get_wal_replay_pause_state() says \"paused\"."
+                        .into(),
+                ),
             );
         }
         raise(
@@ -173,7 +179,8 @@ fn check_table(
             Some(shown.join("\n")),
             Some(match other_keys == problems {
                 true => "REINDEX these indexes: functions that they call are not immutable.".into(),
-                false => "Restart the server to build all indexes anew from the rows; keep a copy of the data directory for study.".into(),
+                false => "Restart the server to build all indexes anew from the rows; keep a copy of the data \
+                    directory for study.".into(),
             }),
         );
     }

@@ -63,7 +63,8 @@ fn total_size(table: PgRelation) -> i64 {
 CREATE FUNCTION mot.pg_relation_size(regclass) RETURNS bigint
   VOLATILE STRICT PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 GRANT EXECUTE ON FUNCTION mot.pg_relation_size(regclass) TO PUBLIC;
-COMMENT ON FUNCTION mot.pg_relation_size(regclass) IS 'pg_catalog.pg_relation_size, with what memory-optimized tables take in memory';
+COMMENT ON FUNCTION mot.pg_relation_size(regclass) IS 'pg_catalog.pg_relation_size, with what memory-optimized \
+tables take in memory';
 ")]
 fn relation_size(relation: pg_sys::Oid) -> Option<i64> {
     require(pg_sys::F_PG_RELATION_SIZE_REGCLASS);
@@ -74,7 +75,8 @@ fn relation_size(relation: pg_sys::Oid) -> Option<i64> {
 CREATE FUNCTION mot.pg_relation_size(regclass, text) RETURNS bigint
   VOLATILE STRICT PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 GRANT EXECUTE ON FUNCTION mot.pg_relation_size(regclass, text) TO PUBLIC;
-COMMENT ON FUNCTION mot.pg_relation_size(regclass, text) IS 'pg_catalog.pg_relation_size, with what memory-optimized tables take in memory';
+COMMENT ON FUNCTION mot.pg_relation_size(regclass, text) IS 'pg_catalog.pg_relation_size, with what \
+memory-optimized tables take in memory';
 ")]
 fn fork_size(relation: pg_sys::Oid, fork: &str) -> Option<i64> {
     let files = of_files(
@@ -94,7 +96,8 @@ fn fork_size(relation: pg_sys::Oid, fork: &str) -> Option<i64> {
 CREATE FUNCTION mot.pg_table_size(regclass) RETURNS bigint
   VOLATILE STRICT PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 GRANT EXECUTE ON FUNCTION mot.pg_table_size(regclass) TO PUBLIC;
-COMMENT ON FUNCTION mot.pg_table_size(regclass) IS 'pg_catalog.pg_table_size, with what memory-optimized tables take in memory';
+COMMENT ON FUNCTION mot.pg_table_size(regclass) IS 'pg_catalog.pg_table_size, with what memory-optimized \
+tables take in memory';
 ")]
 fn size_of_table(relation: pg_sys::Oid) -> Option<i64> {
     let files = of_files(
@@ -108,7 +111,8 @@ fn size_of_table(relation: pg_sys::Oid) -> Option<i64> {
 CREATE FUNCTION mot.pg_indexes_size(regclass) RETURNS bigint
   VOLATILE STRICT PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 GRANT EXECUTE ON FUNCTION mot.pg_indexes_size(regclass) TO PUBLIC;
-COMMENT ON FUNCTION mot.pg_indexes_size(regclass) IS 'pg_catalog.pg_indexes_size, with what memory-optimized tables take in memory';
+COMMENT ON FUNCTION mot.pg_indexes_size(regclass) IS 'pg_catalog.pg_indexes_size, with what memory-optimized \
+tables take in memory';
 ")]
 fn size_of_indexes(relation: pg_sys::Oid) -> Option<i64> {
     let files = of_files(
@@ -122,7 +126,8 @@ fn size_of_indexes(relation: pg_sys::Oid) -> Option<i64> {
 CREATE FUNCTION mot.pg_total_relation_size(regclass) RETURNS bigint
   VOLATILE STRICT PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 GRANT EXECUTE ON FUNCTION mot.pg_total_relation_size(regclass) TO PUBLIC;
-COMMENT ON FUNCTION mot.pg_total_relation_size(regclass) IS 'pg_catalog.pg_total_relation_size, with what memory-optimized tables take in memory';
+COMMENT ON FUNCTION mot.pg_total_relation_size(regclass) IS 'pg_catalog.pg_total_relation_size, with what \
+memory-optimized tables take in memory';
 ")]
 fn size_of_all(relation: pg_sys::Oid) -> Option<i64> {
     let files = of_files(

@@ -11,7 +11,8 @@
 //!    and the view in the last `GRANT`. The views are for members of `pg_monitor`.
 //! 3. `sql/settings_views.sql`: a statement whose figures follow what was done. The expected result
 //!    lists all views with their columns, which are an interface.
-//! 4. README.md names the view under "Operate", and a guide in `docs/` says what its figures mean.
+//! 4. `comments.sql` says what each column is; the same test asks for that.
+//! 5. README.md names the view under "Operate", and a guide in `docs/` says what its figures mean.
 //!
 //! A view of a lower room's own structures may be there, as `mot.stat_horizon` is.
 use crate::pg::text;
@@ -360,7 +361,8 @@ CREATE VIEW mot.stat_tables AS
          u.versions_stale, u.rows_inserted, u.rows_updated, u.rows_deleted, u.scans, u.rows_scanned
   FROM mot.table_usage() u JOIN pg_class c ON c.oid = u.relid JOIN pg_namespace n ON n.oid = c.relnamespace;
 CREATE VIEW mot.stat_indexes AS
-  SELECT u.relid, u.indexrelid, n.nspname AS schemaname, c.relname, i.relname AS indexrelname, u.is_unique, u.entries, u.scans
+  SELECT u.relid, u.indexrelid, n.nspname AS schemaname, c.relname, i.relname AS indexrelname,
+         u.is_unique, u.entries, u.scans
   FROM mot.index_usage() u JOIN pg_class c ON c.oid = u.relid JOIN pg_class i ON i.oid = u.indexrelid
        JOIN pg_namespace n ON n.oid = c.relnamespace;
 CREATE VIEW mot.stat_transactions AS SELECT * FROM mot.transaction_usage();
@@ -396,3 +398,6 @@ GRANT SELECT ON mot.stat_memory, mot.stat_tables, mot.stat_indexes, mot.stat_tra
         recovery_usage
     ]
 );
+
+// A psql `\d+` shows them.
+extension_sql_file!("comments.sql", name = "comments", finalize);

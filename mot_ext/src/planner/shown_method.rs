@@ -39,7 +39,9 @@ const OID_EQUAL: u32 = 607;
 const REPLACE_FIRST: u32 = pg_sys::F_REGEXP_REPLACE_TEXT_TEXT_TEXT;
 
 /// What a definition begins with, up to the access method: names may be quoted.
-const INDEX_PATTERN: &CStr = c"^(CREATE (?:UNIQUE )?INDEX (?:[^ \".]+|\"(?:[^\"]|\"\")*\") ON (?:ONLY )?(?:[^ \".]+|\"(?:[^\"]|\"\")*\")(?:\\.(?:[^ \".]+|\"(?:[^\"]|\"\")*\"))? USING )mot_index ";
+const INDEX_PATTERN: &CStr =
+    c"^(CREATE (?:UNIQUE )?INDEX (?:[^ \".]+|\"(?:[^\"]|\"\")*\") ON (?:ONLY )?\
+      (?:[^ \".]+|\"(?:[^\"]|\"\")*\")(?:\\.(?:[^ \".]+|\"(?:[^\"]|\"\")*\"))? USING )mot_index ";
 const CONSTRAINT_PATTERN: &CStr =
     c"^((?:CONSTRAINT (?:[^ \".]+|\"(?:[^\"]|\"\")*\") )?EXCLUDE USING )mot_index ";
 const REPLACEMENT: &CStr = c"\\1btree ";

@@ -109,7 +109,8 @@ pub fn finish_standby() -> Result<(), String> {
 fn load(replayed_from: Option<Lsn>) -> Result<Option<Manifest>, String> {
     let engine = shared_memory::engine().expect("preloaded");
     if shared_memory::control().taken_over.load(Ordering::SeqCst) {
-        return Err("the memory of the last run was taken over, but the server recovers; the next start loads the tables".into());
+        return Err("the memory of the last run was taken over, but the server recovers; the next start loads \
+            the tables".into());
     }
     engine.set_state(State::Loading);
     let start = Instant::now();
@@ -283,7 +284,9 @@ pub fn replay_gap(
             Ok(false)
         }
         Ok(Err(error)) | Err(error) => Err(format!(
-            "the WAL from {} to {} is needed and cannot be read: {error} (max_slot_wal_keep_size, or dropping the slot \"mot\", lets PostgreSQL remove it; with the files back in pg_wal, from an archive, the start succeeds)",
+            "the WAL from {} to {} is needed and cannot be read: {error} (max_slot_wal_keep_size, or dropping \
+             the slot \"mot\", lets PostgreSQL remove it; with the files back in pg_wal, from an archive, the \
+             start succeeds)",
             show_lsn(manifest.redo),
             show_lsn(to),
         )),
@@ -301,7 +304,8 @@ fn take_over() -> Result<Option<Manifest>, String> {
     let manifest = files::newest(&disk, None).map_err(|e| e.to_string())?;
     let manifest = manifest.filter(|manifest| manifest.is_final);
     let Some(manifest) = manifest else {
-        return Err("the memory of the last run was taken over, but there is no final checkpoint; the next start loads the tables".into());
+        return Err("the memory of the last run was taken over, but there is no final checkpoint; the next \
+            start loads the tables".into());
     };
     let control = shared_memory::control();
     // In the postmaster, and here.

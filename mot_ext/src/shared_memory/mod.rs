@@ -348,7 +348,8 @@ fn no_region(why: &str) -> ! {
     let message = format!("memory for memory-optimized tables could not be had: {why}");
     let code = PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY;
     pg_sys::panic::ErrorReport::new(code, message, pgrx::function_name!())
-        .set_hint("Lower mot.max_memory, set mot.huge_pages = off, or take mot out of shared_preload_libraries if it has no tables.")
+        .set_hint("Lower mot.max_memory, set mot.huge_pages = off, or take mot out of shared_preload_libraries \
+            if it has no tables.")
         .report(PgLogLevel::FATAL);
     unreachable!("a report of level FATAL returned")
 }

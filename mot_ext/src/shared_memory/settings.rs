@@ -113,7 +113,8 @@ fn define_for_sessions() {
     GucRegistry::define_enum_guc(
         c"mot.compiled_statements",
         c"Runs simple statements on memory-optimized tables without the general executor.",
-        c"\"on\" compiles a plan when it is used again, \"always\" at first use; \"off\" sends every statement through the general executor, every condition and every aggregate. The result is the same.",
+        c"\"on\" compiles a plan when it is used again, \"always\" at first use; \"off\" sends every statement \
+            through the general executor, every condition and every aggregate. The result is the same.",
         &COMPILED_STATEMENTS,
         GucContext::Userset,
         GucFlags::default(),
@@ -171,7 +172,8 @@ fn define_for_memory() {
     GucRegistry::define_bool_guc(
         c"mot.warm_restart",
         c"Keeps memory-optimized tables in memory while the server restarts.",
-        c"After a clean shutdown their memory stays in a file of /dev/shm, and the next start takes it over instead of loading.",
+        c"After a clean shutdown their memory stays in a file of /dev/shm, and the next start takes it over \
+            instead of loading.",
         &WARM_RESTART,
         GucContext::Postmaster,
         GucFlags::default(),
@@ -203,7 +205,8 @@ fn define_for_checkpoints() {
     GucRegistry::define_int_guc(
         c"mot.checkpoint_bandwidth",
         c"Most that a checkpoint of memory-optimized tables writes in a second.",
-        c"0 is no limit. A shutdown, or the end of a recovery that has to wait for it, knows no limit. Takes effect with the next checkpoint.",
+        c"0 is no limit. A shutdown, or the end of a recovery that has to wait for it, knows no limit. Takes \
+            effect with the next checkpoint.",
         &CHECKPOINT_BANDWIDTH_KB,
         0,
         i32::MAX,
@@ -247,7 +250,8 @@ fn define_for_recovery() {
     GucRegistry::define_enum_guc(
         c"mot.replay_hand_over",
         c"When a standby hands changes over to replay threads.",
-        c"\"behind\" does so while more WAL than a little is received and not replayed, \"always\" at once. A reader waits for what is handed over before its snapshot.",
+        c"\"behind\" does so while more WAL than a little is received and not replayed, \"always\" at once. A \
+            reader waits for what is handed over before its snapshot.",
         &REPLAY_HAND_OVER,
         GucContext::Sighup,
         GucFlags::default(),
@@ -255,7 +259,8 @@ fn define_for_recovery() {
     GucRegistry::define_string_guc(
         c"mot.adopt_system_identifier",
         c"System identifier that this server had when it was shut down last.",
-        c"For a server that got a new one (pg_createsubscriber): the start takes over its checkpoint of memory-optimized tables, which has the old one.",
+        c"For a server that got a new one (pg_createsubscriber): the start takes over its checkpoint of \
+            memory-optimized tables, which has the old one.",
         &ADOPT_SYSTEM_IDENTIFIER,
         GucContext::Postmaster,
         GucFlags::default(),

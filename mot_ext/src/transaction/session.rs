@@ -241,7 +241,8 @@ fn wait_until_loaded() {
                 PgLogLevel::LOG,
                 PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
                 "waiting for memory-optimized tables to be loaded".into(),
-                "The view mot.stat_recovery shows how far the load is. If it does not begin: is max_worker_processes large enough for the workers of mot?",
+                "The view mot.stat_recovery shows how far the load is. If it does not begin: is \
+                 max_worker_processes large enough for the workers of mot?",
             );
             is_logged = true;
         }

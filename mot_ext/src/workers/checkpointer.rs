@@ -326,7 +326,8 @@ impl Worker {
                 PgLogLevel::WARNING,
                 PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
                 format!("mot could not hold its replication slot: {error}"),
-                "Without the slot, recovery of memory-optimized tables relies on every checkpoint of mot being complete. It is tried again.",
+                "Without the slot, recovery of memory-optimized tables relies on every checkpoint of mot being \
+                 complete. It is tried again.",
             );
         }
     }

@@ -77,7 +77,10 @@ proptest! {
     }
 
     #[test]
-    fn a_window_tells_slices_from_their_parts_and_keeps_their_order(slices in slices(), others in prop::collection::vec(any::<u64>(), 8)) {
+    fn a_window_tells_slices_from_their_parts_and_keeps_their_order(
+        slices in slices(),
+        others in prop::collection::vec(any::<u64>(), 8),
+    ) {
         let Some(window) = window_over(&slices) else {
             let varying = slices.iter().fold(0, |varying, slice| varying | (slice ^ slices[0]));
             prop_assert!(varying >> 32 != 0, "the lower half would do");

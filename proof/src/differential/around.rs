@@ -128,7 +128,10 @@ fn view(rng: &mut SmallRng, table: &Table, takes: Takes) -> Vec<String> {
             statements.push(format!(
                 "CREATE VIEW {name}_inner AS SELECT {columns} FROM {name} WHERE {inner}"
             ));
-            statements.push(format!("CREATE VIEW {name}_view AS SELECT {columns} FROM {name}_inner WHERE {filter} WITH {level} CHECK OPTION"));
+            statements.push(format!(
+                "CREATE VIEW {name}_view AS SELECT {columns} FROM {name}_inner WHERE \
+                {filter} WITH {level} CHECK OPTION"
+            ));
         }
         Takes::Barrier => statements.push(format!(
             "CREATE VIEW {name}_view WITH (security_barrier) AS {make}"
@@ -141,12 +144,14 @@ fn view(rng: &mut SmallRng, table: &Table, takes: Takes) -> Vec<String> {
                    ELSIF TG_OP = 'UPDATE' THEN UPDATE {name} SET {set} = NEW.{set} WHERE {is_old};
                    ELSE DELETE FROM {name} WHERE {is_old}; END IF;
                    IF NOT FOUND THEN RETURN NULL; END IF;
-                   INSERT INTO {LOG} VALUES (TG_NAME, TG_OP, CASE WHEN TG_OP = 'DELETE' THEN OLD::text ELSE NEW::text END);
+                   INSERT INTO {LOG} VALUES (TG_NAME, TG_OP, CASE WHEN TG_OP = 'DELETE' THEN OLD::text ELSE \
+                   NEW::text END);
                    IF TG_OP = 'DELETE' THEN RETURN OLD; ELSE RETURN NEW; END IF; END $$",
                 of("NEW")
             ));
             statements.push(format!(
-                "CREATE TRIGGER {name}_instead INSTEAD OF INSERT OR UPDATE OR DELETE ON {name}_view FOR EACH ROW EXECUTE FUNCTION {name}_instead()"
+                "CREATE TRIGGER {name}_instead INSTEAD OF INSERT OR UPDATE OR DELETE ON {name}_view FOR EACH \
+                 ROW EXECUTE FUNCTION {name}_instead()"
             ));
         }
         Takes::Rules => {

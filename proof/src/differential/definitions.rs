@@ -44,7 +44,8 @@ impl Source<'_> {
                 "CREATE INDEX {extra} ON {name} ({first} DESC, {column}{class} NULLS FIRST)"
             ),
             33 => format!(
-                "CREATE UNIQUE INDEX {extra} ON {name} ({column}{class} DESC) INCLUDE ({first}) WHERE {column} IS NOT NULL"
+                "CREATE UNIQUE INDEX {extra} ON {name} ({column}{class} DESC) INCLUDE ({first}) WHERE {column} \
+                 IS NOT NULL"
             ),
             34 => format!("CREATE UNIQUE INDEX {extra} ON {name} ({column}{class} DESC, {first})"),
             // Its file is new, and its turn among the others the same.

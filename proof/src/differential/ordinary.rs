@@ -67,7 +67,8 @@ impl Ordinary {
         column.refer_to(rng, &parent.key()[0]);
         self.refers_to = Some(parent.name.clone());
         Some(format!(
-            "CONSTRAINT {name}_{0}_refers FOREIGN KEY ({0}) REFERENCES {1} ON DELETE {on_delete} ON UPDATE {on_update}{when}",
+            "CONSTRAINT {name}_{0}_refers FOREIGN KEY ({0}) REFERENCES {1} ON DELETE {on_delete} ON UPDATE \
+             {on_update}{when}",
             column.name, parent.name
         ))
     }

@@ -23,7 +23,8 @@ pub fn prepare(engine: Engine) -> Vec<String> {
         ),
         // By what the row says, so that both sides choose alike.
         format!(
-            "CREATE FUNCTION choose() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE number int := abs(hashtext({row}) % 12); BEGIN
+            "CREATE FUNCTION choose() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE number int := \
+             abs(hashtext({row}) % 12); BEGIN
                IF number < 2 AND TG_WHEN = 'BEFORE' THEN RETURN NULL; END IF;
                IF number = 2 THEN RAISE EXCEPTION 'refused'; END IF; {returned}; END $$"
         ),
@@ -58,7 +59,8 @@ fn of_rows(rng: &mut SmallRng, table: &str, number: usize) -> String {
         ("DELETE", "OLD TABLE AS old_rows", "note_old"),
     ][rng.random_range(0..3)];
     format!(
-        "CREATE TRIGGER {table}_{number} AFTER {event} ON {table} REFERENCING {tables} FOR EACH STATEMENT EXECUTE FUNCTION {function}()"
+        "CREATE TRIGGER {table}_{number} AFTER {event} ON {table} REFERENCING {tables} FOR EACH STATEMENT \
+         EXECUTE FUNCTION {function}()"
     )
 }
 
@@ -88,7 +90,8 @@ pub fn draw(rng: &mut SmallRng, table: &Table) -> Vec<String> {
             2 if !column.is_unique => {
                 statements.push(change(rng, name, number, column));
                 format!(
-                    "CREATE TRIGGER {name}_{number} BEFORE INSERT OR UPDATE ON {name} FOR EACH ROW EXECUTE FUNCTION change_{name}_{number}()"
+                    "CREATE TRIGGER {name}_{number} BEFORE INSERT OR UPDATE ON {name} FOR EACH ROW EXECUTE \
+                     FUNCTION change_{name}_{number}()"
                 )
             }
             3 => format!("{trigger} {events} ON {name} FOR EACH ROW EXECUTE FUNCTION choose()"),
@@ -107,7 +110,8 @@ fn change(rng: &mut SmallRng, table: &str, number: usize, column: &Column) -> St
     let (name, value) = (&column.name, column.literal(rng));
     format!(
         "CREATE FUNCTION change_{table}_{number}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-           IF NEW.{name} IS NULL OR hashtext(NEW.{name}::text) % 3 = 0 THEN NEW.{name} := {value}; END IF; RETURN NEW; END $$"
+           IF NEW.{name} IS NULL OR hashtext(NEW.{name}::text) % 3 = 0 THEN NEW.{name} := {value}; END IF; \
+           RETURN NEW; END $$"
     )
 }
 

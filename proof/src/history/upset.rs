@@ -133,7 +133,8 @@ impl Servers {
 
     fn a_backend(&self) -> Result<i32> {
         let mut session = Session::open(&self.place()?)?;
-        let query = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1";
+        let query = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> \
+            pg_backend_pid() LIMIT 1";
         let answer = session.must(query)?;
         answer
             .value()

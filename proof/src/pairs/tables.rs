@@ -87,7 +87,8 @@ pub fn create(schema: &str, engine: Engine) -> Vec<String> {
         (AFTER, "AFTER", "act"),
     ] {
         statements.push(format!(
-            "CREATE TRIGGER {table} {when} INSERT OR UPDATE OR DELETE ON {table} FOR EACH ROW WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION {does}()"
+            "CREATE TRIGGER {table} {when} INSERT OR UPDATE OR DELETE ON {table} FOR EACH ROW WHEN \
+             (pg_trigger_depth() = 0) EXECUTE FUNCTION {does}()"
         ));
     }
     statements.push(no_act());
@@ -127,7 +128,8 @@ pub fn no_act() -> String {
 /// The rows that each table has.
 fn fill(table: &str) -> String {
     format!(
-        "INSERT INTO {table} VALUES (1, 'first row', 10), (2, 'second row', 20), (3, 'third row', 30), (4, 'fourth row', 40)"
+        "INSERT INTO {table} VALUES (1, 'first row', 10), (2, 'second row', 20), (3, 'third row', 30), (4, \
+         'fourth row', 40)"
     )
 }
 

@@ -115,7 +115,8 @@ impl Pair {
                 format!("INSERT INTO {table} VALUES ({row}, {name}, {row}0) ON CONFLICT DO NOTHING")
             }
             First::Upsert => format!(
-                "INSERT INTO {table} AS t VALUES ({row}, {name}, {row}0) ON CONFLICT (id) DO UPDATE SET name = excluded.name || left(t.name, 2)"
+                "INSERT INTO {table} AS t VALUES ({row}, {name}, {row}0) ON CONFLICT (id) DO UPDATE SET name = \
+                 excluded.name || left(t.name, 2)"
             ),
             First::LockUpdate => format!("SELECT id FROM {table} WHERE id = {row} FOR UPDATE"),
             First::LockKeyShare => format!("SELECT id FROM {table} WHERE id = {row} FOR KEY SHARE"),

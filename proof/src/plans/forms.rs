@@ -82,9 +82,12 @@ const FORMS: [(&str, &[&str]); 25] = [
             "SELECT id FROM items WHERE a IN (3, 9, 700) AND b IN (5, 6, 7) ORDER BY a, b, id",
             "SELECT state, id FROM orders WHERE state IN ('late', 'open') ORDER BY state, id LIMIT 10",
             "SELECT g, c FROM items WHERE g = 50 AND c = ANY (ARRAY[1,2,3,4000,50000,60000,70000]) ORDER BY c",
-            "SELECT kind, id FROM items WHERE kind = 3 AND id IN (SELECT i * 37 FROM generate_series(1, 1000) i) ORDER BY id LIMIT 5",
-            "SELECT day, amount FROM orders WHERE day = '2024-05-05' AND amount = ANY ('{5,500,5000,9999,17,18,19,20}') ORDER BY amount DESC LIMIT 3",
-            "SELECT kind, id FROM items WHERE kind IN (2, 4) AND id IN (1, 50, 500, 5000, 10000, 19999) ORDER BY kind, id LIMIT 4",
+            "SELECT kind, id FROM items WHERE kind = 3 AND id IN (SELECT i * 37 FROM generate_series(1, 1000) \
+             i) ORDER BY id LIMIT 5",
+            "SELECT day, amount FROM orders WHERE day = '2024-05-05' AND amount = ANY \
+             ('{5,500,5000,9999,17,18,19,20}') ORDER BY amount DESC LIMIT 3",
+            "SELECT kind, id FROM items WHERE kind IN (2, 4) AND id IN (1, 50, 500, 5000, 10000, 19999) ORDER \
+             BY kind, id LIMIT 4",
         ],
     ),
     (
@@ -169,11 +172,13 @@ const FORMS: [(&str, &[&str]); 25] = [
             "SELECT count(*), sum(i.c) FROM small x JOIN items i ON i.id = x.k",
             "SELECT x.id, i.s FROM small x JOIN items i ON i.id = x.k WHERE x.id < 20",
             "SELECT count(*) FROM small x JOIN items i ON i.a = x.id WHERE x.label = 'label7'",
-            "SELECT o.id, i.t FROM orders o JOIN items i ON i.id = o.item WHERE o.state = 'open' AND o.day = '2024-03-03' ORDER BY o.id",
+            "SELECT o.id, i.t FROM orders o JOIN items i ON i.id = o.item WHERE o.state = 'open' AND o.day = \
+             '2024-03-03' ORDER BY o.id",
             "SELECT sum(o.amount) FROM items i JOIN orders o ON o.item = i.id WHERE i.a = 7",
             "SELECT sum(o.amount) FROM items i JOIN orders o ON o.item = i.id WHERE i.a < 100",
             "SELECT count(*) FROM small x LEFT JOIN items i ON i.a = x.id AND i.b = 7",
-            "SELECT x.id, l.id FROM small x CROSS JOIN LATERAL (SELECT i.id FROM items i WHERE i.a = x.id ORDER BY i.b, i.id LIMIT 1) l WHERE x.id < 100",
+            "SELECT x.id, l.id FROM small x CROSS JOIN LATERAL (SELECT i.id FROM items i WHERE i.a = x.id \
+             ORDER BY i.b, i.id LIMIT 1) l WHERE x.id < 100",
             "SELECT count(*) FROM small x WHERE EXISTS (SELECT FROM items i WHERE i.c = x.id AND i.flag)",
             "SELECT count(*) FROM small x WHERE NOT EXISTS (SELECT FROM orders o WHERE o.item = x.k)",
             "SELECT count(*) FROM items i WHERE i.id IN (SELECT k FROM small)",
@@ -189,7 +194,8 @@ const FORMS: [(&str, &[&str]); 25] = [
             "SELECT count(i.s) FROM orders o JOIN items i ON i.id = o.amount WHERE o.day < '2024-02-01'",
             "SELECT count(x.label) FROM orders o JOIN small x ON x.id = o.amount % 1000 WHERE o.day < '2024-02-01'",
             "SELECT count(*) FROM items i JOIN small x ON x.id = i.kind WHERE i.a < 50",
-            "SELECT sum(l.c) FROM orders o CROSS JOIN LATERAL (SELECT max(c) AS c FROM items i WHERE i.a = o.amount % 100) l WHERE o.day = '2024-02-01'",
+            "SELECT sum(l.c) FROM orders o CROSS JOIN LATERAL (SELECT max(c) AS c FROM items i WHERE i.a = \
+             o.amount % 100) l WHERE o.day = '2024-02-01'",
         ],
     ),
     (
@@ -197,7 +203,8 @@ const FORMS: [(&str, &[&str]); 25] = [
         &[
             "SELECT count(*) FROM orders o JOIN items i ON i.id = o.item",
             "SELECT i.kind, sum(o.amount) FROM orders o JOIN items i ON i.id = o.item GROUP BY i.kind ORDER BY 1",
-            "SELECT o.state, count(DISTINCT i.a) FROM orders o JOIN items i ON i.id = o.item GROUP BY o.state ORDER BY 1",
+            "SELECT o.state, count(DISTINCT i.a) FROM orders o JOIN items i ON i.id = o.item GROUP BY o.state \
+             ORDER BY 1",
             "SELECT count(*) FROM items x JOIN items y ON x.id = y.id",
             "SELECT count(*) FROM orders o LEFT JOIN small s ON s.id = o.amount % 1000",
             "SELECT i.id, o.id FROM items i JOIN orders o ON o.item = i.id ORDER BY i.id, o.id LIMIT 20",
@@ -264,7 +271,8 @@ const FORMS: [(&str, &[&str]); 25] = [
             "SELECT a FROM items WHERE a < 3 UNION SELECT b FROM items WHERE b < 3",
             "SELECT id FROM items WHERE a = 7 EXCEPT SELECT id FROM items WHERE b < 500",
             "SELECT * FROM (SELECT id, a FROM items WHERE kind = 3) q WHERE a = 7 ORDER BY id",
-            "WITH q AS MATERIALIZED (SELECT a, count(*) AS n FROM items GROUP BY a) SELECT * FROM q WHERE n > 100 ORDER BY a",
+            "WITH q AS MATERIALIZED (SELECT a, count(*) AS n FROM items GROUP BY a) SELECT * FROM q WHERE n > \
+             100 ORDER BY a",
             "SELECT (SELECT count(*) FROM items WHERE a = 7), (SELECT count(*) FROM items WHERE b = 7)",
         ],
     ),
@@ -274,7 +282,8 @@ const FORMS: [(&str, &[&str]); 25] = [
             "SELECT id, s FROM items WHERE a = 7 ORDER BY id LIMIT 1",
             "SELECT id FROM items WHERE a = 7 AND b = 7 ORDER BY id LIMIT 1",
             "SELECT id FROM items WHERE g = 100 AND c < 1000 ORDER BY id LIMIT 1",
-            "SELECT o.id FROM orders o JOIN items i ON i.id = o.item WHERE i.a = 7 AND i.kind = 3 ORDER BY o.id LIMIT 5",
+            "SELECT o.id FROM orders o JOIN items i ON i.id = o.item WHERE i.a = 7 AND i.kind = 3 ORDER BY \
+             o.id LIMIT 5",
             "SELECT id FROM items WHERE u = 'key-00017' ORDER BY d LIMIT 1",
         ],
     ),

@@ -10,7 +10,8 @@ pub struct Side {
 }
 
 /// Settings that are not plans': no other transaction's work, nothing compiled by the way.
-const SETTINGS: &str = "SET client_min_messages = warning; SET synchronous_commit = off; SET jit = off; SET work_mem = '16MB'";
+const SETTINGS: &str = "SET client_min_messages = warning; SET synchronous_commit = off; SET jit = off; SET \
+    work_mem = '16MB'";
 
 impl Side {
     pub fn open(place: &Place, schema: &'static str, method: &'static str) -> Result<Side> {

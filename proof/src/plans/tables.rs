@@ -23,7 +23,8 @@ INSERT INTO items SELECT i, abs(hashint4(i)) % 1000, abs(hashint4(i + 77777777))
   timestamp '2024-01-01' + i * interval '1 minute', repeat('s', 60)
   FROM generate_series(1, {rows}) i;
 INSERT INTO orders SELECT i, 1 + abs(hashint4(i)) % {rows}, date '2024-01-01' + abs(hashint4(i + 88888)) % 365,
-  abs(hashint4(i + 99999)) % 10000, CASE abs(hashint4(i + 7777)) % 20 WHEN 0 THEN 'open' WHEN 1 THEN 'late' ELSE 'done' END
+  abs(hashint4(i + 99999)) % 10000, CASE abs(hashint4(i + 7777)) % 20 WHEN 0 THEN 'open' WHEN 1 THEN 'late' \
+  ELSE 'done' END
   FROM generate_series(1, {rows} / 3) i;
 INSERT INTO small SELECT i, abs(hashint4(i)) % {rows}, 'label' || i % 100 FROM generate_series(1, 1000) i;
 INSERT INTO parts SELECT i, i % 50, abs(hashint4(i)) % 10000 FROM generate_series(1, {rows} / 4) i;

@@ -199,13 +199,15 @@ impl Drawing<'_> {
         }
         if is_plain && self.chance(12) {
             let text = format!(
-                "SELECT {shown}, (SELECT sum(z.c1) FROM u z WHERE z.c0 = {name}.c0), {list} FROM {name} WHERE {filter} GROUP BY {by}, c0{having}"
+                "SELECT {shown}, (SELECT sum(z.c1) FROM u z WHERE z.c0 = {name}.c0), {list} FROM {name} WHERE \
+                 {filter} GROUP BY {by}, c0{having}"
             );
             return (text, false);
         }
         if is_plain && self.chance(12) {
             let text = format!(
-                "SELECT {shown}, count(*), rank() OVER (ORDER BY count(*)), sum(count(*)) OVER () FROM {name} WHERE {filter} GROUP BY {by}{having}"
+                "SELECT {shown}, count(*), rank() OVER (ORDER BY count(*)), sum(count(*)) OVER () FROM {name} \
+                 WHERE {filter} GROUP BY {by}{having}"
             );
             return (text, false);
         }

@@ -76,10 +76,12 @@ impl Drawing<'_> {
         let text = match self.rng.random_range(0..7) {
             // What the statement itself has changed is not seen.
             4 => format!(
-                "UPDATE {name} SET c0 = (SELECT count(*) FROM {name} z WHERE z.c1 >= {name}.c1 AND z.c0 < 9)::int4 WHERE {filter}"
+                "UPDATE {name} SET c0 = (SELECT count(*) FROM {name} z WHERE z.c1 >= {name}.c1 AND z.c0 < \
+                 9)::int4 WHERE {filter}"
             ),
             5 => format!(
-                "UPDATE {name} SET c0 = (SELECT max(s.n) FROM (SELECT z.c1, count(*) AS n FROM {name} z GROUP BY z.c1) s)::int4 WHERE {filter}"
+                "UPDATE {name} SET c0 = (SELECT max(s.n) FROM (SELECT z.c1, count(*) AS n FROM {name} z GROUP \
+                 BY z.c1) s)::int4 WHERE {filter}"
             ),
             6 => format!(
                 "UPDATE {name} SET c0 = y.c0 FROM u y WHERE y.id = {name}.id + 1 AND {name}.id % 3 = 0"
@@ -282,7 +284,8 @@ impl Drawing<'_> {
             false => ("", ""),
         };
         let text = format!(
-            "SELECT x.id, s.* FROM {} x CROSS JOIN LATERAL (SELECT {key}{list} FROM {} y WHERE {pair}{row} AND {inner}{group}) s WHERE x.id < 25 AND {filter}",
+            "SELECT x.id, s.* FROM {} x CROSS JOIN LATERAL (SELECT {key}{list} FROM {} y WHERE {pair}{row} AND \
+             {inner}{group}) s WHERE x.id < 25 AND {filter}",
             table.name, other.name
         );
         (text, false)
@@ -336,7 +339,8 @@ impl Drawing<'_> {
         let filter = self.filter(table, "");
         let (_, order) = self.order(table, "");
         let text = format!(
-            "SELECT id, row_number() OVER (PARTITION BY c0 ORDER BY {order}, id), sum(c1) OVER (PARTITION BY c0), count(*) OVER () FROM {} WHERE {filter}",
+            "SELECT id, row_number() OVER (PARTITION BY c0 ORDER BY {order}, id), sum(c1) OVER (PARTITION BY \
+             c0), count(*) OVER () FROM {} WHERE {filter}",
             table.name
         );
         (text, false)
@@ -348,7 +352,8 @@ impl Drawing<'_> {
         let grouped = self.chance(2);
         let text = match grouped {
             true => format!(
-                "SELECT c0, count(*) FROM {} WHERE {left} GROUP BY c0 {kind} SELECT c1::int8, count(c0) FROM {} WHERE {right} GROUP BY c1",
+                "SELECT c0, count(*) FROM {} WHERE {left} GROUP BY c0 {kind} SELECT c1::int8, count(c0) FROM \
+                 {} WHERE {right} GROUP BY c1",
                 table.name, other.name
             ),
             false => format!(

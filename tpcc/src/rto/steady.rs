@@ -268,7 +268,8 @@ fn one(
 
 /// Bytes of log the standby has yet to replay.
 fn distance(client: &mut postgres::Client) -> Result<i64> {
-    let query = "SELECT coalesce(max(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)), 0)::bigint FROM pg_stat_replication";
+    let query = "SELECT coalesce(max(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)), 0)::bigint FROM \
+        pg_stat_replication";
     Ok(client.query_one(query, &[]).map_err(from_client)?.get(0))
 }
 

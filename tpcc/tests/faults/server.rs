@@ -134,7 +134,8 @@ impl Server {
         let (first, last) = (self.acknowledged + 1, self.acknowledged + rows);
         let mut client = Client::connect(&self.cluster.url(), NoTls)?;
         client.batch_execute(&format!(
-            "INSERT INTO fact SELECT g, left(repeat(md5(g::text), 32), {FILLER_BYTES}) FROM generate_series({first}, {last}) g"
+            "INSERT INTO fact SELECT g, left(repeat(md5(g::text), 32), {FILLER_BYTES}) FROM \
+             generate_series({first}, {last}) g"
         ))?;
         self.acknowledged = last;
         Ok(())

@@ -49,7 +49,8 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
             _ => Used::default(),
         };
         let fill = format!(
-            "INSERT INTO churned SELECT n, md5(n::text), repeat('f', (20 + n::bigint * 7919 % 400)::int) FROM generate_series(1, {rows}) n"
+            "INSERT INTO churned SELECT n, md5(n::text), repeat('f', (20 + n::bigint * 7919 % 400)::int) FROM \
+             generate_series(1, {rows}) n"
         );
         for statement in [
             &side.create(columns),
@@ -86,7 +87,8 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
         execute(&mut client, &left)?;
         note(bench, "nine rows of ten deleted")?;
         let longer = format!(
-            "INSERT INTO churned SELECT n, md5(n::text), repeat('l', (420 + n::bigint * 7919 % 400)::int) FROM generate_series(1, {rows}) n \
+            "INSERT INTO churned SELECT n, md5(n::text), repeat('l', (420 + n::bigint * 7919 % 400)::int) FROM \
+             generate_series(1, {rows}) n \
              ON CONFLICT (id) DO NOTHING"
         );
         execute(&mut client, &longer)?;
@@ -99,7 +101,8 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
         }
     }
     bench.notes.push(format!(
-        "{rows} rows of 20 to 420 bytes beside two keys, changed one by one in one session. MOT: growth of arena_bytes_used, two seconds after \
+        "{rows} rows of 20 to 420 bytes beside two keys, changed one by one in one session. MOT: growth of \
+         arena_bytes_used, two seconds after \
          the last change; heap: sizes of files"
     ));
     Ok(())

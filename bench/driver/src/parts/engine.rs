@@ -58,7 +58,8 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
         }
     }
     bench.notes.push(format!(
-        "scans of {prefixed} begin with their first 16 bytes: from whole ones masstree reads other keys than were asked for; of composites it leaves the first out"
+        "scans of {prefixed} begin with their first 16 bytes: from whole ones masstree reads other keys than \
+         were asked for; of composites it leaves the first out"
     ));
     bench.say("TPC-C in the engine");
     let rounds_word = format!("rounds={rounds}");
@@ -180,7 +181,8 @@ mod tests {
     #[test]
     fn the_tables_of_the_benches_are_read() {
         let text = "1000 keys, 3 rounds\n\n| integers | insert | get | change | scan10 | scan100 | bytes a key |\n\
-            |---|---|---|---|---|---|---|\n| mot | 110 | 90 | 200 | 50 | 120 | 12.5 |\n| masstree | 150 | 140 | 300 | 300 | 900 | 40.0 |\n";
+            |---|---|---|---|---|---|---|\n| mot | 110 | 90 | 200 | 50 | 120 | 12.5 |\n| masstree | 150 | 140 \
+            | 300 | 300 | 900 | 40.0 |\n";
         let times = parse_index(text);
         assert_eq!(times.len(), 6);
         assert_eq!(times[0], ("integers".to_owned(), "get", Side::Mot, 90.0));

@@ -124,7 +124,8 @@ fn under_valgrind(bench: &mut Bench<'_>) -> Result<()> {
         in_loops(bench, side, lengths)?;
     }
     bench.notes.push(
-        "of the session's process, the kernel's left out, commit included; counted by valgrind as the difference between \
+        "of the session's process, the kernel's left out, commit included; counted by valgrind as the \
+         difference between \
          a long and a short session"
             .into(),
     );

@@ -50,7 +50,8 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
         let all = (after.all - before.all) / rows as f64;
         if all <= 0.0 || indexes <= 0.0 {
             return Err(Failure::unexpected(format!(
-                "{rows} rows of {side} take {all} bytes each, index entries {indexes}: something else gave memory back meanwhile"
+                "{rows} rows of {side} take {all} bytes each, index entries {indexes}: something else gave \
+                 memory back meanwhile"
             )));
         }
         for (work, bytes) in [
@@ -67,7 +68,8 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
         }
     }
     bench.notes.push(
-        "MOT: growth of mot.stat_memory's arena_bytes_used and index_bytes; heap: sizes of files; a tuple includes PostgreSQL's header of \
+        "MOT: growth of mot.stat_memory's arena_bytes_used and index_bytes; heap: sizes of files; a tuple \
+         includes PostgreSQL's header of \
          24 bytes"
             .into(),
     );

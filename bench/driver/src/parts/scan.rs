@@ -42,7 +42,8 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
         let columns = "id bigint PRIMARY KEY, branch int NOT NULL, balance bigint NOT NULL, filler text NOT NULL";
         execute(&mut client, &side.create(&format!("scanned ({columns})")))?;
         let fill = format!(
-            "INSERT INTO scanned SELECT n, n % 100, n * 7919 % 1000003, lpad(n::text, 80, '.') FROM generate_series(1::bigint, {rows}) n"
+            "INSERT INTO scanned SELECT n, n % 100, n * 7919 % 1000003, lpad(n::text, 80, '.') FROM \
+             generate_series(1::bigint, {rows}) n"
         );
         execute(&mut client, &fill)?;
         execute(&mut client, &side.settle("scanned"))?;

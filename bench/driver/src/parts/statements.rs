@@ -58,8 +58,10 @@ pub(crate) const WORKS: [Work; 8] = [
         name: "in_10",
         writes: false,
         with_unlogged: false,
-        script: "\\set a random(1, :rows)\n\\set b random(1, :rows)\n\\set c random(1, :rows)\n\\set d random(1, :rows)\n\
-                 \\set e random(1, :rows)\n\\set f random(1, :rows)\n\\set g random(1, :rows)\n\\set h random(1, :rows)\n\
+        script: "\\set a random(1, :rows)\n\\set b random(1, :rows)\n\\set c random(1, :rows)\n\\set d \
+            random(1, :rows)\n\
+                 \\set e random(1, :rows)\n\\set f random(1, :rows)\n\\set g random(1, :rows)\n\\set h \
+                 random(1, :rows)\n\
                  \\set i random(1, :rows)\n\\set j random(1, :rows)\n\
                  SELECT id, balance FROM account WHERE id IN (:a, :b, :c, :d, :e, :f, :g, :h, :i, :j);\n",
     },

@@ -70,7 +70,8 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
         }
     }
     bench.notes.push(format!(
-        "{} tables of {} rows; InnoDB under its default isolation level, REPEATABLE READ, PostgreSQL under READ COMMITTED",
+        "{} tables of {} rows; InnoDB under its default isolation level, REPEATABLE READ, PostgreSQL under \
+         READ COMMITTED",
         plan.sysbench_tables, plan.sysbench_rows
     ));
     Ok(())
@@ -203,7 +204,8 @@ mod tests {
 
     #[test]
     fn the_line_of_transactions_is_read() {
-        let text = "SQL statistics:\n    transactions:                        4190   (1396.06 per sec.)\n    queries: 83800";
+        let text = "SQL statistics:\n    transactions:                        4190   (1396.06 per sec.)\n    \
+            queries: 83800";
         assert_eq!(parse(text), Some((4190.0, 1396.06)));
         assert_eq!(
             parse("    transactions:                        0   (0.00 per sec.)"),

@@ -53,7 +53,8 @@ pub(crate) const WORKS: [Work; 3] = [
     Work {
         name: "merge_1000",
         statement: "MERGE INTO stock USING \
-                    (SELECT CASE WHEN id <= 500 THEN id - 1 ELSE id + 1000000000 END + $1::bigint AS id, quantity FROM delivered) d \
+                    (SELECT CASE WHEN id <= 500 THEN id - 1 ELSE id + 1000000000 END + $1::bigint AS id, \
+                    quantity FROM delivered) d \
                     ON stock.id = d.id \
                     WHEN MATCHED THEN UPDATE SET quantity = stock.quantity + d.quantity \
                     WHEN NOT MATCHED THEN INSERT VALUES (d.id, 1, d.quantity, '')",

@@ -101,7 +101,8 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
         }
     }
     bench.notes.push(format!(
-        "response times are those at equal load, {EQUAL_LOAD} of the heap tables' throughput; all consistency conditions hold"
+        "response times are those at equal load, {EQUAL_LOAD} of the heap tables' throughput; all consistency \
+         conditions hold"
     ));
     Ok(())
 }

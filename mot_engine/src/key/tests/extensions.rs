@@ -162,7 +162,11 @@ proptest! {
 
     /// The same texts, cut at other places.
     #[test]
-    fn alike_hstores_order(text in prop::collection::vec(b'a'..=b'b', 3), cuts in prop::array::uniform2(prop::collection::vec(0..4_usize, 3)), nulls in any::<[bool; 4]>()) {
+    fn alike_hstores_order(
+        text in prop::collection::vec(b'a'..=b'b', 3),
+        cuts in prop::array::uniform2(prop::collection::vec(0..4_usize, 3)),
+        nulls in any::<[bool; 4]>(),
+    ) {
         let pairs = |which: usize| -> Vec<Pair> {
             let mut cuts = cuts[which].clone();
             cuts.sort_unstable();
@@ -186,7 +190,9 @@ proptest! {
     }
 
     #[test]
-    fn cubes_of_as_many_dimensions_order(corners in prop::collection::vec((numbers(), numbers(), numbers(), numbers()), 0..4)) {
+    fn cubes_of_as_many_dimensions_order(
+        corners in prop::collection::vec((numbers(), numbers(), numbers(), numbers()), 0..4),
+    ) {
         let one: Vec<_> = corners.iter().map(|corner| (corner.0, corner.1)).collect();
         let other: Vec<_> = corners.iter().map(|corner| (corner.2, corner.3)).collect();
         let (a, b) = (cube(&one, false), cube(&other, false));
@@ -195,8 +201,12 @@ proptest! {
 
     /// Neither which corner comes first counts, nor whether there is a second one that is the same.
     #[test]
-    fn equal_cubes_are_one_key(corners in prop::collection::vec((numbers(), numbers()), 0..4), turned in any::<bool>()) {
-        let other: Vec<_> = corners.iter().map(|(one, other)| if turned { (*other, *one) } else { (*one, *other) }).collect();
+    fn equal_cubes_are_one_key(
+        corners in prop::collection::vec((numbers(), numbers()), 0..4),
+        turned in any::<bool>(),
+    ) {
+        let turn = |(one, other): &(_, _)| if turned { (*other, *one) } else { (*one, *other) };
+        let other: Vec<_> = corners.iter().map(turn).collect();
         let key = |bytes: &[u8]| encoded(&column(KeyKind::Cube), KeyValue::Bytes(bytes));
         prop_assert_eq!(key(&cube(&corners, false)), key(&cube(&other, false)));
         let points: Vec<_> = corners.iter().map(|(one, _)| (*one, *one)).collect();

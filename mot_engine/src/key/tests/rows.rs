@@ -43,7 +43,10 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_payloads_never_panic(kind in 0..KeyKind::all().len(), bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+    fn arbitrary_payloads_never_panic(
+        kind in 0..KeyKind::all().len(),
+        bytes in prop::collection::vec(any::<u8>(), 0..80),
+    ) {
         let mut key = KeyBuffer::new();
         let kind = KeyKind::all()[kind];
         if encode_value(&column(kind), KeyValue::Bytes(&bytes), &mut key).is_ok() {

@@ -211,7 +211,11 @@ proptest! {
 
     /// Trees of the same form, which mostly differ in what comes last.
     #[test]
-    fn alike_tsqueries_order(checksums in any::<[bool; 4]>(), operators in prop::array::uniform2(AND..=PHRASE), distances in prop::array::uniform2(1..3_u16)) {
+    fn alike_tsqueries_order(
+        checksums in any::<[bool; 4]>(),
+        operators in prop::array::uniform2(AND..=PHRASE),
+        distances in prop::array::uniform2(1..3_u16),
+    ) {
         let tree = |at: usize| {
             let operand = |of: usize| Box::new(Query::Operand(i32::from(checksums[of]) - 1, vec![b'a']));
             let inner = Query::Two(PHRASE, distances[at], operand(at), operand(2));
@@ -226,7 +230,11 @@ proptest! {
     /// A cut or changed image gives a key or an error.
     #[test]
     fn damaged_images_are_keys_or_refused(
-        lexemes in lexemes(), query in queries(), at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>(),
+        lexemes in lexemes(),
+        query in queries(),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+        cut in any::<bool>(),
     ) {
         let images = [
             (KeyKind::TsVector, tsvector(&lexemes, false)),

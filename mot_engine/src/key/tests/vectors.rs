@@ -95,13 +95,18 @@ proptest! {
         other[..same].copy_from_slice(&one[..same]);
         let numbers = |halves: &[u16]| -> Vec<f32> { halves.iter().copied().map(widened).collect() };
         let (a, b) = (halfvec(&one), halfvec(&other));
-        check(KeyKind::HalfVector, KeyValue::Bytes(&a), KeyValue::Bytes(&b), compare(&numbers(&one), &numbers(&other)))?;
+        let order = compare(&numbers(&one), &numbers(&other));
+        check(KeyKind::HalfVector, KeyValue::Bytes(&a), KeyValue::Bytes(&b), order)?;
     }
 
     /// A cut or changed image gives a key or an error.
     #[test]
     fn damaged_images_are_keys_or_refused(
-        numbers in numbers(), halves in halves(), at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>(),
+        numbers in numbers(),
+        halves in halves(),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+        cut in any::<bool>(),
     ) {
         let images = [
             (KeyKind::Vector, vector(&numbers)),

@@ -55,7 +55,8 @@ pub unsafe fn indexes_in(node: *mut pg_sys::AlterTableMoveAllStmt) -> Vec<pg_sys
             tablespace
         };
         let found = catalog_query::select(
-            "SELECT oid, relowner FROM pg_catalog.pg_class WHERE relkind = 'i' AND relpersistence <> 't' AND reltablespace = $1 ORDER BY oid",
+            "SELECT oid, relowner FROM pg_catalog.pg_class WHERE relkind = 'i' AND relpersistence <> 't' AND \
+             reltablespace = $1 ORDER BY oid",
             &[recorded.into()],
             |row| Some((row.get::<pg_sys::Oid>(1)?, row.get::<pg_sys::Oid>(2)?)),
         );

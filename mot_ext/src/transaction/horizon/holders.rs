@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 
 /// Backends whose only snapshot is known exactly: they hold back what it sees, and nothing newer.
 #[pg_extern(stable, parallel_safe)]
-fn told_snapshots() -> SetOfIterator<'static, i32> {
+fn published_snapshots() -> SetOfIterator<'static, i32> {
     if shared_memory::engine().is_none() {
         crate::errors::not_preloaded();
     }
@@ -36,23 +36,26 @@ extension_sql!(
 CREATE VIEW mot.stat_horizon AS
   SELECT CASE WHEN a.backend_type = 'walsender' THEN 'standby' ELSE 'session' END AS kind,
          a.application_name AS name, a.pid, a.datname, a.usename, a.state, a.xact_start AS since,
-         CASE WHEN a.backend_xmin IS NULL OR age(a.backend_xid) > age(a.backend_xmin) THEN a.backend_xid ELSE a.backend_xmin END AS xmin,
+         CASE WHEN a.backend_xmin IS NULL OR age(a.backend_xid) > age(a.backend_xmin)
+              THEN a.backend_xid ELSE a.backend_xmin END AS xmin,
          greatest(age(a.backend_xid), age(a.backend_xmin)) AS age,
          CASE WHEN a.backend_xmin IS NOT NULL AND t.pid IS NOT NULL THEN 'what it sees' ELSE 'all since' END AS keeps
-  FROM pg_stat_activity a LEFT JOIN mot.told_snapshots() t(pid) USING (pid)
+  FROM pg_stat_activity a LEFT JOIN mot.published_snapshots() t(pid) USING (pid)
   WHERE a.backend_xmin IS NOT NULL OR a.backend_xid IS NOT NULL
   UNION ALL
-  SELECT 'prepared transaction', p.gid, NULL, p.database, p.owner, NULL, p.prepared, p.transaction, age(p.transaction), 'all since'
+  SELECT 'prepared transaction', p.gid, NULL, p.database, p.owner, NULL, p.prepared, p.transaction,
+         age(p.transaction), 'all since'
   FROM pg_prepared_xacts p
   UNION ALL
-  SELECT 'replication slot', s.slot_name, s.active_pid, s.database, NULL, CASE WHEN s.active THEN 'active' ELSE 'inactive' END, NULL,
+  SELECT 'replication slot', s.slot_name, s.active_pid, s.database, NULL,
+         CASE WHEN s.active THEN 'active' ELSE 'inactive' END, NULL,
          s.xmin, age(s.xmin), 'all since'
   FROM pg_replication_slots s WHERE s.xmin IS NOT NULL;
 COMMENT ON VIEW mot.stat_horizon IS 'who holds back row versions of memory-optimized tables';
-REVOKE EXECUTE ON FUNCTION mot.told_snapshots() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION mot.told_snapshots() TO pg_monitor;
+REVOKE EXECUTE ON FUNCTION mot.published_snapshots() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION mot.published_snapshots() TO pg_monitor;
 GRANT SELECT ON mot.stat_horizon TO pg_monitor;
 "#,
     name = "stat_horizon",
-    requires = [told_snapshots, "views"]
+    requires = [published_snapshots, "views"]
 );

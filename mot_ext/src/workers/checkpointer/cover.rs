@@ -165,7 +165,8 @@ impl Worker {
                 ereport!(
                     PgLogLevel::WARNING,
                     PgSqlErrorCode::ERRCODE_IO_ERROR,
-                    "mot could not write its last checkpoint; the next start replays the WAL that its slot keeps, and finds unlogged tables empty"
+                    "mot could not write its last checkpoint; the next start replays the WAL that its slot \
+                     keeps, and finds unlogged tables empty"
                 );
             }
         }

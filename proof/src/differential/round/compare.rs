@@ -40,9 +40,11 @@ impl Round<'_> {
             "WITH c AS (SELECT oid, relname FROM pg_class WHERE relnamespace = '{schema}'::regnamespace)
              SELECT relname::text, 'column' AS kind, attname::text AS name FROM c JOIN pg_attribute ON attrelid = oid
                WHERE attnum > 0 AND NOT attisdropped AND relname !~ '_(key|unique|index|extra)'
-             UNION ALL SELECT relname::text, 'index', (SELECT i.relname::text FROM c i WHERE i.oid = indexrelid) FROM c JOIN pg_index ON indrelid = oid
+             UNION ALL SELECT relname::text, 'index', (SELECT i.relname::text FROM c i WHERE i.oid = \
+             indexrelid) FROM c JOIN pg_index ON indrelid = oid
              UNION ALL SELECT relname::text, 'constraint', conname::text FROM c JOIN pg_constraint ON conrelid = c.oid
-             UNION ALL SELECT relname::text, 'trigger', rtrim(tgname::text, '0123456789') || tgenabled::text FROM c JOIN pg_trigger ON tgrelid = c.oid
+             UNION ALL SELECT relname::text, 'trigger', rtrim(tgname::text, '0123456789') || tgenabled::text \
+             FROM c JOIN pg_trigger ON tgrelid = c.oid
              ORDER BY 1, 2, 3"
         ))
     }
@@ -142,7 +144,8 @@ impl Round<'_> {
         for name in self.names().iter().chain(&parents) {
             let digest = |schema: &str| {
                 format!(
-                    "SELECT count(*), coalesce(string_agg(t::text, '|' ORDER BY t::text COLLATE \"C\"), '') FROM {schema}.{name} t"
+                    "SELECT count(*), coalesce(string_agg(t::text, '|' ORDER BY t::text COLLATE \"C\"), '') \
+                     FROM {schema}.{name} t"
                 )
             };
             let heap = self.monitor.must(&digest("d_heap"))?;

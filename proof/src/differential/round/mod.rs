@@ -138,10 +138,14 @@ impl Round<'_> {
         self.monitor.must("CREATE EXTENSION IF NOT EXISTS mot")?;
         self.roll_back_prepared()?;
         self.monitor
-            .must("DROP ACCESS METHOD IF EXISTS heap_two CASCADE; CREATE ACCESS METHOD heap_two TYPE TABLE HANDLER heap_tableam_handler")?;
+            .must("DROP ACCESS METHOD IF EXISTS heap_two CASCADE; CREATE ACCESS METHOD heap_two TYPE TABLE \
+                HANDLER heap_tableam_handler")?;
         self.monitor.must(&shared_types())?;
         for (schema, engine) in [("d_heap", Engine::Heap), ("d_mot", Engine::Mot)] {
-            self.monitor.must(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; SET search_path = {schema}, {SHARED}"))?;
+            self.monitor.must(&format!(
+                "DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; SET \
+                search_path = {schema}, {SHARED}"
+            ))?;
             for statement in triggers::prepare(engine) {
                 self.monitor.must(&statement)?;
             }

@@ -29,7 +29,9 @@ impl fmt::Display for Tally {
         };
         write!(
             f,
-            "{} rounds, {} statements on each side, {} rows changed or returned, {} commits, {} transactions prepared, {} definitions changed, {} waits, {} second waits cancelled\nerrors on both sides: {}\nallowed differences: {}",
+            "{} rounds, {} statements on each side, {} rows changed or returned, {} commits, {} transactions \
+             prepared, {} definitions changed, {} waits, {} second waits cancelled\nerrors on both sides: \
+             {}\nallowed differences: {}",
             self.rounds,
             self.statements,
             self.rows,

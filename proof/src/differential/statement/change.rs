@@ -213,12 +213,14 @@ impl Source<'_> {
                 condition(rng, table, &format!("{name}."))
             ),
             1 => format!(
-                "WITH new AS (UPDATE {target} SET {} WHERE {filter} RETURNING {}) SELECT (SELECT count(*) FROM {name}), * FROM new",
+                "WITH new AS (UPDATE {target} SET {} WHERE {filter} RETURNING {}) SELECT (SELECT count(*) FROM \
+                 {name}), * FROM new",
                 assignments(rng, table, false, &Part::none()),
                 table.key_list()
             ),
             _ => format!(
-                "WITH gone AS (DELETE FROM {target} WHERE {filter} RETURNING *) INSERT INTO {name} SELECT * FROM gone ON CONFLICT DO NOTHING RETURNING *"
+                "WITH gone AS (DELETE FROM {target} WHERE {filter} RETURNING *) INSERT INTO {name} SELECT * \
+                 FROM gone ON CONFLICT DO NOTHING RETURNING *"
             ),
         };
         Statement {

@@ -282,7 +282,8 @@ impl Client<'_> {
                     ),
                     RangeForm::Cursor => (
                         format!(
-                            "DECLARE c CURSOR FOR SELECT k, v FROM {table} WHERE k BETWEEN {first} AND {last} ORDER BY k; \
+                            "DECLARE c CURSOR FOR SELECT k, v FROM {table} WHERE k BETWEEN {first} AND {last} \
+                             ORDER BY k; \
                              FETCH ALL FROM c; CLOSE c"
                         ),
                         "a range by cursor",

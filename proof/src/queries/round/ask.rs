@@ -51,7 +51,8 @@ impl Round<'_> {
         let name = format!("f{}", self.prepared);
         self.both(
             &format!(
-                "CREATE FUNCTION {name}({}) RETURNS SETOF text LANGUAGE plpgsql AS $$ DECLARE r record; BEGIN FOR r IN {} LOOP RETURN NEXT r::text; END LOOP; END $$",
+                "CREATE FUNCTION {name}({}) RETURNS SETOF text LANGUAGE plpgsql AS $$ DECLARE r record; BEGIN \
+                 FOR r IN {} LOOP RETURN NEXT r::text; END LOOP; END $$",
                 query.parameters.join(", "),
                 query.text
             ),

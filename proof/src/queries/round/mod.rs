@@ -65,7 +65,8 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} rounds, {} statements on each side, {} rows, errors on both sides: {:?}, failed on one side as its plan has it: {}",
+            "{} rounds, {} statements on each side, {} rows, errors on both sides: {:?}, failed on one side as \
+             its plan has it: {}",
             self.rounds, self.statements, self.rows, self.errors, self.plans
         )
     }
@@ -173,7 +174,8 @@ impl Round<'_> {
         }
         for (name, volatility) in [("stable_count", "STABLE"), ("volatile_count", "VOLATILE")] {
             let create = format!(
-                "CREATE FUNCTION {name}(int8) RETURNS int8 {volatility} LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM t WHERE c1 >= $1) + (SELECT max(c0) FROM u WHERE c1 = $1); END $$"
+                "CREATE FUNCTION {name}(int8) RETURNS int8 {volatility} LANGUAGE plpgsql AS $$ BEGIN RETURN \
+                 (SELECT count(*) FROM t WHERE c1 >= $1) + (SELECT max(c0) FROM u WHERE c1 = $1); END $$"
             );
             self.both(&create, true, false)?;
         }

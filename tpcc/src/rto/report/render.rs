@@ -67,7 +67,8 @@ impl Report {
                         {
                             let _ = writeln!(
                                 text,
-                                "    {engine}: the standby was at most {} kB behind, and caught up within {seconds:.2} s of the load's end",
+                                "    {engine}: the standby was at most {} kB behind, and caught up within \
+                                 {seconds:.2} s of the load's end",
                                 lag / 1000
                             );
                         }
