@@ -5,6 +5,18 @@ use mot_engine::EngineError;
 use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
 
+/// Raises 0A000 in the new cluster of a pg_upgrade, which would have the table without its rows.
+pub fn binary_upgrade() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_FEATURE_NOT_SUPPORTED,
+        "pg_upgrade does not bring the rows of memory-optimized tables along",
+        "The tables would be empty in the new cluster. The old cluster is as it was.",
+        "Use pg_dump (of foreign tables with --include-foreign-data=mot) and a new cluster; or keep the rows \
+         in heap tables meanwhile, as by ALTER TABLE ... SET ACCESS METHOD heap."
+    )
+}
+
 /// Raises XX001: the tables could not be loaded.
 pub fn load_failed(why: &str) -> ! {
     raise_report!(

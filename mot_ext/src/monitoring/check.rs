@@ -160,28 +160,17 @@ fn check_table(
         // SAFETY: an open relation.
         let name = unsafe { nodes::name(&(*(*opened.table).rd_rel).relname) };
         if stand.has_moved() {
-            raise(
-                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!(
-                    "memory-optimized table \"{name}\" was changed by replay while it was checked"
-                ),
-                None,
-                Some(
-                    "Pause replay with pg_wal_replay_pause(), and check the table again when \
-                    pg_get_wal_replay_pause_state() says \"paused\"."
-                        .into(),
-                ),
-            );
+            changed_by_replay(&name);
         }
+        let hint = match other_keys == problems {
+            true => "REINDEX these indexes: functions that they call are not immutable.",
+            false => HINT_DAMAGED,
+        };
         raise(
             PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
             format!("memory-optimized table \"{name}\" is damaged: {problems} problems found"),
             Some(shown.join("\n")),
-            Some(match other_keys == problems {
-                true => "REINDEX these indexes: functions that they call are not immutable.".into(),
-                false => "Restart the server to build all indexes anew from the rows; keep a copy of the data \
-                    directory for study.".into(),
-            }),
+            Some(hint.into()),
         );
     }
     TableIterator::once((
@@ -190,6 +179,23 @@ fn check_table(
         report.versions as i64,
         report.slots_free as i64,
     ))
+}
+
+const HINT_DAMAGED: &str = "Restart the server to build all indexes anew from the rows; keep a copy of the \
+    data directory for study.";
+
+/// Raises 55000: what was found may be the work of replay.
+fn changed_by_replay(table: &str) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("memory-optimized table \"{table}\" was changed by replay while it was checked"),
+        None,
+        Some(
+            "Pause replay with pg_wal_replay_pause(), and check the table again when \
+             pg_get_wal_replay_pause_state() says \"paused\"."
+                .into(),
+        ),
+    )
 }
 
 /// Where an index is not what the catalog says, in words.

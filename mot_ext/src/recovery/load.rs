@@ -283,14 +283,19 @@ pub fn replay_gap(
         {
             Ok(false)
         }
-        Ok(Err(error)) | Err(error) => Err(format!(
-            "the WAL from {} to {} is needed and cannot be read: {error} (max_slot_wal_keep_size, or dropping \
-             the slot \"mot\", lets PostgreSQL remove it; with the files back in pg_wal, from an archive, the \
-             start succeeds)",
-            show_lsn(manifest.redo),
-            show_lsn(to),
-        )),
+        Ok(Err(error)) | Err(error) => Err(unreadable_gap(manifest.redo, to, &error)),
     }
+}
+
+/// Why the start fails: WAL of ours cannot be read.
+fn unreadable_gap(from: Lsn, to: Lsn, error: &str) -> String {
+    format!(
+        "the WAL from {} to {} is needed and cannot be read: {error} (max_slot_wal_keep_size, or dropping \
+         the slot \"mot\", lets PostgreSQL remove it; with the files back in pg_wal, from an archive, the \
+         start succeeds)",
+        show_lsn(from),
+        show_lsn(to),
+    )
 }
 
 /// In place of `load`: the tables are in memory since the last run (`crate::recovery::warm`).
