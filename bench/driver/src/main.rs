@@ -2,8 +2,8 @@
 //! what it found.
 //!
 //! From the outside in: [`cli`] and [`plan`] say what is measured and how large; [`rig`] is the
-//! server; each module of [`parts`] measures one kind of work and adds what it sees to the
-//! [`record`]; [`goals`] judges the record, [`report`] and [`charts`] show it; [`stop`] sees to it
+//! server; each module of [`parts`] measures one kind of work and adds its figures to the
+//! [`record`]; [`goals`] judges the record, [`report`] and [`charts`] show it; [`stop`] takes care
 //! that nothing is left of a run that ends before its time. `bench/README.md` has the rules of the
 //! comparison.
 

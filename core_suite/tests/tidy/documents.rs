@@ -16,6 +16,11 @@ const LINES_MAX: [(&str, usize); 3] = [
     ("bench/BOUNDS.md", 80),
 ];
 
+/// Columns of a line of prose. A row of a table and a line of code stay whole.
+const PROSE_COLUMNS_MAX: usize = 140;
+/// It is written by a program.
+const GENERATED: &str = "bench/RESULTS.md";
+
 /// What is too long of some documents.
 pub fn long_documents(documents: &[Source]) -> Exceptions {
     let mut found = Exceptions::new();
@@ -29,12 +34,22 @@ pub fn long_documents(documents: &[Source]) -> Exceptions {
         if let Some((_, most)) = lines_max {
             note("lines of a document", document.text.lines().count(), *most);
         }
+        if document.path != GENERATED {
+            note("wide lines of prose", wide_prose(&document.text), 0);
+        }
         if let Some(most) = words_max(&document.path) {
             let words = document.text.split_whitespace().count();
             note("words of a document", words, most);
         }
     }
     found
+}
+
+/// How many lines of prose are too wide.
+fn wide_prose(text: &str) -> usize {
+    let is_prose = |line: &&str| !line.trim_start().starts_with('|') && !line.starts_with("    ");
+    let is_wide = |line: &&str| line.chars().count() > PROSE_COLUMNS_MAX;
+    text.lines().filter(is_prose).filter(is_wide).count()
 }
 
 /// How many words a document may have; `None`: any number.
@@ -54,7 +69,7 @@ fn long_documents_are_found() {
         path: path.to_owned(),
         text,
     };
-    let words = |number: usize| "word ".repeat(number);
+    let words = |number: usize| "word\n".repeat(number);
     let lines = |number: usize| "word\n".repeat(number);
     let documents = [
         of("README.md", lines(151)),
@@ -64,6 +79,10 @@ fn long_documents_are_found() {
         of("docs/settings.md", words(README_WORDS_MAX + 1)),
         of("CHANGELOG.md", lines(41)),
         of("bench/BOUNDS.md", lines(80)),
+        of(
+            "docs/a.md",
+            format!("{}\n| {}", "a".repeat(141), "b".repeat(141)),
+        ),
     ];
     let found = long_documents(&documents);
     let paths: Vec<&str> = found.keys().map(|(_, path)| path.as_str()).collect();
@@ -72,9 +91,10 @@ fn long_documents_are_found() {
         [
             "CHANGELOG.md",
             "README.md",
+            "docs/a.md",
             "docs/decisions/101-a.md",
             "proof/README.md"
         ]
     );
-    assert_eq!(found.values().sum::<usize>(), 41 + 151 + 501 + 1_501);
+    assert_eq!(found.values().sum::<usize>(), 41 + 151 + 501 + 1_501 + 1);
 }

@@ -5,29 +5,44 @@ const BEFORE: [&str; 6] = ["pub", "const", "async", "unsafe", "extern", "default
 
 /// The lengths in lines of the functions that are longer than so many.
 pub fn long_functions(text: &str, lines_max: usize) -> impl Iterator<Item = usize> {
-    let mut begun: Option<(usize, usize)> = None;
-    let mut long = Vec::new();
-    for (number, line) in text.lines().enumerate() {
+    functions(text)
+        .map(|lines| lines.len())
+        .filter(move |lines| *lines > lines_max)
+}
+
+/// What stands between the braces of each function, in lines.
+pub fn bodies(text: &str) -> impl Iterator<Item = Vec<&str>> {
+    functions(text).map(|lines| {
+        let begins = |line: &&str| line.ends_with('{');
+        let head = lines.iter().position(begins).unwrap_or(0) + 1;
+        lines[head..lines.len().max(head + 1) - 1].to_vec()
+    })
+}
+
+/// The lines of each function, with its head and its last brace. A function within another one
+/// is part of that.
+fn functions(text: &str) -> impl Iterator<Item = Vec<&str>> {
+    let mut begun: Option<(Vec<&str>, usize)> = None;
+    let mut all = Vec::new();
+    for line in text.lines() {
         let indent = line.len() - line.trim_start().len();
-        match begun {
+        match &mut begun {
             // One that is declared, or ends, in the same line is short.
             None if begins_function(line) && !line.ends_with(['}', ';']) => {
-                begun = Some((number, indent));
+                begun = Some((vec![line], indent));
             }
             None => {}
-            Some((first, of)) if indent == of && line[of..].starts_with('}') => {
-                let lines = number + 1 - first;
-                if lines > lines_max {
-                    long.push(lines);
-                }
+            Some((lines, of)) if indent == *of && line[indent..].starts_with('}') => {
+                lines.push(line);
+                all.push(std::mem::take(lines));
                 begun = None;
             }
             // A declaration without a body.
-            Some((_, of)) if indent == of && line.ends_with(';') => begun = None,
-            Some(_) => {}
+            Some((_, of)) if indent == *of && line.ends_with(';') => begun = None,
+            Some((lines, _)) => lines.push(line),
         }
     }
-    long.into_iter()
+    all.into_iter()
 }
 
 fn begins_function(line: &str) -> bool {

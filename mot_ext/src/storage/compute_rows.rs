@@ -322,7 +322,7 @@ impl Rows {
         pause();
     }
 
-    /// Sees to it that a row has its key: at once, or (true) by adding it to those that get one.
+    /// Gives a row its key: at once, or (true) by adding it to those that get one.
     fn put_key(&mut self, row: Slot, given: &mut Given) -> bool {
         if let Some(labels) = given.labels.get(&row.0) {
             self.set_labels(labels.clone());

@@ -1,0 +1,96 @@
+//! Words: those that gave way to the field's own come back nowhere, and what a user may set or look
+//! at is in a document.
+use super::Exceptions;
+use super::tree::{Source, documents, root};
+use std::fs;
+
+/// Old words, as parts of names or in comments, and the words instead.
+const OLD: [(&str, &str); 10] = [
+    ("crew", "build threads"),
+    ("haste", "no-wait allocation"),
+    ("litter", "deferred prunes"),
+    ("unrest", "not_quiescent_because"),
+    ("set_aside", "recreate_indexes"),
+    ("starting_values", "deferred_defaults"),
+    ("row_work", "table_rewrite"),
+    ("retype", "column_type"),
+    ("see_to", "handle"),
+    ("sees to", "handles"),
+];
+
+/// Where the old words are.
+const THIS: &str = "core_suite/tests/tidy/";
+
+/// How often the sources have old words.
+pub fn old_words(sources: &[Source]) -> Exceptions {
+    let mut found = Exceptions::new();
+    for source in sources {
+        if source.path.starts_with(THIS) {
+            continue;
+        }
+        for (old, new) in OLD {
+            let lines = source.text.lines().filter(|line| has(line, old)).count();
+            if lines > 0 {
+                let measure = format!("old words: {old}; better: {new}");
+                found.insert((measure, source.path.clone()), lines);
+            }
+        }
+    }
+    found
+}
+
+/// Whether a line has a word, of its own or as a part of a name.
+fn has(line: &str, word: &str) -> bool {
+    let line = line.to_lowercase();
+    line.match_indices(word).any(|(at, _)| {
+        let is_letter = |side: Option<char>| side.is_some_and(char::is_alphabetic);
+        let (before, behind) = (&line[..at], &line[at + word.len()..]);
+        !is_letter(before.chars().next_back()) && !is_letter(behind.chars().next())
+    })
+}
+
+/// The words of a text that begin so, each up to what is no part of a name.
+fn names(text: &str, begin: &str) -> Vec<String> {
+    let parts = text.split(begin).skip(1);
+    let name = |part: &str| -> String {
+        let is_part = |letter: &char| letter.is_alphanumeric() || *letter == '_';
+        part.chars().take_while(is_part).collect()
+    };
+    parts.map(name).collect()
+}
+
+#[test]
+fn each_setting_and_view_is_documented() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).expect(path);
+    let settings = names(&read("mot_ext/src/shared_memory/settings.rs"), "c\"mot.");
+    assert!(settings.len() > 10, "only {} settings", settings.len());
+    let guide = read("docs/settings.md");
+    for setting in settings {
+        let title = format!("`mot.{setting}`");
+        assert!(guide.contains(&title), "docs/settings.md has no {title}");
+    }
+    let mut views = names(&read("mot_ext/src/monitoring/views.rs"), "CREATE VIEW mot.");
+    let horizon = read("mot_ext/src/transaction/horizon/holders.rs");
+    views.extend(names(&horizon, "CREATE VIEW mot."));
+    assert!(views.len() > 7, "only {} views", views.len());
+    let for_users =
+        |document: &Source| document.path == "README.md" || document.path.starts_with("docs/");
+    let documents: Vec<Source> = documents().into_iter().filter(for_users).collect();
+    for view in views {
+        let name = format!("mot.{view}");
+        let is_told = documents
+            .iter()
+            .any(|document| document.text.contains(&name));
+        assert!(is_told, "no document tells of {name}");
+    }
+}
+
+#[test]
+fn old_words_are_found_in_names_and_comments() {
+    for line in ["// The crew", "let crew_size = 1;", "CREW"] {
+        assert!(has(line, "crew"), "{line}");
+    }
+    for line in ["// a screw", "let crewed = 1;"] {
+        assert!(!has(line, "crew"), "{line}");
+    }
+}
