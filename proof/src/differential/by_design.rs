@@ -56,6 +56,12 @@ pub static INDEX_IN_USE: Allowed = Allowed {
         the table, is up to the plans.",
 };
 
+pub static SORTED_CURSOR: Allowed = Allowed {
+    name: "24000 on one side: the cursor's plan sorts",
+    reason: "WHERE CURRENT OF takes a cursor without FOR UPDATE only if its plan shows rows of the table \
+             itself, not sorted ones. Whether an ORDER BY sorts is up to the plan.",
+};
+
 pub static CHECK_BY_INDEX: Allowed = Allowed {
     name: "a check of a foreign key waits on one side only, beside a REINDEX INDEX",
     reason: "The kept plan of such a check reads the other table by the index, or all of a small one: the \
@@ -146,6 +152,9 @@ pub fn answers(
     };
     if statement.text.starts_with("REINDEX INDEX ") && is_on_one_side("55006") {
         return Some(&INDEX_IN_USE);
+    }
+    if statement.text.contains(" CURRENT OF ") && is_on_one_side("24000") {
+        return Some(&SORTED_CURSOR);
     }
     let frees_and_takes = statement.text.starts_with("MERGE INTO ")
         && statement.text.contains(" WHEN MATCHED ")
