@@ -185,4 +185,11 @@ CREATE INDEX am_vacuumed_v ON am_vacuumed (v) WHERE v < 10;
 INSERT INTO am_vacuumed SELECT g, g FROM generate_series(1, 20) g;
 VACUUM am_vacuumed;
 SELECT relname, reltuples FROM pg_class WHERE relname LIKE 'am\_vacuumed%' ORDER BY 1;
+VACUUM (VERBOSE) am_vacuumed;
+-- a snapshot that sees the rows holds them back
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT count(*) FROM am_vacuumed;
+\setenv VACUUMED_DATABASE :DBNAME
+\! psql -X -q -d "$VACUUMED_DATABASE" -c 'DELETE FROM am_vacuumed WHERE id <= 5' -c 'VACUUM (VERBOSE) am_vacuumed'
+COMMIT;
 DROP TABLE am_vacuumed;

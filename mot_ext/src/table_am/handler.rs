@@ -3,6 +3,7 @@
 //! The handler answers without `shared_preload_libraries`: `\d`, DROP and pg_dump may open a table.
 //! The first touch of a table's storage is what raises 55000.
 use super::scan::{self, Scan};
+use super::vacuum;
 use super::{fetch, insert, lock, parallel, relation, rewrite, sample, slot, speculative, update};
 use crate::pg::guard::guarded;
 use crate::pg::version::bitmap::set_pages;
@@ -139,7 +140,7 @@ fn set_relations(r: &mut pg_sys::TableAmRoutine) {
     r.relation_copy_for_cluster = Some(guarded!(rewrite::copy_for_cluster(
         old, new, index, sorts, horizon, frozen, multixacts, rows, vacuumed, dead
     )));
-    r.relation_vacuum = Some(guarded!(relation::vacuum(relation, parameters, strategy)));
+    r.relation_vacuum = Some(guarded!(vacuum::vacuum(relation, parameters, strategy)));
     r.index_build_range_scan = Some(guarded!(build_foreign_index(
         table, index, info, sync, visible, progress, start, count, callback, state, scan
     )));

@@ -21,6 +21,7 @@ pub mod target;
 pub mod transient;
 mod unfinished;
 mod update;
+mod vacuum;
 pub mod view;
 
 pub use lock::note_locked;

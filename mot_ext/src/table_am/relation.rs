@@ -1,10 +1,10 @@
-//! A table as a whole: its files, its size, what VACUUM does.
+//! A table as a whole: its files and its size.
 use super::{statistics, transient};
 use crate::pg::local::ProcessLocal;
 use crate::pg::version::table_am as version;
-use crate::transaction::clock::{PgClock, narrow};
-use crate::transaction::{horizon, session, xact};
-use crate::{errors, pg, storage};
+use crate::transaction::clock::PgClock;
+use crate::transaction::{session, xact};
+use crate::{errors, storage};
 use mot_engine::{FileKey, Slot, TableRef};
 use pgrx::pg_sys;
 use std::cell::Cell;
@@ -85,47 +85,6 @@ pub unsafe fn empty(relation: pg_sys::Relation) {
         if !storage.key().is_temporary() {
             pg_sys::CacheInvalidateRelcache(relation);
         }
-    }
-}
-
-/// `relation_vacuum`: the sweeper has done the work, or will. Below which transaction no outcome is
-/// asked for any more is written into pg_class, so that core may cut its commit log. Where core
-/// would freeze younger rows than that (FREEZE), a sweep is waited for.
-pub unsafe fn vacuum(
-    relation: pg_sys::Relation,
-    parameters: *mut pg_sys::VacuumParams,
-    _strategy: pg_sys::BufferAccessStrategy,
-) {
-    // SAFETY: as core calls it: an open relation, locked as VACUUM locks it, and its parameters.
-    unsafe {
-        let began = pg_sys::GetCurrentTimestamp();
-        let storage = storage::table(relation);
-        let rows = row_count(storage);
-        let resolved_below = if pg::is_under_postmaster() {
-            let limit = version::freeze_limit(relation, parameters);
-            // As core compares: in a young cluster the limit is before its first transaction.
-            // A temporary table's limit is its session's own horizon, to which no sweep comes.
-            let is_shared = !storage.key().is_temporary();
-            let published = narrow(horizon::outcome_bound::published());
-            if is_shared && pg_sys::TransactionIdPrecedes(published, limit) {
-                horizon::sweep_requests::wait_for_sweep();
-            }
-            narrow(horizon::outcome_bound::published())
-        } else {
-            // No process resolves anything in single-user mode. The next start reads from the log
-            // what ends here.
-            pg_sys::GetOldestNonRemovableTransactionId(relation)
-        };
-        let multixacts_from = pg_sys::GetOldestMultiXactId();
-        version::update_statistics(
-            relation,
-            pages(storage),
-            rows,
-            resolved_below,
-            multixacts_from,
-        );
-        update_indexes(relation, storage, rows);
-        version::report_vacuum(relation, rows as i64, began);
     }
 }
 
@@ -262,32 +221,6 @@ const PAGES_OF_A_NEW_TABLE: pg_sys::BlockNumber = 10;
 /// Bytes of a row of a table of which nothing is known yet.
 const ROW_BYTES_GUESSED: u64 = 64;
 
-/// Writes the entries of a table's indexes into their rows of pg_class, as VACUUM does.
-unsafe fn update_indexes(relation: pg_sys::Relation, storage: TableRef, rows: f64) {
-    let lock = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
-    // SAFETY: an open table, locked as VACUUM locks it (caller). What is opened here is closed
-    // here; its lock is kept for the catalog's sake, as core does.
-    unsafe {
-        let list = pg_sys::RelationGetIndexList(relation);
-        let indexes = pgrx::PgList::<pg_sys::Oid>::from_pg(list);
-        for index in indexes.iter_oid() {
-            let opened = pg_sys::index_open(index, lock);
-            let form = &*(*opened).rd_index;
-            if form.indisready {
-                let is_partial = !pg_sys::RelationGetIndexPredicate(opened).is_null();
-                let entries = match storage::find_index(storage, opened) {
-                    Some(found) if is_partial => found.entry_count_estimate() as f64,
-                    _ => rows,
-                };
-                let pages = (*(*opened).rd_rel).relpages as u32;
-                let (no_xid, no_multixact) = (pg_sys::InvalidTransactionId, 0.into());
-                version::update_statistics(opened, pages, entries, no_xid, no_multixact);
-            }
-            pg_sys::index_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
-        }
-    }
-}
-
 /// Bytes of a table's average row.
 pub fn row_bytes(table: TableRef) -> u64 {
     match table.row_bytes_average() {
@@ -297,12 +230,12 @@ pub fn row_bytes(table: TableRef) -> u64 {
 }
 
 /// Live rows of a table.
-fn row_count(table: TableRef) -> f64 {
+pub fn row_count(table: TableRef) -> f64 {
     table.counters().rows.load(Ordering::Relaxed).max(0) as f64
 }
 
 /// Live rows' bytes in pages of a heap, the unit other estimates are in.
-fn pages(table: TableRef) -> u32 {
+pub fn pages(table: TableRef) -> u32 {
     let bytes = table.counters().row_bytes.load(Ordering::Relaxed).max(0) as u64;
     bytes
         .div_ceil(u64::from(pg_sys::BLCKSZ))

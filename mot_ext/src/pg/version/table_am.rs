@@ -148,6 +148,7 @@ pub fn count_beside_keys(counts: &mut pg_sys::PgStat_TableCounts) {
 pub unsafe fn report_vacuum(
     relation: pg_sys::Relation,
     live_rows: i64,
+    dead_rows: i64,
     began: pg_sys::TimestampTz,
 ) {
     // SAFETY: an open relation (caller).
@@ -156,7 +157,7 @@ pub unsafe fn report_vacuum(
             (*relation).rd_id,
             false,
             live_rows,
-            0,
+            dead_rows,
             #[cfg(feature = "pg18")]
             began,
         )
