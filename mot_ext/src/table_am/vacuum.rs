@@ -1,5 +1,5 @@
-//! VACUUM of a table. The reclaim worker removes dead versions by itself, so what is left to do is to
-//! write the catalog, to count, and to say so.
+//! VACUUM of a table. The reclaim worker removes dead versions by itself. VACUUM writes the catalog,
+//! counts, and says so.
 use super::relation::{pages, row_count};
 use crate::pg::nodes;
 use crate::pg::version::table_am as version;
@@ -78,8 +78,8 @@ unsafe fn update_indexes(relation: pg_sys::Relation, storage: TableRef, rows: f6
     }
 }
 
-/// What VACUUM says of a table, and to whom: with VERBOSE to the client. An autovacuum worker writes
-/// into the server's log if it took long enough (log_autovacuum_min_duration).
+/// What VACUUM says of a table, and to whom: with VERBOSE to the client. An autovacuum worker
+/// writes into the server's log, if it took long enough (log_autovacuum_min_duration).
 struct Report {
     /// Database, schema and name.
     table: String,
