@@ -1,5 +1,5 @@
-//! VACUUM of a table. The reclaim worker removes dead versions by itself. VACUUM writes the catalog,
-//! counts, and says so.
+//! VACUUM of a table. The reclaim worker removes dead versions by itself. VACUUM writes the
+//! catalog, counts, and says so.
 use super::relation::{pages, row_count};
 use crate::pg::nodes;
 use crate::pg::version::table_am as version;
