@@ -170,8 +170,14 @@ impl Table {
                 }
             })
             .collect();
+        let mut key = key;
         let rest = match rng.random_ratio(1, 6) {
-            true => format!(" WHERE {} IS NOT NULL", self.any(rng).name),
+            true => {
+                // The index goes with this column, too.
+                let at = rng.random_range(0..self.columns.len());
+                key.push(at);
+                format!(" WHERE {} IS NOT NULL", self.columns[at].name)
+            }
             false => String::new(),
         };
         self.indexes.push(key);
