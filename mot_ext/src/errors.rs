@@ -52,7 +52,7 @@ mod log_messages;
 pub mod refuse;
 mod start;
 
-pub use engine::{or_raise, raise};
+pub use engine::{HINT_LONG_KEY, or_raise, raise};
 pub use log_messages::*;
 pub use start::*;
 

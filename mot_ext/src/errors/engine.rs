@@ -99,6 +99,10 @@ fn detail(error: &EngineError) -> String {
     detail.to_owned()
 }
 
+/// Of a key that is too long.
+pub const HINT_LONG_KEY: &str =
+    "Index a shorter column, or an expression of it, such as an MD5 hash of the value.";
+
 /// Empty where no remedy is known.
 fn hint(error: &EngineError) -> &'static str {
     match error {
@@ -108,9 +112,7 @@ fn hint(error: &EngineError) -> &'static str {
         EngineError::ArenaFull(_) => {
             "Delete rows, drop or truncate tables, end long transactions, or raise mot.max_memory."
         }
-        EngineError::KeyTooLong { .. } => {
-            "Index a shorter column, or an expression such as a hash of it in a generated column."
-        }
+        EngineError::KeyTooLong { .. } => HINT_LONG_KEY,
         EngineError::KeyNotComputed => {
             "Run mot.check on the tables of this database, and REINDEX the index."
         }

@@ -6,15 +6,16 @@
 //! command has changed is left alone. One that a trigger or function of this command has changed is
 //! an error.
 use super::tuple;
-use crate::errors::or_raise;
+use crate::errors::{self, or_raise};
 use crate::pg::{index_row, version as pg_version};
 use crate::serializable;
 use crate::shared_memory::test_switch::{self, Step};
-use crate::storage::duplicate;
+use crate::storage::{duplicate, long_key};
 use crate::transaction::clock::PgClock;
 use crate::transaction::relation::Relation;
 use crate::transaction::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::transaction::{session, xact};
+use mot_engine::key::{KeyBuffer, encode_row};
 use mot_engine::pause::{Point, reach};
 use mot_engine::{
     CommandId, EngineError, Entered, IndexRef, KeysUnchanged, LockStrength, Locked, Newest,
@@ -63,7 +64,7 @@ impl Target {
     /// One attempt to make all index entries of a version.
     pub fn enter_once(&self, slot: Slot, version: VersionRef) -> Entered {
         loop {
-            let entered = self.attempt(|| {
+            let entered = self.attempt(version.body(), || {
                 xact::current().enter(self.session, &PgClock, self.table, slot, version)
             });
             match entered {
@@ -74,9 +75,9 @@ impl Target {
         }
     }
 
-    /// Calls the engine. It calls once more if a key could not be made, because the index may have
-    /// been found dead or dropped since.
-    pub fn attempt<T>(&self, mut make: impl FnMut() -> Result<T, EngineError>) -> T {
+    /// Calls the engine about a row. It calls once more if a key could not be made, because the
+    /// index may have been found dead or dropped since.
+    pub fn attempt<T>(&self, body: &[u8], mut make: impl FnMut() -> Result<T, EngineError>) -> T {
         match make() {
             Err(
                 EngineError::KeyTooLong { .. }
@@ -85,10 +86,36 @@ impl Target {
                 | EngineError::RowTypeChanged { .. },
             ) => {
                 self.finds_dead();
-                or_raise(make())
+                match make() {
+                    Err(EngineError::KeyTooLong { bytes, max }) => {
+                        self.key_too_long(body, bytes, max)
+                    }
+                    made => or_raise(made),
+                }
             }
             made => or_raise(made),
         }
+    }
+
+    /// Raises 54000 for the first index in which a row's key is too long.
+    fn key_too_long(&self, body: &[u8], bytes: usize, max: usize) -> ! {
+        let mut key = KeyBuffer::new();
+        let mut refuses = |index: &IndexRef| {
+            let definition = self.session.definition(*index);
+            definition.is_ok_and(|definition| {
+                let encoded = encode_row(definition, body, &mut key);
+                matches!(encoded, Err(EngineError::KeyTooLong { .. }))
+            })
+        };
+        let mut indexes = self.session.indexes(self.table, &PgClock);
+        indexes.sort_by_key(|index| index.relation_oid());
+        let Some(index) = indexes.into_iter().find(|index| refuses(index)) else {
+            errors::raise(EngineError::KeyTooLong { bytes, max })
+        };
+        let index = index.relation_oid().into();
+        // SAFETY: the relation is open, and this index is one of its.
+        self.relation
+            .with(|relation| unsafe { long_key::raise(relation, index, bytes, max) })
     }
 
     /// Whether an index that has refused a row was dropped since, and freed.
@@ -165,7 +192,7 @@ impl Target {
             let xid = xact::write_xid();
             let session = self.session;
             let (table, transaction) = (self.table, xact::current());
-            let written = self.attempt(|| match beside_keys {
+            let written = self.attempt(body, || match beside_keys {
                 None => {
                     transaction.update(session, &PgClock, table, slot, seen, body, xid, command)
                 }
@@ -197,8 +224,9 @@ impl Target {
             }
             // As `heap_update` has it: by the keys that differ. A weaker one could not be held on
             // to where another transaction holds the key.
-            let strength =
-                self.attempt(|| Transaction::strength_of_update(session, table, seen, body));
+            let strength = self.attempt(body, || {
+                Transaction::strength_of_update(session, table, seen, body)
+            });
             if self.is_held_by_dead(written, strength) {
                 continue;
             }

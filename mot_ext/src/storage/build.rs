@@ -4,7 +4,7 @@ use super::build_report::{duplicated, keep_from_older, tuple_of};
 use super::compute_rows::{compute_keys_of_rows, put_keys_of_rows};
 use super::definition::index_definition;
 use super::missing::missing_values;
-use super::{core_keys, duplicate, file_of, find, table};
+use super::{core_keys, duplicate, file_of, find, long_key, table};
 use crate::errors::{self, or_raise};
 use crate::pg::{self, interrupts};
 use crate::transaction::clock::{PgClock, narrow};
@@ -103,7 +103,8 @@ pub unsafe fn build_index(
         }
         // SAFETY: the caller's open relations; writers are locked out.
         Ok(Build::Duplicate { slots, .. }) => unsafe { duplicated(heap, index, storage, slots[0]) },
-        Err(error) => errors::raise(error),
+        // SAFETY: as above.
+        Err(error) => unsafe { long_key::or_raise(Err(error), heap, (*index).rd_id) },
     }
 }
 
@@ -180,7 +181,7 @@ pub(super) fn build_each_index(from: TableRef, to: TableRef, beside_older: impl 
 fn enter_all(storage: TableRef, definition: &IndexDefinition) {
     let xid = xact::write_xid();
     let made = xact::current().begin_index(session::session(), storage, definition, xid);
-    fill(storage, or_raise(made));
+    or_raise(fill(storage, or_raise(made)));
 }
 
 unsafe fn definition(heap: pg_sys::Relation, index: pg_sys::Relation) -> IndexDefinition {
@@ -252,7 +253,8 @@ pub unsafe fn build_index_beside_writers(heap: pg_sys::Relation, index: pg_sys::
     // SAFETY: the caller's open index.
     unsafe { core_keys::note_made(index, made) };
     reach(Point::BuildBeforeRows);
-    fill(storage, made);
+    // SAFETY: the caller's open relations.
+    unsafe { long_key::or_raise(fill(storage, made), heap, (*index).rd_id) };
     reach(Point::BuildBeforeDuplicates);
     // What runs may be of writers that ask for nothing yet: that is for the validation.
     // SAFETY: the caller's open relations; the snapshot keeps the rows.
@@ -273,7 +275,8 @@ pub unsafe fn validate_index(heap: pg_sys::Relation, index: pg_sys::Relation) {
     let storage = table(heap);
     let made = super::index(storage, index);
     reach(Point::ValidateBeforeRows);
-    fill(storage, made);
+    // SAFETY: the caller's open relations.
+    unsafe { long_key::or_raise(fill(storage, made), heap, (*index).rd_id) };
     // A writer that was not asked may have come right behind one that was, and runs.
     let asked_from = Xid(pg::next_full_xid());
     // SAFETY: the caller's open relations; the snapshot keeps the row.
@@ -291,8 +294,9 @@ pub unsafe fn validate_index(heap: pg_sys::Relation, index: pg_sys::Relation) {
     }
 }
 
-fn fill(storage: TableRef, index: IndexRef) {
-    or_raise(session::session().fill_index(&PgClock, storage, index, pause));
+/// Enters the rows that are there. Returns their number.
+fn fill(storage: TableRef, index: IndexRef) -> Result<u64, EngineError> {
+    session::session().fill_index(&PgClock, storage, index, pause)
 }
 
 /// Two rows with one key of an index that is unique in the catalog.

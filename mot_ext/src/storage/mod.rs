@@ -33,6 +33,7 @@ pub mod definition;
 pub mod duplicate;
 mod key_text;
 pub mod labels;
+pub mod long_key;
 mod missing;
 mod temporary;
 

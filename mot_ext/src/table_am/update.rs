@@ -110,7 +110,9 @@ pub unsafe fn update(
 /// The row lock that an update takes.
 fn strength_of(target: &Target, seen: VersionRef, body: &[u8]) -> LockStrength {
     let (session, table) = (target.session, target.table);
-    target.attempt(|| Transaction::strength_of_update(session, table, seen, body))
+    target.attempt(body, || {
+        Transaction::strength_of_update(session, table, seen, body)
+    })
 }
 
 /// heapam's lock mode of an update that takes a row lock of this strength.
@@ -135,7 +137,7 @@ unsafe fn change(
         // SAFETY: the caller's crosscheck snapshot.
         unsafe { check(target, row, seen, asked)? };
         let xid = xact::write_xid();
-        let written = target.attempt(|| {
+        let written = target.attempt(body, || {
             xact::current().update(
                 session,
                 &PgClock,
