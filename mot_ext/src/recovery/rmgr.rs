@@ -1,10 +1,10 @@
 //! The resource manager: what PostgreSQL calls when it replays, shows or identifies our records.
 //!
-//! - `rm_startup` runs when PostgreSQL has found a record to replay, before the first one, and
-//!   never after a clean shutdown. It loads the newest checkpoint, unless the worker has (a standby
-//!   may have been read before). If there never was a checkpoint, it writes an empty one. It then
-//!   reads the WAL between the checkpoint and PostgreSQL's redo position, if there is any, and
-//!   waits until the checkpoint worker holds its gate.
+//! - `rm_startup` runs when PostgreSQL has found a record to replay, before the first one. After a
+//!   clean shutdown a primary has none. It loads the newest checkpoint, unless the worker has (a
+//!   standby may have been read before). If there never was a checkpoint, it writes an empty one.
+//!   It then reads the WAL between the checkpoint and PostgreSQL's redo position, if there is any,
+//!   and waits until the checkpoint worker holds its gate.
 //! - `rm_redo` applies one record, or hands it over to threads (`replay`). A row that already has
 //!   the record is skipped, so replay may begin anywhere.
 //! - `rm_cleanup` runs when replay has ended, and waits until everything is applied. Recovery is
