@@ -56,6 +56,12 @@ pub static INDEX_IN_USE: Allowed = Allowed {
         the table, is up to the plans.",
 };
 
+pub static REINDEX_LOCKS: Allowed = Allowed {
+    name: "a row lock waits on one side only, beside a REINDEX",
+    reason: "REINDEX of an index that keeps its keys with the rows locks the table in EXCLUSIVE mode, \
+             with which row locks conflict (docs/differences.md).",
+};
+
 pub static SORTED_CURSOR: Allowed = Allowed {
     name: "24000 on one side: the cursor's plan sorts",
     reason: "WHERE CURRENT OF takes a cursor without FOR UPDATE only if its plan shows rows of the table \
@@ -187,6 +193,16 @@ pub fn waits(
     };
     if beside.is_some_and(is_elsewhere) {
         return Some(&CHECK_BY_INDEX);
+    }
+    let locks_rows = [
+        " FOR UPDATE",
+        " FOR NO KEY UPDATE",
+        " FOR SHARE",
+        " FOR KEY SHARE",
+    ];
+    let locks_rows = locks_rows.iter().any(|lock| statement.text.contains(lock));
+    if locks_rows && beside.is_some_and(|beside| beside.text.starts_with("REINDEX ")) {
+        return Some(&REINDEX_LOCKS);
     }
     // Types of users with a btree class are in this schema.
     let has_labels = |text: &str| text.contains("INSERT ") && text.contains("::d_types.");
