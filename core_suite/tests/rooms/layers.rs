@@ -14,7 +14,7 @@ pub const INDEX: Crate = Crate {
     layers: &[
         // Words that processes share, comparisons of many at once, and where blocks come from.
         "sync",
-        "lanes",
+        "simd",
         "memory",
         "version",
         // Parts of a key and of a node.

@@ -1,7 +1,7 @@
 //! A node as an inner node: separators, and children between them.
 
 use super::{CELLS, INNER_KEYS, Node};
-use crate::lanes;
+use crate::simd;
 use crate::sync::Ordering;
 
 const SEPARATORS: usize = 0;
@@ -48,7 +48,7 @@ impl Node {
         let cells = self.cells[SEPARATORS..]
             .first_chunk()
             .expect("so many cells");
-        let behind = !lanes::at_most(cells, slice) | 1 << self.count();
+        let behind = !simd::at_most(cells, slice) | 1 << self.count();
         behind.trailing_zeros() as usize
     }
 

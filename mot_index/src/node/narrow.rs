@@ -28,8 +28,8 @@
 //! - What it shares never changes, so it is no atomic.
 
 use super::leaf::{EntriesOfLeaf, HEAD_CELLS};
-use crate::lanes::{LANES, halves};
 use crate::permutation::LEAF_ENTRIES;
+use crate::simd::{LANES, halves};
 use crate::sync::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use core::ptr::NonNull;
 

@@ -1,7 +1,7 @@
 //! Comparing sixteen cells of a node, or halves of cells, with a slice at once.
 //!
 //! A loop that stops at the place looked for is mispredicted once a node. These have no branch:
-//! with AVX-512 or AVX2 (`lanes/avx512.rs`, `lanes/avx2.rs`), looked for when the program runs,
+//! with AVX-512 or AVX2 (`simd/avx512.rs`, `simd/avx2.rs`), looked for when the program runs,
 //! eight or four cells at a time or twice as many halves, else one by one. The vector loads are in
 //! `asm!`, for Rust has no vectors of atomics. No manual promises that a load of many cells reads
 //! each of them whole while somebody writes. It need not: a cell that is written meanwhile belongs
@@ -69,10 +69,10 @@ macro_rules! vector {
             not(any(miri, feature = "jitter", feature = "model"))
         ))]
         {
-            use $crate::lanes::vectors;
+            use $crate::simd::vectors;
             match vectors::found() {
-                vectors::AVX512 => return $crate::lanes::avx512::$function($cells, $number),
-                vectors::AVX2 => return $crate::lanes::avx2::$function($cells, $number),
+                vectors::AVX512 => return $crate::simd::avx512::$function($cells, $number),
+                vectors::AVX2 => return $crate::simd::avx2::$function($cells, $number),
                 vectors::UNKNOWN => vectors::look(),
                 _ => {}
             }
