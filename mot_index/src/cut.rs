@@ -3,8 +3,8 @@
 //! That follows how the leaf is being filled. It remembers the slot filled last; an insert right
 //! behind it (or right before it) and far from the key beyond continues a run, and the leaf is cut
 //! there: what is complete stays full and the run goes on at the edge of a leaf. Otherwise the
-//! leaf, unless a neighbour takes some (`give.rs`), is halved. Entries that share a slice always
-//! stay together, for inner nodes know slices only.
+//! leaf, unless a neighbour takes some (`redistribute.rs`), is halved. Entries that share a slice
+//! always stay together, for inner nodes know slices only.
 
 use crate::node::Node;
 use crate::permutation::LEAF_ENTRIES;

@@ -56,8 +56,8 @@ pub(crate) struct PrefetchBeside {
     /// The slice in which the scan ends in this layer, if it does.
     pub(crate) end: Option<u64>,
     /// Whether no leaf behind the one reached covers what lies before the end. That holds as long
-    /// as the leaf is not split and gives nothing, both of which are counted: a range grows
-    /// otherwise.
+    /// as the leaf is not split and moves nothing to a neighbour, both of which are counted: a
+    /// range grows otherwise.
     pub(crate) covers_end: bool,
 }
 

@@ -132,7 +132,7 @@ impl Entries {
         self.capacity.saturating_sub(self.ends.len())
     }
 
-    /// About how many leaves are still to be read: they are four fifths full (`give.rs`).
+    /// About how many leaves are still to be read: they are four fifths full (`redistribute.rs`).
     #[inline]
     pub(crate) fn leaves_wanted(&self) -> usize {
         self.room() / (LEAF_ENTRIES * 4 / 5)

@@ -399,7 +399,7 @@ impl<'a> Frame<'a> {
             return Err(GoneDown);
         }
         // Entries may have gone from the one to the other, past the scan. Behind the look at what
-        // the one holds: see `give.rs`.
+        // the one holds: see `redistribute.rs`.
         if !same_range(from_seen, from.version.stable())
             && !is_broken("index: validating the leaf a scan comes from")
         {

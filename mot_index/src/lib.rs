@@ -27,7 +27,6 @@ mod descend;
 mod direction;
 mod entries;
 mod frame;
-mod give;
 mod held;
 mod join;
 mod layer;
@@ -36,6 +35,7 @@ mod measure;
 mod memory;
 mod node;
 mod permutation;
+mod redistribute;
 mod scan;
 mod simd;
 mod slice;
@@ -66,9 +66,9 @@ pub use tree::{Tree, TreeRoot};
 pub use update::Change;
 pub use verify::{Corruption, TreeStats};
 
-#[cfg(feature = "model")]
-pub use give::noted::{Given, given};
 #[cfg(feature = "crossbeam")]
 pub use map::{CrossbeamMemory, Map};
+#[cfg(feature = "model")]
+pub use redistribute::noted::{Redistributions, redistributions};
 #[cfg(feature = "model")]
 pub use widen::noted::widened;

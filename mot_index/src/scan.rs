@@ -2,9 +2,9 @@
 //!
 //! A leaf is read under one version (`frame.rs`), so its entries belong to one moment. The next
 //! leaf is found by the link read under that version, and is right for this reason: keys move to
-//! new leaves, to the right, or to a neighbour that has room (`give.rs`), and all leaves whose
-//! ranges that changes say so in their versions; a leaf's range grows otherwise only by that of an
-//! emptied neighbour.
+//! new leaves, to the right, or to a neighbour that has room (`redistribute.rs`), and all leaves
+//! whose ranges that changes say so in their versions; a leaf's range grows otherwise only by that
+//! of an emptied neighbour.
 //!
 //! - Once the next leaf was opened, the one the scan comes from is validated: if its range has
 //!   changed, entries may have gone past the scan from one to the other, and it goes down again.

@@ -1,9 +1,9 @@
 //! What scans do when the tree changes between two leaves, step by step.
 
 use super::*;
-use crate::give::noted::given;
 use crate::memory::Memory;
 use crate::permutation::LEAF_ENTRIES;
+use crate::redistribute::noted::redistributions;
 use crate::tree::TreeRoot;
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -90,27 +90,27 @@ fn a_leaf_that_goes_behind_a_scan_sends_it_down_again() {
 }
 
 #[test]
-fn entries_given_past_a_scan_send_it_down_again() {
+fn entries_redistributed_past_a_scan_send_it_down_again() {
     // The second of three leaves is full, and has room beside it where the scan has been.
-    let give = |tree: &Tree<'_, Keeping>| {
-        let before = given();
+    let redistribute = |tree: &Tree<'_, Keeping>| {
+        let before = redistributions();
         assert_eq!(tree.insert(&225u64.to_be_bytes(), 1), Ok(None));
-        assert_ne!(given(), before);
+        assert_ne!(redistributions(), before);
     };
     let left = after_one_leaf(Direction::Forward, |tree| {
         remove(tree, 0..60);
-        give(tree);
+        redistribute(tree);
     });
     assert!(left.is_err());
     let right = after_one_leaf(Direction::Backward, |tree| {
         remove(tree, 390..450);
-        give(tree);
+        redistribute(tree);
     });
     assert!(right.is_err());
 }
 
 #[test]
-fn entries_given_ahead_of_a_scan_are_read_where_they_came() {
+fn entries_redistributed_ahead_of_a_scan_are_read_where_they_came() {
     let right = after_one_leaf(Direction::Forward, |tree| {
         remove(tree, 390..450);
         assert_eq!(tree.insert(&225u64.to_be_bytes(), 1), Ok(None));

@@ -1,7 +1,7 @@
 //! Making room in a full leaf.
 //!
-//! Before a leaf is split it gives a layer what one slice has too much of (`layer.rs`), or, where
-//! it would be halved, entries to a neighbour (`give.rs`).
+//! Before a leaf is split it moves to a layer what one slice has too much of (`layer.rs`), or,
+//! where it would be halved, entries to a neighbour (`redistribute.rs`).
 //!
 //! The writer owns the full leaf. It latches ancestors from below until one has room or is the root
 //! of the layer, allocates every node it will need, and only then makes them dirty and rearranges
@@ -70,10 +70,10 @@ struct Supplies<'a> {
 }
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// Makes a layer of some of its entries if the leaf is full, or gives some to a neighbour, or
-    /// else splits it. Returns the leaf that then covers the slice of `rest`, latched and with room
-    /// (but perhaps narrow, and not one to hold the slice), and the position in it. On `Err` the
-    /// latch has been given back.
+    /// Makes a layer of some of its entries if the leaf is full, or redistributes to a neighbour,
+    /// or else splits it. Returns the leaf that then covers the slice of `rest`, latched and with
+    /// room (but perhaps narrow, and not one to hold the slice), and the position in it. On `Err`
+    /// the latch has been given back.
     #[inline]
     pub(crate) fn make_room(
         &self,
@@ -120,7 +120,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         if !leaf.is(site.root) {
             let parent = self.latch_parent(site.root, slice, leaf);
             if cut.run == Run::None
-                && let Some(leaf) = self.give(leaf, parent, slice)
+                && let Some(leaf) = self.redistribute(leaf, parent, slice)
             {
                 let position = absent_at(place_in_owned(leaf, rest));
                 return Ok((Site { leaf, ..site }, position));

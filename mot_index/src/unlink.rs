@@ -110,9 +110,10 @@ impl<'a, M: Memory> Tree<'a, M> {
         // Before the links are handed over and the left neighbour's latch given back: from then on
         // a neighbour below another parent may be unlinked and freed, which these links still name,
         // and who pins later and comes to a clean leaf would follow them. And before the parent's
-        // latch is given back: from then on the leaves that were beside this one may give each
-        // other entries, and a scan that comes from this one must notice (`give.rs`).
-        if !is_broken("index: dirty before others give past a leaf that goes") {
+        // latch is given back: from then on the leaves that were beside this one may move
+        // entries to each other, and a scan that comes from this one must notice
+        // (`redistribute.rs`).
+        if !is_broken("index: dirty before others redistribute past an unlinked leaf") {
             chain.iter().for_each(|node| node.version.make_dirty());
         }
         // The pair (previous, its next) belongs to the latch of the left leaf: ours, both of them.

@@ -6,7 +6,7 @@
 //! old leaf is one that was unlinked: whoever stands on it, reader, waiting writer or spot, sees
 //! that it is deleted and goes down again, to a leaf that covers just what this one did. The new
 //! leaf is latched from before it can be reached, and is the writer's in the place of the old one.
-//! So nothing changes in it, and no neighbour gives it anything or takes from it, before the old
+//! So nothing changes in it, and no neighbour moves anything to it or from it, before the old
 //! one is deleted: who reads that until then, beside the new one, reads what is true.
 //!
 //! The bag moves along: the new leaf's cell names it before the old leaf is retired, without it.

@@ -733,11 +733,11 @@ mod seen {
     }
 }
 
-#[path = "interleavings/gifts.rs"]
-mod gifts;
+#[path = "interleavings/redistribute_random.rs"]
+mod redistribute_random;
 
-#[path = "interleavings/giving.rs"]
-mod giving;
+#[path = "interleavings/redistribute.rs"]
+mod redistribute;
 
 #[path = "interleavings/looks.rs"]
 mod looks;

@@ -66,7 +66,7 @@ impl Shape {
                 .collect()
         };
         let count = if random.random_bool(0.2) {
-            // Leaves enough that they give to one another.
+            // Leaves enough that they redistribute to one another.
             random.random_range(20..60)
         } else {
             random.random_range(1..=6)

@@ -43,7 +43,7 @@ pub const INDEX: Crate = Crate {
         "cut",
         "split",
         "widen",
-        "give",
+        "redistribute",
         "unlink",
         // Whole trees.
         "bulk",

@@ -1,4 +1,4 @@
-//! Giving entries of a full leaf to a neighbour, instead of splitting it.
+//! Redistributing entries of a full leaf to a neighbour, instead of splitting it.
 //!
 //! A leaf that would be halved asks the leaves beside it below the same parent first, as in a
 //! B*-tree: if one of them has room, it takes as many of the entries next to it as make both about
@@ -11,8 +11,8 @@
 //! latch. So the children beside the leaf are the leaves it is linked with, and they stay that.
 //! Both are only tried for, since one of them is the leaf's right neighbour and against the order;
 //! who fails, or finds no room, splits. What the taker's bag needs is allocated before anything is
-//! changed; the giver's stays, and is rebuilt when it has no room (if no suffix is left in it, it
-//! goes). Then parent, giver and taker are made dirty, *all three before the first store*, and what
+//! changed; the donor's stays, and is rebuilt when it has no room (if no suffix is left in it, it
+//! goes). Then parent, donor and taker are made dirty, *all three before the first store*, and what
 //! was moved is counted when they are made clean, in any order:
 //!
 //! - A descent takes the child's clean version before it validates the parent's. If the child's is
@@ -21,31 +21,31 @@
 //!   for. So nobody comes by an old separator to a new leaf or the other way about. The parent
 //!   counts a *change*: it covers what it covered, but who read the old separator and comes to
 //!   validate only later must notice.
-//! - The giver counts a *split*: its range has become smaller. Who held its version, a reader, a
+//! - The donor counts a *split*: its range has become smaller. Who held its version, a reader, a
 //!   waiting writer or a spot, goes down again.
 //! - The taker counts a *split* as well. Look-ups would not need that: what it had it has, and what
 //!   it took is in slots that were free, as with an insert. But a scan that has read it, and goes
-//!   on to the giver, would miss what went past it.
+//!   on to the donor, would miss what went past it.
 //!
 //! That is why a scan, once it has opened the next leaf, validates the one it comes from
 //! (`Frame::advance`), in both directions. Say `k` is there all the time, and the scan goes forward
 //! from the leaf `a` it has read to `b`. `k` was not in `a`, so it was in what is right of it. If
 //! it is now in `b` or right of it, the scan will come to it. It came to the left of `b` only if
-//! `b` gave it to its left neighbour of that time. Either that was `a`, which was dirty then and
+//! `b` moved it to its left neighbour of that time. Either that was `a`, which was dirty then and
 //! counted; or `a` had another right neighbour, because it was split, and counted that; or `a` was
 //! unlinked, and is dirty from before its parent's latch was given back, without which nobody could
-//! give past it (`unlink.rs`). In each case `a` was dirty before `b` was clean again without `k`;
-//! the scan has read that, or what followed, with acquire, so it reads `a` dirty or counted or
-//! deleted, and goes down again behind the last entry it counted. Backward it is the same with
-//! sides exchanged, but for new leaves: they come between `b` and `a`, and then `b` does not name
-//! `a` as its next leaf, unless they are gone again. What they gave to `a` before, `a` has counted,
-//! and what they gave to `b`, `b` has.
+//! redistribute past it (`unlink.rs`). In each case `a` was dirty before `b` was clean again
+//! without `k`; the scan has read that, or what followed, with acquire, so it reads `a` dirty or
+//! counted or deleted, and goes down again behind the last entry it counted. Backward it is the
+//! same with sides exchanged, but for new leaves: they come between `b` and `a`, and then `b` does
+//! not name `a` as its next leaf, unless they are gone again. What they moved to `a` before, `a`
+//! has counted, and what they moved to `b`, `b` has.
 //!
 //! Read twice is nothing: an entry comes behind the scan only to leaves that count it, and who is
 //! sent down goes on behind the last one.
 //!
 //! Contract: nothing waits or fails from the first dirty node on. Entries of one slice stay
-//! together, so not every number can be given.
+//! together, so not every number can be moved.
 
 use crate::bag::Bag;
 use crate::memory::Memory;
@@ -58,9 +58,9 @@ use crate::tree::Tree;
 use crate::version::{CHANGE, SPLIT};
 use core::ops::Range;
 
-/// Free slots from which on a neighbour is given entries: with fewer, leaves are fuller, but more
+/// Free slots from which on a neighbour takes entries: with fewer, leaves are fuller, but more
 /// often rearranged (two: 25.5 bytes an entry instead of 26.5, and inserts slower by a twelfth).
-const ROOM_WORTH_GIVING: usize = 4;
+const ROOM_WORTH_REDISTRIBUTING: usize = 4;
 /// The same for a leaf with suffixes, of which those that move are copied, and those that stay with
 /// the next one that comes.
 const ROOM_WORTH_COPYING: usize = 5;
@@ -72,11 +72,11 @@ enum Side {
     Right,
 }
 
-/// What a leaf gives to which neighbour.
-struct Gift<'a> {
+/// What a leaf, the donor, moves to which neighbour, the taker.
+struct Redistribution<'a> {
     taker: &'a Node,
     side: Side,
-    /// The positions of the entries in the giver.
+    /// The positions of the entries in the donor.
     moved: Range<usize>,
     /// The least slice of the right one of the two behind the move, and which of the parent's
     /// separators says so.
@@ -84,7 +84,7 @@ struct Gift<'a> {
     index: usize,
 }
 
-impl Gift<'_> {
+impl Redistribution<'_> {
     /// Whether the taker holds all of it, and `coming`, should that be the taker's.
     fn fits(&self, leaf: &Node, coming: u64) -> bool {
         if !self.taker.version.is_narrow() {
@@ -104,28 +104,33 @@ impl Gift<'_> {
 
 /// Lets go of that of the two leaves which does not cover the slice. The other one, clean and
 /// latched.
-fn let_one_go<'a>(leaf: &'a Node, gift: &Gift<'a>, slice: u64) -> &'a Node {
-    let (took, gave) = (
-        unless(is_broken("index: counting what a leaf took"), SPLIT),
-        unless(is_broken("index: counting what a leaf gave"), SPLIT),
+fn let_one_go<'a>(leaf: &'a Node, plan: &Redistribution<'a>, slice: u64) -> &'a Node {
+    let (taker_count, donor_count) = (
+        unless(is_broken("index: counting at the taker"), SPLIT),
+        unless(is_broken("index: counting at the donor"), SPLIT),
     );
-    if gift.is_takers(slice) {
-        gift.taker.version.make_clean(took);
-        leaf.version.unlatch(gave);
-        gift.taker
+    if plan.is_takers(slice) {
+        plan.taker.version.make_clean(taker_count);
+        leaf.version.unlatch(donor_count);
+        plan.taker
     } else {
-        leaf.version.make_clean(gave);
-        gift.taker.version.unlatch(took);
+        leaf.version.make_clean(donor_count);
+        plan.taker.version.unlatch(taker_count);
         leaf
     }
 }
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// Gives entries of a full leaf to a child beside it of its parent, both of which the caller
-    /// owns. Returns the leaf that then covers the slice, latched and with room, and gives the
-    /// other latches back; `None`, and nothing has changed, if neither side has room to be had, or
-    /// is narrow and does not hold what it would get.
-    pub(crate) fn give(&self, leaf: &'a Node, parent: &'a Node, slice: u64) -> Option<&'a Node> {
+    /// Redistributes entries of a full leaf to a child beside it of its parent, both of which the
+    /// caller owns. Returns the leaf that then covers the slice, latched and with room, and gives
+    /// the other latches back; `None`, and nothing has changed, if neither side has room to be had,
+    /// or is narrow and does not hold what it would get.
+    pub(crate) fn redistribute(
+        &self,
+        leaf: &'a Node,
+        parent: &'a Node,
+        slice: u64,
+    ) -> Option<&'a Node> {
         let index = parent.route(slice);
         debug_assert!(parent.child(index) == leaf.address());
         let left = index.checked_sub(1).map(|left| (Side::Left, left, left));
@@ -144,17 +149,17 @@ impl<'a, M: Memory> Tree<'a, M> {
             sides.swap(0, 1);
         }
         for (taker, side, index) in sides.into_iter().flatten() {
-            if room_of(taker) < room_worth_giving(leaf) {
+            if room_of(taker) < room_worth_redistributing(leaf) {
                 break;
             }
             Node::prefetch(taker.address());
             if !taker.version.try_latch() {
                 continue;
             }
-            let gift = choose(leaf, taker, side, index).filter(|gift| gift.fits(leaf, slice));
-            let given = gift.and_then(|gift| self.move_over(leaf, parent, &gift, slice));
-            if given.is_some() {
-                return given;
+            let plan = choose(leaf, taker, side, index).filter(|plan| plan.fits(leaf, slice));
+            let target = plan.and_then(|plan| self.move_over(leaf, parent, &plan, slice));
+            if target.is_some() {
+                return target;
             }
             taker.version.unlatch(0);
         }
@@ -174,32 +179,32 @@ impl<'a, M: Memory> Tree<'a, M> {
         Some((Some(new.unwrap_or_else(|| owned_bag(taker))), replaced))
     }
 
-    /// Moves what is given; `None`, and nothing has changed, if memory is full. All three nodes are
-    /// owned.
+    /// Moves what was chosen; `None`, and nothing has changed, if memory is full. All three nodes
+    /// are owned.
     fn move_over(
         &self,
         leaf: &'a Node,
         parent: &Node,
-        gift: &Gift<'a>,
+        plan: &Redistribution<'a>,
         slice: u64,
     ) -> Option<&'a Node> {
-        let (taker, permutation, kinds) = (gift.taker, leaf.permutation(), leaf.kinds());
-        let bytes = suffix_bytes(leaf, permutation, gift.moved.clone());
+        let (taker, permutation, kinds) = (plan.taker, leaf.permutation(), leaf.kinds());
+        let bytes = suffix_bytes(leaf, permutation, plan.moved.clone());
         let (mut bag, replaced) = match bytes {
             0 => (None, 0),
-            _ => self.bag_with_room(taker, bytes, gift.moved.len())?,
+            _ => self.bag_with_room(taker, bytes, plan.moved.len())?,
         };
         parent.version.make_dirty();
         leaf.version.make_dirty();
         taker.version.make_dirty();
         let mut taken = taker.permutation();
         let mut taken_kinds = taker.kinds();
-        let first = match gift.side {
+        let first = match plan.side {
             Side::Right => 0,
             Side::Left => taken.count(),
         };
         let mut pairs = [(0, 0); LEAF_ENTRIES];
-        for (number, position) in gift.moved.clone().enumerate() {
+        for (number, position) in plan.moved.clone().enumerate() {
             let from = permutation.slot(position);
             let to;
             (taken, to) = taken.insert(first + number);
@@ -212,15 +217,15 @@ impl<'a, M: Memory> Tree<'a, M> {
                 leaf.set_kinds(kinds.with_last(NO_SLOT));
             }
         }
-        taker.take_entries(leaf, pairs.into_iter().take(gift.moved.len()));
+        taker.take_entries(leaf, pairs.into_iter().take(plan.moved.len()));
         taker.set_kinds(taken_kinds);
         if let Some(bag) = bag {
             taker.set_bag(bag.cell());
         }
         taker.set_permutation(taken);
-        leaf.set_permutation(match gift.side {
-            Side::Right => permutation.truncate(gift.moved.start),
-            Side::Left => gift
+        leaf.set_permutation(match plan.side {
+            Side::Right => permutation.truncate(plan.moved.start),
+            Side::Left => plan
                 .moved
                 .clone()
                 .fold(permutation, |left, _| left.remove(0)),
@@ -230,10 +235,10 @@ impl<'a, M: Memory> Tree<'a, M> {
             given_up = leaf.bag();
             leaf.set_bag(0);
         }
-        parent.set_separator(gift.index, gift.separator);
-        noted::give(gift.side == Side::Right, bytes > 0);
+        parent.set_separator(plan.index, plan.separator);
+        noted::redistribution(plan.side == Side::Right, bytes > 0);
 
-        let target = let_one_go(leaf, gift, slice);
+        let target = let_one_go(leaf, plan, slice);
         let moved = is_broken("index: counting that a separator moved");
         parent.version.unlatch(unless(moved, CHANGE));
         self.retire_bag(replaced);
@@ -247,10 +252,10 @@ fn room_of(leaf: &Node) -> usize {
     LEAF_ENTRIES - leaf.permutation().count()
 }
 
-/// How many a neighbour must have for a leaf that is owned to give.
-fn room_worth_giving(leaf: &Node) -> usize {
+/// How many a neighbour must have for a leaf that is owned to redistribute.
+fn room_worth_redistributing(leaf: &Node) -> usize {
     if leaf.bag() == 0 {
-        ROOM_WORTH_GIVING
+        ROOM_WORTH_REDISTRIBUTING
     } else {
         ROOM_WORTH_COPYING
     }
@@ -260,12 +265,17 @@ fn unless(broken: bool, count: u64) -> u64 {
     if broken { 0 } else { count }
 }
 
-/// Chooses what a full leaf gives to a neighbour, both owned: about half of the room there, one
+/// Chooses what a full leaf moves to a neighbour, both owned: about half of the room there, one
 /// slot of which is left for an entry to come, whosever that is. `None` if there is no room, or if
 /// entries of one slice, which stay together, are too many.
-fn choose<'a>(leaf: &Node, taker: &'a Node, side: Side, index: usize) -> Option<Gift<'a>> {
+fn choose<'a>(
+    leaf: &Node,
+    taker: &'a Node,
+    side: Side,
+    index: usize,
+) -> Option<Redistribution<'a>> {
     let room = room_of(taker);
-    if room < room_worth_giving(leaf) {
+    if room < room_worth_redistributing(leaf) {
         return None;
     }
     let permutation = leaf.permutation();
@@ -281,7 +291,7 @@ fn choose<'a>(leaf: &Node, taker: &'a Node, side: Side, index: usize) -> Option<
             (1..room).contains(count) && key(boundary(*count) - 1) < key(boundary(*count))
         })?;
     let boundary = boundary(count);
-    Some(Gift {
+    Some(Redistribution {
         taker,
         side,
         moved: match side {
@@ -293,14 +303,14 @@ fn choose<'a>(leaf: &Node, taker: &'a Node, side: Side, index: usize) -> Option<
     })
 }
 
-/// How often leaves gave, for tests that want to have come here.
+/// How often leaves redistributed, for tests that want to have come here.
 #[cfg(any(test, feature = "model"))]
 pub(crate) mod noted {
     use core::cell::Cell;
 
-    /// Entries given by the threads of a test, which are one thread under a model.
+    /// Redistributions by the threads of a test, which are one thread under a model.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub struct Given {
+    pub struct Redistributions {
         /// To the right neighbour.
         pub right: u64,
         /// To the left one.
@@ -310,31 +320,32 @@ pub(crate) mod noted {
     }
 
     thread_local! {
-        static GIVEN: Cell<Given> = const { Cell::new(Given { right: 0, left: 0, suffixes: 0 }) };
+        static NOTED: Cell<Redistributions> =
+            const { Cell::new(Redistributions { right: 0, left: 0, suffixes: 0 }) };
     }
 
-    pub(super) fn give(to_the_right: bool, with_suffixes: bool) {
-        GIVEN.with(|given| {
-            let mut now = given.get();
+    pub(super) fn redistribution(to_the_right: bool, with_suffixes: bool) {
+        NOTED.with(|noted| {
+            let mut now = noted.get();
             now.right += u64::from(to_the_right);
             now.left += u64::from(!to_the_right);
             now.suffixes += u64::from(with_suffixes);
-            given.set(now);
+            noted.set(now);
         });
     }
 
-    /// How often leaves gave to others on this thread.
-    pub fn given() -> Given {
-        GIVEN.with(Cell::get)
+    /// How often leaves redistributed on this thread.
+    pub fn redistributions() -> Redistributions {
+        NOTED.with(Cell::get)
     }
 }
 
 /// Nothing is noted but in tests.
 #[cfg(not(any(test, feature = "model")))]
 mod noted {
-    pub(super) fn give(_: bool, _: bool) {}
+    pub(super) fn redistribution(_: bool, _: bool) {}
 }
 
 #[cfg(test)]
-#[path = "give_tests.rs"]
+#[path = "redistribute_tests.rs"]
 mod tests;

@@ -1,10 +1,10 @@
-//! Programs made at random over a few leaves, some full and some not, so that they give to one
-//! another in each direction, beside writers, spots, look-ups and scans. Which programs,
+//! Programs made at random over a few leaves, some full and some not, so that they redistribute
+//! to one another in each direction, beside writers, spots, look-ups and scans. Which programs,
 //! `MOT_MODEL_SEED` says, too.
 
 use super::programs::{Asked, TURNS, Turn, scan};
 use super::*;
-use mot_index::given;
+use mot_index::redistributions;
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{Rng, SeedableRng};
@@ -152,16 +152,16 @@ fn run(seed: u64) {
 }
 
 #[test]
-fn leaves_give_in_programs_at_random() {
+fn leaves_redistribute_in_programs_at_random() {
     let seed = std::env::var("MOT_MODEL_SEED").ok();
     let seed: u64 = seed.and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let next = AtomicU64::new(seed << 32);
-    let before = given();
-    explore("index, gifts in programs", 2_000, move || {
+    let before = redistributions();
+    explore("index, redistribution in programs", 2_000, move || {
         let turn = Turn(next.fetch_add(1, Relaxed));
         run(turn.0 / TURNS);
     });
-    let now = given();
+    let now = redistributions();
     println!("{before:?} {now:?}");
     assert!(now.right > before.right && now.left > before.left && now.suffixes > before.suffixes);
 }
