@@ -22,7 +22,7 @@
 //!   counts a *change*: it covers what it covered, but who read the old separator and comes to
 //!   validate only later must notice.
 //! - The donor counts a *split*: its range has become smaller. Who held its version, a reader, a
-//!   waiting writer or a spot, goes down again.
+//!   waiting writer or an insert position, goes down again.
 //! - The taker counts a *split* as well. Look-ups would not need that: what it had it has, and what
 //!   it took is in slots that were free, as with an insert. But a scan that has read it, and goes
 //!   on to the donor, would miss what went past it.

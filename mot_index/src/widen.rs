@@ -3,11 +3,11 @@
 //! The writer owns the narrow leaf. It makes a wide one of the same entries in the same slots,
 //! latches the left neighbour and the parent, as for an unlinking (`unlink.rs`) and in the same
 //! order, and gives the new leaf the old one's links and its place in the parent. To all others the
-//! old leaf is one that was unlinked: whoever stands on it, reader, waiting writer or spot, sees
-//! that it is deleted and goes down again, to a leaf that covers just what this one did. The new
-//! leaf is latched from before it can be reached, and is the writer's in the place of the old one.
-//! So nothing changes in it, and no neighbour moves anything to it or from it, before the old
-//! one is deleted: who reads that until then, beside the new one, reads what is true.
+//! old leaf is one that was unlinked: whoever stands on it, reader, waiting writer or insert
+//! position, sees that it is deleted and goes down again, to a leaf that covers just what this one
+//! did. The new leaf is latched from before it can be reached, and is the writer's in the place of
+//! the old one. So nothing changes in it, and no neighbour moves anything to it or from it, before
+//! the old one is deleted: who reads that until then, beside the new one, reads what is true.
 //!
 //! The bag moves along: the new leaf's cell names it before the old leaf is retired, without it.
 //!

@@ -38,7 +38,7 @@ pub const INDEX: Crate = Crate {
         // Writing: one key, then nodes that split, widen, share and vanish.
         "layer",
         "update",
-        "spot",
+        "insert_position",
         "held",
         "cut",
         "split",

@@ -99,7 +99,7 @@ fn widen_beside_writers(half: Half, fill: u64) {
     keys.extend(coming.iter().cloned().chain([half.foreign(0)]));
     threads(vec![
         work(&shared, move |shared| shared.insert(&half.foreign(0))),
-        work(&shared, move |shared| shared.insert_at_spots(&coming)),
+        work(&shared, move |shared| shared.insert_at_positions(&coming)),
         work(&shared, move |shared| {
             shared.remove(&half.key(160));
             shared.insert(&half.key(160));

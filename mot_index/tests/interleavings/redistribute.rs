@@ -142,7 +142,7 @@ fn redistribute_back_beside_a_scan(case: Case, direction: Direction) {
     shared.finish(&keys);
 }
 
-/// Other writers' keys go to the donor and the taker, by spots as well.
+/// Other writers' keys go to the donor and the taker, by insert positions as well.
 fn redistribute_beside_writers(case: Case) {
     let (shared, mut keys) = case.two_leaves(2);
     let coming = case.keys([
@@ -154,7 +154,7 @@ fn redistribute_beside_writers(case: Case) {
     keys.extend(coming.iter().cloned());
     threads(vec![
         work(&shared, move |shared| shared.insert(&case.comes())),
-        work(&shared, move |shared| shared.insert_at_spots(&coming)),
+        work(&shared, move |shared| shared.insert_at_positions(&coming)),
         work(&shared, move |shared| {
             shared.remove(&case.moved());
             shared.insert(&case.moved());
