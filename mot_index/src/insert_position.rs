@@ -1,15 +1,17 @@
-//! Entering keys into several trees: the ways down are gone side by side first, and remembered.
+//! Entering keys into several trees: all descents are made first, side by side, and their ends are
+//! kept.
 //!
 //! A row has an entry in each of its table's indexes. One after the other, each descent would wait
-//! for its misses alone. So all ways are led to their leaves together (`many.rs`), which overlaps
-//! the misses, and an update then begins at the [`InsertPosition`] where its way ended: no second
-//! descent.
+//! for its misses alone. So all descents proceed in turns (`many.rs`), which overlaps the misses.
+//! An update then begins at the [`InsertPosition`] where the key's descent ended, and needs no
+//! second descent.
 //!
 //! An insert position is what a writer has before it latches: a leaf, and the version under which
-//! the leaf covered the key. Whatever happened since, the latch's owner sees by the version whether
-//! it still does, exactly as a writer does that comes down at once (`update.rs`), and goes down
-//! from the root if not. Only the time between the two is longer. An insert position is an address,
-//! so it is good for as long as the epoch stays pinned, and no longer.
+//! the leaf covered the key. Whatever happened since, the latch's owner learns from the version
+//! whether the leaf still covers the key. A writer that descends at once does exactly the same
+//! (`update.rs`). If the leaf does not cover the key any more, the writer descends from the root.
+//! Only the time between the two steps is longer. An insert position is an address, so it is valid
+//! while the epoch stays pinned, and no longer.
 
 use crate::bag::Bag;
 use crate::many::{Way, lead};
@@ -30,8 +32,8 @@ pub struct InsertPosition<'a> {
 }
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// Finds the insert positions of keys in trees, their misses overlapping, in no order: `found`
-    /// is given a pair's number and the insert position. An empty tree has none.
+    /// Finds the insert positions of keys in trees, with overlapping misses and in no order.
+    /// `found` gets a pair's number and the insert position. An empty tree has none.
     pub fn find_insert_positions<'k>(
         pairs: impl Iterator<Item = (Tree<'a, M>, &'k [u8])>,
         mut found: impl FnMut(usize, InsertPosition<'a>),
@@ -57,8 +59,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         });
     }
 
-    /// As [`Tree::update`], from a key's insert position on; from the root, if the key belongs
-    /// elsewhere by now.
+    /// Like [`Tree::update`], but begins at the key's insert position. If the key now belongs
+    /// elsewhere, the update begins at the root.
     ///
     /// # Panics
     /// As [`Tree::update`].

@@ -9,12 +9,12 @@
 //! - Nodes hold nothing that belongs to one process: no vtables, function pointers, thread ids or
 //!   heap objects. A tree may live in memory that forked processes share, provided it is mapped at
 //!   the same address everywhere. All memory of a tree comes from and returns to a [`Memory`].
-//! - The tree never pins an epoch itself. Whoever makes a [`Tree`] handle promises (see
-//!   [`Tree::new`]) that the calling thread is pinned in the memory's epoch during every call, so
-//!   that nothing retired during the call is freed before it returns.
-//! - Readers write nothing to shared memory and never wait for a latch; they wait only for the few
-//!   stores of a node that is being rearranged at that moment. Writers latch the leaf they change
-//!   and, when nodes split or vanish, those nodes' ancestors.
+//! - The tree never pins an epoch itself. The caller that makes a [`Tree`] handle promises (see
+//!   [`Tree::new`]) that the calling thread is pinned in the memory's epoch during every call. So
+//!   nothing retired during the call is freed before it returns.
+//! - Readers write nothing to shared memory and never wait for a latch. They wait only for the few
+//!   stores of a node that is being rearranged at that moment. Writers latch the leaf that they
+//!   change and, when nodes split or vanish, those nodes' ancestors.
 #![warn(missing_docs)]
 
 mod bag;

@@ -1,51 +1,60 @@
-//! Redistributing entries of a full leaf to a neighbour, instead of splitting it.
+//! Redistribution: a full leaf moves entries to a neighbour instead of being split.
 //!
-//! A leaf that would be halved asks the leaves beside it below the same parent first, as in a
-//! B*-tree: if one of them has room, it takes as many of the entries next to it as make both about
-//! equally full, and the separator between the two moves along. Leaves that are filled in no order
-//! are so four fifths full instead of seven tenths. A run is cut where it is, as ever: what it
-//! leaves behind is full.
+//! A leaf that would be halved first looks at the leaves beside it below the same parent, as in a
+//! B*-tree. If one of them has room, it takes as many of the entries next to it as make both leaves
+//! about equally full. The separator between the two leaves moves along. Leaves that are filled in
+//! no order are therefore four fifths full instead of seven tenths. A run is cut where it is, as
+//! without redistribution: the leaf that it leaves behind is full.
 //!
-//! The writer owns the full leaf and latches the parent, as for a split. While it does, no child of
-//! the parent can be unlinked, added or linked to others: all of that is done under the parent's
-//! latch. So the children beside the leaf are the leaves it is linked with, and they stay that.
-//! Both are only tried for, since one of them is the leaf's right neighbour and against the order;
-//! who fails, or finds no room, splits. What the taker's bag needs is allocated before anything is
-//! changed; the donor's stays, and is rebuilt when it has no room (if no suffix is left in it, it
-//! goes). Then parent, donor and taker are made dirty, *all three before the first store*, and what
-//! was moved is counted when they are made clean, in any order:
+//! The writer owns the full leaf, the *donor*, and latches the parent, as for a split. While it
+//! owns that latch, no child of the parent can be unlinked, added or linked to others. All of that
+//! is done under the parent's latch. So the children beside the leaf are the leaves that it is
+//! linked with, and they stay that. The writer only tries to latch either neighbour, since one of
+//! them is the leaf's right neighbour, which is against the latch order. A writer that gets no
+//! latch or finds no room splits the leaf.
 //!
-//! - A descent takes the child's clean version before it validates the parent's. If the child's is
-//!   one from behind the move, the parent was dirty before it, and the validation fails. If the
-//!   parent's is one from behind the move, the child was dirty before it, and its version is waited
-//!   for. So nobody comes by an old separator to a new leaf or the other way about. The parent
-//!   counts a *change*: it covers what it covered, but who read the old separator and comes to
-//!   validate only later must notice.
-//! - The donor counts a *split*: its range has become smaller. Who held its version, a reader, a
-//!   waiting writer or an insert position, goes down again.
-//! - The taker counts a *split* as well. Look-ups would not need that: what it had it has, and what
-//!   it took is in slots that were free, as with an insert. But a scan that has read it, and goes
-//!   on to the donor, would miss what went past it.
+//! What the bag of the neighbour, the *taker*, needs is allocated before anything changes. The
+//! donor's bag stays, and is rebuilt when it has no room. If no suffix is left in it, it is
+//! retired. Then parent, donor and taker are made dirty, *all three before the first store*. The
+//! move is counted when they are made clean, in any order:
 //!
-//! That is why a scan, once it has opened the next leaf, validates the one it comes from
-//! (`Frame::advance`), in both directions. Say `k` is there all the time, and the scan goes forward
-//! from the leaf `a` it has read to `b`. `k` was not in `a`, so it was in what is right of it. If
-//! it is now in `b` or right of it, the scan will come to it. It came to the left of `b` only if
-//! `b` moved it to its left neighbour of that time. Either that was `a`, which was dirty then and
-//! counted; or `a` had another right neighbour, because it was split, and counted that; or `a` was
-//! unlinked, and is dirty from before its parent's latch was given back, without which nobody could
-//! redistribute past it (`unlink.rs`). In each case `a` was dirty before `b` was clean again
-//! without `k`; the scan has read that, or what followed, with acquire, so it reads `a` dirty or
-//! counted or deleted, and goes down again behind the last entry it counted. Backward it is the
-//! same with sides exchanged, but for new leaves: they come between `b` and `a`, and then `b` does
-//! not name `a` as its next leaf, unless they are gone again. What they moved to `a` before, `a`
-//! has counted, and what they moved to `b`, `b` has.
+//! - A descent takes the child's clean version before it validates the parent's. If the child's
+//!   version is from after the move, the parent was dirty before that version existed, and the
+//!   validation fails. If the parent's version is from after the move, the child was dirty before
+//!   that, and the descent waits for the child's version. So no descent combines an old separator
+//!   with a new leaf, or a new separator with an old leaf. The parent counts a *change*: it covers
+//!   the same range as before. But a reader that read the old separator and validates only later
+//!   must notice.
+//! - The donor counts a *split*: its range has become smaller. A reader, a waiting writer or an
+//!   insert position that holds its old version descends again.
+//! - The taker counts a *split* as well. Look-ups do not need that count. The taker still has its
+//!   old entries, and the new ones are in slots that were free, as after an insert. But a scan that
+//!   has read the taker and continues to the donor would miss the entries that moved past it.
 //!
-//! Read twice is nothing: an entry comes behind the scan only to leaves that count it, and who is
-//! sent down goes on behind the last one.
+//! That is why a scan, once it has opened the next leaf, validates the leaf that it comes from
+//! (`Frame::advance`), in both directions. Suppose that `k` exists all the time, and that the scan
+//! goes forward from the leaf `a`, which it has read, to `b`. `k` was not in `a`, so it was in a
+//! leaf right of `a`. If `k` is now in `b` or right of it, the scan will read it. `k` came to the
+//! left of `b` only if `b` moved it to its left neighbour of that time. There are three cases:
 //!
-//! Contract: nothing waits or fails from the first dirty node on. Entries of one slice stay
-//! together, so not every number can be moved.
+//! - The left neighbour was `a`. Then `a` was dirty during the move and counted it.
+//! - `a` had another right neighbour, because `a` was split. Then `a` counted the split.
+//! - `a` was unlinked. Then `a` is dirty from before the release of its parent's latch, and without
+//!   that latch no leaf can redistribute past `a` (`unlink.rs`).
+//!
+//! In each case `a` was dirty before `b` was clean again without `k`. The scan has read that
+//! version of `b`, or a later one, with acquire. So it reads `a` as dirty or counted or deleted,
+//! and descends again behind the last entry that it counted.
+//!
+//! Backward the argument is the same with the sides exchanged, except for new leaves, which come
+//! between `b` and `a`. Then `b` does not name `a` as its next leaf, unless the new leaves are gone
+//! again. What they moved to `a` before, `a` has counted, and what they moved to `b`, `b` has.
+//!
+//! No entry is read twice. An entry comes to lie ahead of the scan only in leaves that count the
+//! move. A scan that descends again continues behind the last entry that it read.
+//!
+//! Contract: nothing waits or fails after the first node is dirty. Entries of one slice stay
+//! together, so not every number of entries can be moved.
 
 use crate::bag::Bag;
 use crate::memory::Memory;
@@ -58,34 +67,35 @@ use crate::tree::Tree;
 use crate::version::{CHANGE, SPLIT};
 use core::ops::Range;
 
-/// Free slots from which on a neighbour takes entries: with fewer, leaves are fuller, but more
-/// often rearranged (two: 25.5 bytes an entry instead of 26.5, and inserts slower by a twelfth).
+/// A neighbour takes entries only if it has at least so many free slots. With fewer, leaves are
+/// fuller, but rearranged more often (two: 25.5 bytes an entry instead of 26.5, and inserts slower
+/// by a twelfth).
 const ROOM_WORTH_REDISTRIBUTING: usize = 4;
-/// The same for a leaf with suffixes, of which those that move are copied, and those that stay with
-/// the next one that comes.
+/// The same for a leaf with suffixes. The suffixes that move are copied, and those that stay are
+/// copied at the next insert of a suffix.
 const ROOM_WORTH_COPYING: usize = 5;
 
-/// On which side of the leaf the neighbour is that takes.
+/// On which side of the leaf the taker is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Left,
     Right,
 }
 
-/// What a leaf, the donor, moves to which neighbour, the taker.
+/// The entries that a leaf, the donor, moves, and the neighbour, the taker, that gets them.
 struct Redistribution<'a> {
     taker: &'a Node,
     side: Side,
     /// The positions of the entries in the donor.
     moved: Range<usize>,
-    /// The least slice of the right one of the two behind the move, and which of the parent's
-    /// separators says so.
+    /// The least slice of the right one of the two leaves after the move, and the index of the
+    /// parent's separator for it.
     separator: u64,
     index: usize,
 }
 
 impl Redistribution<'_> {
-    /// Whether the taker holds all of it, and `coming`, should that be the taker's.
+    /// Whether the taker can hold all the entries, and `coming` too, if that belongs to the taker.
     fn fits(&self, leaf: &Node, coming: u64) -> bool {
         if !self.taker.version.is_narrow() {
             return true;
@@ -96,14 +106,13 @@ impl Redistribution<'_> {
             && (self.taker.holds(coming) || !self.is_takers(coming))
     }
 
-    /// Whether a slice is the taker's behind the move.
+    /// Whether a slice belongs to the taker after the move.
     fn is_takers(&self, slice: u64) -> bool {
         (self.side == Side::Right) == (slice >= self.separator)
     }
 }
 
-/// Lets go of that of the two leaves which does not cover the slice. The other one, clean and
-/// latched.
+/// Unlatches the leaf that does not cover the slice. Returns the other leaf, clean and latched.
 fn let_one_go<'a>(leaf: &'a Node, plan: &Redistribution<'a>, slice: u64) -> &'a Node {
     let (taker_count, donor_count) = (
         unless(is_broken("index: counting at the taker"), SPLIT),
@@ -121,10 +130,12 @@ fn let_one_go<'a>(leaf: &'a Node, plan: &Redistribution<'a>, slice: u64) -> &'a 
 }
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// Redistributes entries of a full leaf to a child beside it of its parent, both of which the
-    /// caller owns. Returns the leaf that then covers the slice, latched and with room, and gives
-    /// the other latches back; `None`, and nothing has changed, if neither side has room to be had,
-    /// or is narrow and does not hold what it would get.
+    /// Redistributes entries of a full leaf to a child beside it below its parent. The caller owns
+    /// the leaf and the parent. Returns the leaf that then covers the slice, latched and with room;
+    /// the other latches are released. Returns `None`, and nothing has changed, if neither
+    /// neighbour can take entries. A neighbour cannot if it has no room or is latched. It cannot
+    /// either if it is narrow and does not hold what it would get, or if memory for its bag is
+    /// full.
     pub(crate) fn redistribute(
         &self,
         leaf: &'a Node,
@@ -142,7 +153,7 @@ impl<'a, M: Memory> Tree<'a, M> {
             let taker = taker.expect("an inner node has children");
             Some((taker, side, separator))
         });
-        // Whoever changes them meanwhile: it is looked at again under the latch.
+        // Others may change these leaves meanwhile: their room is computed again under the latch.
         let room =
             |side: &Option<(&Node, Side, usize)>| side.map_or(0, |(taker, ..)| room_of(taker));
         if room(&sides[1]) > room(&sides[0]) {
@@ -179,8 +190,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         Some((Some(new.unwrap_or_else(|| owned_bag(taker))), replaced))
     }
 
-    /// Moves what was chosen; `None`, and nothing has changed, if memory is full. All three nodes
-    /// are owned.
+    /// Moves the chosen entries. Returns `None`, and nothing has changed, if memory is full. The
+    /// caller owns all three nodes.
     fn move_over(
         &self,
         leaf: &'a Node,
@@ -247,12 +258,12 @@ impl<'a, M: Memory> Tree<'a, M> {
     }
 }
 
-/// The free slots of a leaf; under its latch, or to be looked at again.
+/// The free slots of a leaf. Without its latch the result must be checked again.
 fn room_of(leaf: &Node) -> usize {
     LEAF_ENTRIES - leaf.permutation().count()
 }
 
-/// How many a neighbour must have for a leaf that is owned to redistribute.
+/// How many free slots a neighbour must have to take entries of an owned leaf.
 fn room_worth_redistributing(leaf: &Node) -> usize {
     if leaf.bag() == 0 {
         ROOM_WORTH_REDISTRIBUTING
@@ -265,9 +276,9 @@ fn unless(broken: bool, count: u64) -> u64 {
     if broken { 0 } else { count }
 }
 
-/// Chooses what a full leaf moves to a neighbour, both owned: about half of the room there, one
-/// slot of which is left for an entry to come, whosever that is. `None` if there is no room, or if
-/// entries of one slice, which stay together, are too many.
+/// Chooses what a full leaf moves to a neighbour, both owned: about half of the neighbour's room.
+/// One slot there stays free for an entry to come, whichever leaf that belongs to. `None` if there
+/// is no room, or if too many entries share one slice, which must stay together.
 fn choose<'a>(
     leaf: &Node,
     taker: &'a Node,
@@ -303,7 +314,7 @@ fn choose<'a>(
     })
 }
 
-/// How often leaves redistributed, for tests that want to have come here.
+/// How often leaves redistributed, for tests that must reach this code.
 #[cfg(any(test, feature = "model"))]
 pub(crate) mod noted {
     use core::cell::Cell;
