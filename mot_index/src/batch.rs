@@ -90,7 +90,7 @@ impl Batch {
         core::mem::take(&mut self.frames)
     }
 
-    pub(crate) fn give_frames_back(&mut self, mut frames: Vec<Frame<'_>>) {
+    pub(crate) fn return_frames(&mut self, mut frames: Vec<Frame<'_>>) {
         frames.clear();
         // Empty, so that only the memory is handed on.
         self.frames = frames.into_iter().map(|_| unreachable!()).collect();

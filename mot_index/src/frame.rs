@@ -43,7 +43,7 @@ use prefetch::LEAVES_WORTH_PREFETCHING;
 use reading::{Put, Reading, slot_at};
 
 /// Why part of a scan ended early.
-pub(crate) struct GoneDown;
+pub(crate) struct DescendAgain;
 
 /// One layer of a scan. See the module.
 pub(crate) struct Frame<'a> {
@@ -175,11 +175,11 @@ impl<'a> Frame<'a> {
 
     /// Reads the leaf anew behind the last entry that counted, as its version has moved.
     #[cold]
-    fn read_anew(&mut self, direction: Direction) -> Result<(), GoneDown> {
+    fn read_anew(&mut self, direction: Direction) -> Result<(), DescendAgain> {
         loop {
             let now = self.leaf.version.stable();
             if !same_range(self.seen, now) || !self.open(self.leaf, now, direction) {
-                return Err(GoneDown);
+                return Err(DescendAgain);
             }
             if self.skip_read(direction)? {
                 return Ok(());
@@ -188,7 +188,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Skips what does not lie behind the last entry that counted. `false` if the leaf has changed.
-    fn skip_read(&mut self, direction: Direction) -> Result<bool, GoneDown> {
+    fn skip_read(&mut self, direction: Direction) -> Result<bool, DescendAgain> {
         let Some(last) = self.last else {
             return Ok(true);
         };
@@ -200,7 +200,7 @@ impl<'a> Frame<'a> {
                 if last.suffix.is_some()
                     && !is_broken("index: going down again where suffixes moved to a layer") =>
             {
-                Err(GoneDown)
+                Err(DescendAgain)
             }
             Some(_) => Ok(true),
         }
@@ -314,7 +314,7 @@ impl<'a> Frame<'a> {
         &mut self,
         entries: &mut Entries,
         direction: Direction,
-    ) -> Result<Option<&'a Node>, GoneDown> {
+    ) -> Result<Option<&'a Node>, DescendAgain> {
         if self.read == 0
             && self.leaves_prefetched > 0
             && entries.room() > self.limit
@@ -382,7 +382,7 @@ impl<'a> Frame<'a> {
         &mut self,
         direction: Direction,
         wanted: usize,
-    ) -> Result<bool, GoneDown> {
+    ) -> Result<bool, DescendAgain> {
         // SAFETY: read under a validated version in the epoch that is still pinned (`Tree::new`).
         let Some(leaf) = (unsafe { Node::at(self.neighbour(direction)) }) else {
             return Ok(false);
@@ -392,20 +392,20 @@ impl<'a> Frame<'a> {
         debug_assert!(!self.covers_end);
         let seen = leaf.version.stable();
         if is_deleted(seen) || is_inner(seen) || !self.open(leaf, seen, direction) {
-            return Err(GoneDown);
+            return Err(DescendAgain);
         }
         if direction == Direction::Backward
             && self.next != from.address()
             && !is_broken("index: looking at the link back")
         {
-            return Err(GoneDown);
+            return Err(DescendAgain);
         }
         // Entries may have moved from one leaf to the other, past the scan. This comes after the
         // read of what the new leaf holds: see `redistribute.rs`.
         if !same_range(from_seen, from.version.stable())
             && !is_broken("index: validating the leaf a scan comes from")
         {
-            return Err(GoneDown);
+            return Err(DescendAgain);
         }
         self.layers_prefetched = layers_prefetched.min(self.limit);
         if self.leaves_prefetched > 0 {

@@ -14,7 +14,7 @@
 //! while the epoch stays pinned, and no longer.
 
 use crate::bag::Bag;
-use crate::many::{Way, lead};
+use crate::many::{Descent, run_descents};
 use crate::memory::{Memory, OutOfMemory};
 use crate::node::Node;
 use crate::slice::{LONGER, SLICE_BYTES, cut};
@@ -38,11 +38,11 @@ impl<'a, M: Memory> Tree<'a, M> {
         pairs: impl Iterator<Item = (Tree<'a, M>, &'k [u8])>,
         mut found: impl FnMut(usize, InsertPosition<'a>),
     ) {
-        let ways = pairs.enumerate().filter_map(|(number, (tree, key))| {
+        let descents = pairs.enumerate().filter_map(|(number, (tree, key))| {
             let root = tree.first_layer()?;
-            Some(Way::new(number, key, tree.root, root))
+            Some(Descent::new(number, key, tree.root, root))
         });
-        lead(ways, |way, end| {
+        run_descents(descents, |descent, end| {
             let Some(end) = end else {
                 return;
             };
@@ -53,9 +53,9 @@ impl<'a, M: Memory> Tree<'a, M> {
                 leaf: end.leaf,
                 seen: end.seen,
                 root: end.root,
-                offset: way.key.len() - end.rest.len(),
+                offset: descent.key.len() - end.rest.len(),
             };
-            found(way.number, position);
+            found(descent.number, position);
         });
     }
 

@@ -29,7 +29,7 @@ enum Place<'a> {
 
 /// The descent of one key.
 #[derive(Clone, Copy)]
-pub(crate) struct Way<'a, 'k> {
+pub(crate) struct Descent<'a, 'k> {
     pub(crate) number: usize,
     pub(crate) key: &'k [u8],
     rest: &'k [u8],
@@ -50,10 +50,10 @@ pub(crate) struct End<'a, 'k> {
     pub(crate) value: Option<u64>,
 }
 
-impl<'a, 'k> Way<'a, 'k> {
+impl<'a, 'k> Descent<'a, 'k> {
     /// `root` is the root of the tree's first layer.
     pub(crate) fn new(number: usize, key: &'k [u8], tree: &'a TreeRoot, root: &'a Node) -> Self {
-        Way {
+        Descent {
             number,
             key,
             rest: key,
@@ -66,7 +66,7 @@ impl<'a, 'k> Way<'a, 'k> {
     /// Continues until the next node is prefetched, or returns the end once it is reached. The end
     /// is `None` for a tree that has become empty.
     #[inline]
-    fn go_on(&mut self) -> Option<Option<End<'a, 'k>>> {
+    fn advance(&mut self) -> Option<Option<End<'a, 'k>>> {
         loop {
             match self.place {
                 Place::Root => {
@@ -146,37 +146,37 @@ impl<'a, 'k> Way<'a, 'k> {
 
 /// Runs the descents to their ends, some of them at once, and reports where each ended.
 #[inline]
-pub(crate) fn lead<'a, 'k>(
-    mut to_come: impl Iterator<Item = Way<'a, 'k>>,
-    mut ended: impl FnMut(&Way<'a, 'k>, Option<End<'a, 'k>>),
+pub(crate) fn run_descents<'a, 'k>(
+    mut to_come: impl Iterator<Item = Descent<'a, 'k>>,
+    mut ended: impl FnMut(&Descent<'a, 'k>, Option<End<'a, 'k>>),
 ) {
     let Some(first) = to_come.next() else {
         return;
     };
-    let mut ways = [first; KEYS_AT_ONCE];
-    let mut going = 1;
-    while going < KEYS_AT_ONCE
-        && let Some(way) = to_come.next()
+    let mut descents = [first; KEYS_AT_ONCE];
+    let mut running = 1;
+    while running < KEYS_AT_ONCE
+        && let Some(descent) = to_come.next()
     {
-        ways[going] = way;
-        going += 1;
+        descents[running] = descent;
+        running += 1;
     }
     let mut turn = 0;
-    while going > 0 {
-        if turn >= going {
+    while running > 0 {
+        if turn >= running {
             turn = 0;
         }
-        let way = &mut ways[turn];
-        let Some(end) = way.go_on() else {
+        let descent = &mut descents[turn];
+        let Some(end) = descent.advance() else {
             turn += 1;
             continue;
         };
-        ended(way, end);
+        ended(descent, end);
         if let Some(next) = to_come.next() {
-            *way = next;
+            *descent = next;
         } else {
-            going -= 1;
-            ways[turn] = ways[going];
+            running -= 1;
+            descents[turn] = descents[running];
         }
     }
 }
@@ -195,9 +195,9 @@ impl<'a, M: Memory> Tree<'a, M> {
             (0..count).for_each(|number| found(number, None));
             return;
         };
-        let ways = (0..count).map(|number| Way::new(number, key(number), self.root, root));
-        lead(ways, |way, end| {
-            found(way.number, end.and_then(|end| end.value));
+        let descents = (0..count).map(|number| Descent::new(number, key(number), self.root, root));
+        run_descents(descents, |descent, end| {
+            found(descent.number, end.and_then(|end| end.value));
         });
     }
 }

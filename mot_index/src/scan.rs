@@ -27,7 +27,7 @@ use crate::batch::{Batch, Bound};
 use crate::descend::{Goal, PrefetchBeside, reach_leaf_by};
 use crate::direction::Direction;
 use crate::entries::Entries;
-use crate::frame::{AtEdge, Frame, GoneDown};
+use crate::frame::{AtEdge, DescendAgain, Frame};
 use crate::memory::Memory;
 use crate::node::Node;
 use crate::slice::{LONGER, SLICE_BYTES, cut};
@@ -105,10 +105,10 @@ impl<'a, M: Memory> Tree<'a, M> {
         until: Option<&[u8]>,
         direction: Direction,
         batch: &mut Batch,
-    ) -> Result<(), GoneDown> {
+    ) -> Result<(), DescendAgain> {
         let mut frames = batch.take_frames();
         let result = self.scan_once(edge, until, direction, batch, &mut frames);
-        batch.give_frames_back(frames);
+        batch.return_frames(frames);
         result
     }
 
@@ -120,7 +120,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         direction: Direction,
         batch: &mut Batch,
         frames: &mut Vec<Frame<'s>>,
-    ) -> Result<(), GoneDown>
+    ) -> Result<(), DescendAgain>
     where
         'a: 's,
     {
@@ -171,7 +171,7 @@ fn enter<'a>(
     direction: Direction,
     entries: &mut Entries,
     frames: &mut Vec<Frame<'a>>,
-) -> Result<(), GoneDown> {
+) -> Result<(), DescendAgain> {
     loop {
         let goal = match (edge, direction) {
             (Some(edge), _) => Goal::Slice(cut(edge.rest).0),
@@ -179,7 +179,7 @@ fn enter<'a>(
             (None, Direction::Backward) => Goal::Last,
         };
         let mut beside = PrefetchBeside::new(direction, entries.leaves_wanted(), end);
-        let reached = reach_leaf_by(root, goal, &mut beside).ok_or(GoneDown)?;
+        let reached = reach_leaf_by(root, goal, &mut beside).ok_or(DescendAgain)?;
         let Some(mut frame) = Frame::create(root, reached, beside, end) else {
             continue;
         };

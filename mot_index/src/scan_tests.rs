@@ -27,7 +27,7 @@ impl Memory for Keeping {
 fn after_one_leaf(
     direction: Direction,
     change: impl FnOnce(&Tree<'_, Keeping>),
-) -> Result<Vec<u64>, GoneDown> {
+) -> Result<Vec<u64>, DescendAgain> {
     let root = TreeRoot::new();
     // SAFETY: nothing is ever freed.
     let tree = unsafe { Tree::new(&root, &Keeping) };
@@ -152,7 +152,7 @@ fn a_split_of_the_left_neighbour_sends_a_backward_scan_down_again() {
 fn at_a_layer(
     direction: Direction,
     change: impl FnOnce(&Tree<'_, Keeping>),
-) -> Result<Vec<Vec<u8>>, GoneDown> {
+) -> Result<Vec<Vec<u8>>, DescendAgain> {
     at_a_layer_until(None, direction, change)
 }
 
@@ -161,7 +161,7 @@ fn at_a_layer_until(
     until: Option<&[u8]>,
     direction: Direction,
     change: impl FnOnce(&Tree<'_, Keeping>),
-) -> Result<Vec<Vec<u8>>, GoneDown> {
+) -> Result<Vec<Vec<u8>>, DescendAgain> {
     let root = TreeRoot::new();
     // SAFETY: nothing is ever freed.
     let tree = unsafe { Tree::new(&root, &Keeping) };

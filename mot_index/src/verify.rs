@@ -79,7 +79,7 @@ impl Range {
 
 /// The state of one verification.
 struct Verifier<'a> {
-    go_on: &'a mut dyn FnMut() -> bool,
+    may_continue: &'a mut dyn FnMut() -> bool,
     stats: TreeStats,
     /// Roots of layers found and not yet checked.
     roots: Vec<u64>,
@@ -103,10 +103,10 @@ impl<M: Memory> Tree<'_, M> {
     /// [`Tree::verify`] that asks every few nodes whether to continue. `None`: the answer was no.
     pub fn verify_while(
         &self,
-        go_on: &mut dyn FnMut() -> bool,
+        may_continue: &mut dyn FnMut() -> bool,
     ) -> Result<Option<TreeStats>, Corruption> {
         let mut verifier = Verifier {
-            go_on,
+            may_continue,
             stats: TreeStats::default(),
             roots: Vec::new(),
             leaves: Vec::new(),
@@ -171,7 +171,7 @@ impl Verifier<'_> {
         )?;
         let mut previous = 0;
         for (index, &address) in self.leaves.iter().enumerate() {
-            if (index as u64).is_multiple_of(NODES_PER_QUESTION) && !(self.go_on)() {
+            if (index as u64).is_multiple_of(NODES_PER_QUESTION) && !(self.may_continue)() {
                 return Err(Halt::Asked);
             }
             let leaf = node_at(address, address)?;
@@ -189,7 +189,7 @@ impl Verifier<'_> {
 
     fn check_node(&mut self, node: &Node, range: Range, level: usize) -> Result<(), Halt> {
         let nodes = self.stats.leaves + self.stats.inner_nodes;
-        if nodes.is_multiple_of(NODES_PER_QUESTION) && !(self.go_on)() {
+        if nodes.is_multiple_of(NODES_PER_QUESTION) && !(self.may_continue)() {
             return Err(Halt::Asked);
         }
         let address = node.address();

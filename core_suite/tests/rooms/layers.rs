@@ -25,7 +25,7 @@ pub const INDEX: Crate = Crate {
         "node",
         "suffixes",
         "tree",
-        // Reading: the way down, then scans.
+        // Reading: descents, then scans.
         "descend",
         "entries",
         "frame",
@@ -35,7 +35,7 @@ pub const INDEX: Crate = Crate {
         "many",
         "measure",
         "verify",
-        // Writing: one key, then nodes that split, widen, share and vanish.
+        // Writing: one key, then nodes that split, widen, redistribute and vanish.
         "layer",
         "update",
         "insert_position",
