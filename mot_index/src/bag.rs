@@ -1,4 +1,4 @@
-//! Suffix bags: the rest of keys behind a slice that they share with few others.
+//! Suffix bags: the rest of keys after a slice that they share with few others.
 //!
 //! A bag belongs to one leaf and holds the suffixes of its entries of kind `SUFFIX`, found by slot.
 //! It is a block of its own, sized for its content, so that leaves of short keys pay nothing.
@@ -213,7 +213,7 @@ impl Bag {
         length > 0 && begin >= self.begin() && begin + length <= self.bytes()
     }
 
-    /// Bytes behind the room: those of suffixes in use, and of unused ones.
+    /// Bytes after the room: those of suffixes in use, and of unused ones.
     pub(crate) fn used_bytes(self) -> usize {
         self.bytes() - self.begin()
     }

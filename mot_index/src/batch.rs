@@ -12,11 +12,11 @@ pub enum Bound<'k> {
     Included(&'k [u8]),
     /// Next to this key, whether it is there or not.
     Excluded(&'k [u8]),
-    /// Behind the greatest key.
+    /// After the greatest key.
     End,
 }
 
-/// A reusable buffer of entries a scan read: keys one behind the other, and values.
+/// A reusable buffer of entries a scan read: keys one after the other, and values.
 ///
 /// It is memory of the process, copied out of the tree, so its content stays what it was.
 pub struct Batch {
@@ -59,7 +59,7 @@ impl Batch {
         self.entries.len() == 0
     }
 
-    /// Whether the scan met the end: nothing lies behind the last entry, or nothing before the key
+    /// Whether the scan met the end: nothing lies after the last entry, or nothing before the key
     /// the scan was to end at.
     pub fn is_exhausted(&self) -> bool {
         self.exhausted

@@ -1,7 +1,7 @@
 //! Building a tree from sorted keys, bottom up.
 //!
 //! A key belongs in the deepest layer that it shares with more neighbours than may stay in a leaf
-//! together ([`SUFFIXES_OF_A_SLICE`]). So keys are held back until as many behind them are known
+//! together ([`SUFFIXES_OF_A_SLICE`]). So keys are held back until as many after them are known
 //! (`held.rs`). Each layer being built (`bulk/layer.rs`) has a leaf being filled and the right
 //! spine of its inner nodes. At any moment it is a proper tree below its top, so that after a
 //! failure all of it can be freed like any tree. Nothing is visible to other threads before the
@@ -86,9 +86,9 @@ impl<M: Memory> Tree<'_, M> {
         self.join_parts(vec![part])
     }
 
-    /// Builds a part of a tree, to be joined with those before and behind it: see
+    /// Builds a part of a tree, to be joined with those before and after it: see
     /// [`Tree::join_parts`]. `before` is the last key of the part before, `after` the first key of
-    /// the part behind. [`may_part`] must allow the cuts there. On `Err` nothing has changed.
+    /// the next part. [`may_part`] must allow the cuts there. On `Err` nothing has changed.
     ///
     /// # Panics
     /// If a value is greater than [`crate::MAX_VALUE`].
@@ -188,12 +188,12 @@ pub fn may_part(before: &[u8], after: &[u8]) -> bool {
 pub struct TreePart {
     pub(crate) entries: u64,
     /// How many layers below the first its first key shares with the part before, and its last key
-    /// with the part behind.
+    /// with the next part.
     pub(crate) shared_before: usize,
     pub(crate) shared_after: usize,
     /// The leaves of layers that began before the part and end in it, the deepest first.
     pub(crate) closed: Vec<Vec<EdgeLeaf>>,
-    /// The leaves of layers that continue behind the part, by depth. Where a layer begins in the
+    /// The leaves of layers that continue after the part, by depth. Where a layer begins in the
     /// part, the last entry of the layer above leads to it. The value of that entry is still to be
     /// set.
     pub(crate) open: Vec<Vec<EdgeLeaf>>,
@@ -218,7 +218,7 @@ pub(crate) struct EdgeLeaf {
 /// in it.
 struct Loader<'a, 'k, M: Memory> {
     tree: Tree<'a, M>,
-    /// The key behind the part.
+    /// The key after the part.
     after: Option<&'k [u8]>,
     layers: Vec<LayerBuilder<'a>>,
     /// How many of them began before the part.
@@ -289,7 +289,7 @@ impl<M: Memory> Loader<'_, '_, M> {
         self.layers[depth - 1].append(&self.tree, slice, LAYER, &[], top)
     }
 
-    /// Completes the part, whose last key is `key`. Layers that begin here and continue behind the
+    /// Completes the part, whose last key is `key`. Layers that begin here and continue after the
     /// part get their entry already, because it must lie beside others of the same slice.
     fn finish(&mut self, key: &[u8]) -> Result<(), OutOfMemory> {
         for depth in (self.begun_before..self.layers.len()).rev() {

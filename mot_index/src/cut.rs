@@ -1,7 +1,7 @@
 //! Where a full leaf is cut in two.
 //!
 //! The cut follows how the leaf is being filled. The leaf remembers the slot filled last. A run
-//! continues if an insert is right behind that slot (or right before it) and far from the key
+//! continues if an insert is right after that slot (or right before it) and far from the key
 //! beyond. Then the leaf is cut there: the complete part stays full, and the run continues at the
 //! edge of a leaf. Otherwise the leaf, unless a neighbour takes some entries (`redistribute.rs`),
 //! is halved. Entries that share a slice always stay together, for inner nodes know slices only.

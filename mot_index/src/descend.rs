@@ -55,7 +55,7 @@ pub(crate) struct PrefetchBeside {
     pub(crate) leaves: usize,
     /// The slice in which the scan ends in this layer, if it does.
     pub(crate) end: Option<u64>,
-    /// Whether no leaf behind the one reached covers anything before the end. That holds as long as
+    /// Whether no leaf after the one reached covers anything before the end. That holds as long as
     /// the leaf is not split and moves nothing to a neighbour, both of which are counted. Any other
     /// change only makes the range grow.
     pub(crate) covers_end: bool,
@@ -189,7 +189,7 @@ pub(crate) fn look_up<'a>(leaf: &'a Node, seen: &mut Seen, rest: &[u8]) -> Optio
 /// The leaf changed while it was read.
 pub(crate) struct Changed;
 
-/// The root of the layer for keys that continue behind the slice, if the leaf has one. `None` is
+/// The root of the layer for keys that continue after the slice, if the leaf has one. `None` is
 /// not validated: the caller then latches the leaf, and nothing says that there still is no layer.
 #[inline(always)]
 pub(crate) fn look_for_layer(
@@ -212,7 +212,7 @@ pub(crate) fn look_for_layer(
     Ok(unsafe { Node::at(address) })
 }
 
-/// Looks for a key that continues behind a slice. `None` if the leaf changed.
+/// Looks for a key that continues after a slice. `None` if the leaf changed.
 ///
 /// The slots that have such entries are read first, and validated before the bag's address is
 /// followed. From then on, as long as the version stands, these slots are the entries they were.

@@ -12,7 +12,7 @@ const SUFFIX_BYTES: usize = 32;
 
 const _: () = assert!(SUFFIX_BYTES <= PREFIX_BYTES);
 
-/// The bytes of a key behind a slice.
+/// The bytes of a key after a slice.
 #[derive(Clone, Copy)]
 pub(crate) struct Suffix<'a> {
     pub(crate) bytes: &'a [u8],
@@ -30,7 +30,7 @@ impl<'a> Suffix<'a> {
         }
     }
 
-    /// A suffix with other bytes behind it.
+    /// A suffix with other bytes after it.
     ///
     /// # Safety
     /// If `bytes` is not empty, `readable` bytes from its beginning are in one block with it.
@@ -200,13 +200,13 @@ impl Entries {
         }
     }
 
-    /// Appends an entry of the layer being read that continues behind its slice.
+    /// Appends an entry of the layer being read that continues after its slice.
     pub(crate) fn push(&mut self, slice: u64, suffix: &[u8], value: u64) {
         let mut entry = Some((slice, Suffix::alone(suffix), value));
         self.push_longer(1, || entry.take());
     }
 
-    /// Appends entries of the layer being read that continue behind their slices. `entry` returns
+    /// Appends entries of the layer being read that continue after their slices. `entry` returns
     /// slice, suffix and value of each in turn. Appends up to `count` entries, up to the capacity,
     /// and until `entry` returns none. Returns how many were appended.
     #[inline(always)]
@@ -235,7 +235,7 @@ impl Entries {
                 }
                 self.keys.reserve(key_end + PREFIX_BYTES - end);
             }
-            // SAFETY: there is room for the key, and for a prefix or a suffix behind it. All bytes
+            // SAFETY: there is room for the key, and for a prefix or a suffix after it. All bytes
             // of the key are written, none of them in the prefix or the suffix. There is room for
             // `count` ends.
             unsafe {
@@ -312,7 +312,7 @@ impl Entries {
     }
 
     /// Appends entries of the layer being read that end in their slices, up to `count` and to the
-    /// capacity. It stops before the first entry that continues behind its slice. Returns how many
+    /// capacity. It stops before the first entry that continues after its slice. Returns how many
     /// were appended. `entry` returns slice, kind and value of each.
     #[inline(always)]
     pub(crate) fn push_run(

@@ -8,13 +8,13 @@
 //! inserted meanwhile go to slots that the permutation does not name.
 //!
 //! If the version has moved, the entries appended since its last validation leave the batch again.
-//! The leaf is then read anew behind the last entry that counted. If the leaf was split or deleted,
+//! The leaf is then read anew after the last entry that counted. If the leaf was split or deleted,
 //! the scan descends again.
 //!
 //! If a scan has an end (`until`), a frame searches for that place in the leaf as it opens the
-//! leaf. It searches under the same version, and reads no entry behind the place. The end is in one
+//! leaf. It searches under the same version, and reads no entry after the place. The end is in one
 //! layer and those above it. So a frame has the rest of the end in its layer, or nothing if the
-//! scan does not end there. No leaf behind the place is visited. Nor is one visited if the parent's
+//! scan does not end there. No leaf after the place is visited. Nor is one visited if the parent's
 //! separators said that the leaf covers the end. Both are true at one moment of the scan, as is the
 //! end of a scan without such a place.
 //!
@@ -55,7 +55,7 @@ pub(crate) struct Frame<'a> {
     permutation: Permutation,
     next: u64,
     previous: u64,
-    /// How many leaves behind this one are prefetched already.
+    /// How many leaves after this one are prefetched already.
     leaves_prefetched: usize,
     /// Up to which entry of this leaf the layers below are prefetched already.
     layers_prefetched: usize,
@@ -63,13 +63,13 @@ pub(crate) struct Frame<'a> {
     layers_prefetched_beside: usize,
     /// The rest, in this layer, of the key at which the scan ends, if it ends in this layer.
     end: Option<&'a [u8]>,
-    /// Whether no leaf behind this one has anything before the end.
+    /// Whether no leaf after this one has anything before the end.
     covers_end: bool,
     /// How many entries of the permutation are to be read: all, or those before the end and at it.
     limit: usize,
     /// How many entries of the permutation have been read, counted in the direction of the scan.
     read: usize,
-    /// The last entry read in the layer, or the bound; later ones lie behind it.
+    /// The last entry read in the layer, or the bound; later ones lie after it.
     last: Option<Passed<'a>>,
 }
 
@@ -78,8 +78,8 @@ pub(crate) struct Frame<'a> {
 struct Passed<'a> {
     slice: u64,
     class: u64,
-    /// The bytes behind the slice of a key that continues there. `None`: all keys that continue
-    /// behind the slice have been passed, with the layer they are in.
+    /// The bytes after the slice of a key that continues there. `None`: all keys that continue
+    /// after the slice have been passed, with the layer they are in.
     ///
     /// They may lie in a bag, even in one that the leaf no longer uses: its bytes never change, and
     /// the pinned epoch keeps them.
@@ -173,7 +173,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Reads the leaf anew behind the last entry that counted, as its version has moved.
+    /// Reads the leaf anew after the last entry that counted, as its version has moved.
     #[cold]
     fn read_anew(&mut self, direction: Direction) -> Result<(), DescendAgain> {
         loop {
@@ -187,7 +187,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Skips what does not lie behind the last entry that counted. `false` if the leaf has changed.
+    /// Skips what does not lie after the last entry that counted. `false` if the leaf has changed.
     fn skip_read(&mut self, direction: Direction) -> Result<bool, DescendAgain> {
         let Some(last) = self.last else {
             return Ok(true);
@@ -206,7 +206,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Skips what does not lie behind a place, and the entry at the place itself, whose slot and
+    /// Skips what does not lie after a place, and the entry at the place itself, whose slot and
     /// kind are returned. `None` if the leaf has changed.
     #[inline]
     fn skip_to(
@@ -222,7 +222,7 @@ impl<'a> Frame<'a> {
         let reading = self.reading();
         let place = match suffix {
             Some(suffix) => reading.search(slice, class, suffix),
-            // No suffix lies behind a layer that was passed.
+            // No suffix lies after a layer that was passed.
             None => (self.leaf).search(self.permutation, slice, class, |_| match direction {
                 Direction::Forward => Ordering::Less,
                 Direction::Backward => Ordering::Greater,
@@ -424,7 +424,7 @@ impl<'a> Frame<'a> {
         Ok(true)
     }
 
-    /// Whether the leaf's first entry lies behind the last one that counted. Not validated.
+    /// Whether the leaf's first entry lies after the last one that counted. Not validated.
     fn begins_behind_last(&self, direction: Direction) -> bool {
         let Some(last) = self.last.filter(|_| self.permutation.count() > 0) else {
             return true;
@@ -438,7 +438,7 @@ impl<'a> Frame<'a> {
 }
 
 /// How many entries of a leaf lie before the end of a scan and at it, in the scan's direction. And
-/// whether the end is in the leaf: at an entry, or between two or behind it. To be validated.
+/// whether the end is in the leaf: at an entry, or between two or after it. To be validated.
 #[inline]
 fn entries_to(end: &[u8], reading: Reading<'_>, direction: Direction) -> (usize, bool) {
     let (leaf, permutation) = (reading.leaf, reading.permutation);

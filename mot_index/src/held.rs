@@ -1,4 +1,4 @@
-//! Keys of a bulk load that wait for the keys behind them, which say how deep the keys belong.
+//! Keys of a bulk load that wait for the keys after them, which say how deep the keys belong.
 //!
 //! As many consecutive keys as make a layer ([`LAYER_KEYS`]) are looked at together. What all of
 //! them share is what the first and the last share, and each of them belongs at least so deep. A
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 /// The last keys, fewer than make a layer.
 pub(crate) struct Held<'k, K> {
     keys: VecDeque<Waiting<K>>,
-    /// The key behind the part.
+    /// The key after the part.
     after: Option<&'k [u8]>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Ready<K> {
     pub(crate) value: u64,
     /// In which layer.
     pub(crate) depth: usize,
-    /// How many layers the key shares with the key behind it.
+    /// How many layers the key shares with the key after it.
     pub(crate) shared: usize,
 }
 
@@ -79,7 +79,7 @@ impl<'k, K: AsRef<[u8]>> Held<'k, K> {
     }
 
     /// Releases the first key that is held. If it is the last one, it shares so many layers with
-    /// the key behind the part.
+    /// the key after the part.
     pub(crate) fn release(&mut self, shared_after: usize) -> Option<Ready<K>> {
         let first = self.keys.pop_front()?;
         let shared = self.keys.front().map_or(shared_after, |next| next.shared);

@@ -49,7 +49,7 @@ impl<M: Memory> Tree<'_, M> {
     }
 }
 
-/// The layers that continue behind what is joined, and the parts not joined yet. What is left when
+/// The layers that continue after what is joined, and the parts not joined yet. What is left when
 /// this is dropped is freed.
 struct Joiner<'a, M: Memory> {
     tree: Tree<'a, M>,
@@ -82,7 +82,7 @@ impl<M: Memory> Joiner<'_, M> {
             let layer = self.layers.last_mut().expect("as many as are shared");
             add_leaves(&self.tree, layer, leaves)?;
             let top = layer.top.expect("a layer has entries").address();
-            // Since the layer began, nothing was added behind its entry.
+            // Since the layer began, nothing was added after its entry.
             self.layers[self.layers.len() - 2].set_last_value(top);
             self.layers.pop();
         }
@@ -97,7 +97,7 @@ impl<M: Memory> Joiner<'_, M> {
     }
 }
 
-/// Moves leaves behind those of a layer.
+/// Moves leaves after those of a layer.
 fn add_leaves<'a, M: Memory>(
     tree: &Tree<'a, M>,
     layer: &mut LayerBuilder<'a>,

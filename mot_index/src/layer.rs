@@ -1,4 +1,4 @@
-//! Making a layer for keys that share a slice and all continue behind it. It is made when such keys
+//! Making a layer for keys that share a slice and all continue after it. It is made when such keys
 //! become too many for the leaf. It is also made when they are as many as may stay, and the leaf is
 //! full.
 //!

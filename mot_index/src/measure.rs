@@ -25,12 +25,12 @@ use crate::version::{Seen, is_deleted, is_inner, same_range};
 
 /// How far the walk is in a layer.
 struct Stand {
-    /// The slice behind which the layer lies, in the layer above it. It means nothing for the first
-    /// layer.
+    /// The slice whose keys the layer continues, in the layer above it. It means nothing for the
+    /// first layer.
     slice: u64,
-    /// Where the next leaf begins; `None` behind the last one.
+    /// Where the next leaf begins; `None` after the last one.
     next: Option<u64>,
-    /// Slices behind which lie the layers that the last leaf leads to, not yet walked.
+    /// Slices of the layers that the last leaf leads to, not yet walked.
     layers: Vec<u64>,
 }
 
@@ -77,7 +77,7 @@ impl Measure {
         self.entries
     }
 
-    /// A walk that begins in a layer behind these slices, and ends with the layer.
+    /// A walk that begins in the layer below these slices, and ends with the layer.
     fn within(slices: &[u64], begin: u64) -> Measure {
         let mut slice = 0;
         let mut stands = Vec::with_capacity(slices.len() + 1);
@@ -203,7 +203,7 @@ impl<M: Memory> Tree<'_, M> {
     }
 }
 
-/// The root of the layer behind a slice of the layer above, if it is there.
+/// The root of the layer below a slice of the layer above, if it is there.
 fn layer_behind(above: &Node, slice: u64) -> Option<&Node> {
     loop {
         let (leaf, seen) = reach_leaf(above, Goal::Slice(slice))?;
@@ -300,7 +300,7 @@ fn reach_from(root: &Node, slice: u64) -> Option<Reached<'_>> {
     }
 }
 
-/// The bytes of a leaf and its bag, the slots in use, and, in `layers`, the slices behind which it
+/// The bytes of a leaf and its bag, the slots in use, and, in `layers`, the slices below which it
 /// leads to layers. `None` if it covers another range by now.
 fn look_at_leaf(reached: &Reached<'_>, layers: &mut Vec<u64>) -> Option<(u64, usize)> {
     let leaf = reached.leaf;

@@ -51,7 +51,7 @@ pub(crate) struct Node {
     pub(crate) version: Version,
     /// A leaf's permutation; an inner node's number of separators.
     word: AtomicU64,
-    /// As many as the smallest node has room for. [`Node::cell`] reaches the cells behind them.
+    /// As many as the smallest node has room for. [`Node::cell`] reaches the cells after them.
     cells: [AtomicU64; LEAST_CELLS],
 }
 

@@ -44,14 +44,14 @@
 //!
 //! In each case `a` was dirty before `b` was clean again without `k`. The scan has read that
 //! version of `b`, or a later one, with acquire. So it reads `a` as dirty or counted or deleted,
-//! and descends again behind the last entry that it counted.
+//! and descends again after the last entry that it counted.
 //!
 //! Backward the argument is the same with the sides exchanged, except for new leaves, which come
 //! between `b` and `a`. Then `b` does not name `a` as its next leaf, unless the new leaves are gone
 //! again. What they moved to `a` before, `a` has counted, and what they moved to `b`, `b` has.
 //!
 //! No entry is read twice. An entry comes to lie ahead of the scan only in leaves that count the
-//! move. A scan that descends again continues behind the last entry that it read.
+//! move. A scan that descends again continues after the last entry that it read.
 //!
 //! Contract: nothing waits or fails after the first node is dirty. Entries of one slice stay
 //! together, so not every number of entries can be moved.

@@ -15,9 +15,9 @@
 //! - Backward: the previous leaf may have been split since. So it is taken only if, under the
 //!   version that it is then read under, its next leaf is the one the scan comes from. Otherwise
 //!   the scan descends again.
-//! - A new descent resumes behind the last entry read (or at the bound), so no entry that stays is
+//! - A new descent resumes after the last entry read (or at the bound), so no entry that stays is
 //!   missed or read twice. A leaf's range may grow to the side that the scan comes from. So where a
-//!   leaf is read anew, entries that do not lie behind the last one read are skipped.
+//!   leaf is read anew, entries that do not lie after the last one read are skipped.
 //!
 //! Layers are read depth first: the scan enters a layer at its entry, and then continues in the
 //! leaf above. If the layer is gone when it is entered, or the leaf above was split meanwhile, the

@@ -2,8 +2,8 @@
 //!
 //! Within a layer an entry is ordered by its slice, read as a big-endian number with zero bytes
 //! after the key's end. Entries of one slice are ordered by their class. The class is how many
-//! bytes of the slice the key has, or [`LONGER`] if the key continues behind the slice. Entries of
-//! the class [`LONGER`] are ordered by the bytes behind the slice. That is the order of whole keys
+//! bytes of the slice the key has, or [`LONGER`] if the key continues after the slice. Entries of
+//! the class [`LONGER`] are ordered by the bytes after the slice. That is the order of whole keys
 //! by `memcmp`: a prefix sorts before its extensions.
 
 use core::cmp::Ordering;
@@ -15,11 +15,12 @@ pub(crate) const SLICE_BYTES: usize = 8;
 /// are 16 bits wide and count units of four bytes.
 pub const MAX_KEY_BYTES: usize = 16 * 1024;
 
-/// The class of a key that continues behind its slice. One entry of this class leads to a layer, or
-/// at most [`SUFFIXES_OF_A_SLICE`] entries of one slice have suffixes and are ordered by these.
+/// The class of a key that continues after its slice. Entries of this class that share a slice are
+/// one that leads to a layer, or else some with suffixes. Those are at most
+/// [`SUFFIXES_OF_A_SLICE`], ordered by their suffixes.
 pub(crate) const LONGER: u64 = 9;
 
-/// How many keys that continue behind one slice stay in its leaf. With one more, all of them move
+/// How many keys that continue after one slice stay in its leaf. With one more, all of them move
 /// to a layer of their own. A layer takes a node and a bag, and most slices have only two or three
 /// such keys. These keys and those that end in the slice (nine lengths) leave room in a leaf for
 /// another slice. So a full leaf can be cut.
@@ -57,7 +58,7 @@ pub(crate) fn cut(rest: &[u8]) -> (u64, u64) {
     }
 }
 
-/// How many whole layers two keys share: equal slices behind which both keys continue.
+/// How many whole layers two keys share: equal slices after which both keys continue.
 pub(crate) fn shared_layers(a: &[u8], b: &[u8]) -> usize {
     a.chunks_exact(SLICE_BYTES)
         .zip(b.chunks_exact(SLICE_BYTES))

@@ -406,7 +406,7 @@ pub(crate) fn assert_value(value: u64) {
 
 /// Latches the leaf that covered a slice under the version seen, and returns the place of the rest
 /// of the key in it. Returns `None`, and no latch is held, if the leaf may no longer cover the
-/// slice. The same if the leaf has a layer for keys that continue behind the slice.
+/// slice. The same if the leaf has a layer for keys that continue after the slice.
 #[inline]
 pub(crate) fn latch_covering(leaf: &Node, seen: Seen, rest: &[u8]) -> Option<Place> {
     leaf.version.latch();

@@ -324,7 +324,7 @@ impl Verifier<'_> {
     }
 }
 
-/// The bits of a slice behind the end of a key that has so many bytes in it.
+/// The bits of a slice after the end of a key that has so many bytes in it.
 fn padding(slice: u64, bytes: u64) -> u64 {
     match 64 - 8 * bytes as u32 {
         64 => slice,

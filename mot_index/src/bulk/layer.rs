@@ -1,4 +1,4 @@
-//! One layer of a tree being built: a leaf being filled behind all others, and the right spine of
+//! One layer of a tree being built: a leaf being filled after all others, and the right spine of
 //! the inner nodes above.
 //!
 //! At any moment the nodes below `top` are a proper tree and can be freed. The same holds for the
@@ -26,7 +26,7 @@ pub(crate) struct LayerBuilder<'a> {
     pub(crate) top: Option<&'a Node>,
     /// Only if the layer continues beyond the part: its leaves, which get no inner nodes.
     pub(super) edge: Option<Vec<EdgeLeaf>>,
-    /// The suffixes of `leaf`, one behind the other, and where the suffix of each slot ends.
+    /// The suffixes of `leaf`, one after the other, and where the suffix of each slot ends.
     suffixes: Vec<u8>,
     suffix_ends: [usize; LEAF_ENTRIES],
 }
@@ -48,7 +48,7 @@ impl<'a> LayerBuilder<'a> {
         }
     }
 
-    /// Appends an entry behind all others.
+    /// Appends an entry after all others.
     pub(super) fn append<M: Memory>(
         &mut self,
         tree: &Tree<'a, M>,
@@ -73,7 +73,7 @@ impl<'a> LayerBuilder<'a> {
         Ok(())
     }
 
-    /// Begins a new leaf behind the full one, and moves entries of the same slice into it. The
+    /// Begins a new leaf after the full one, and moves entries of the same slice into it. The
     /// first leaf of a layer may become its root, and is wide.
     fn begin_leaf<M: Memory>(
         &mut self,
@@ -107,7 +107,7 @@ impl<'a> LayerBuilder<'a> {
         Ok(new)
     }
 
-    /// A new leaf behind all others.
+    /// A new leaf after all others.
     fn hang_in<M: Memory>(
         &mut self,
         tree: &Tree<'a, M>,
@@ -160,7 +160,7 @@ impl<'a> LayerBuilder<'a> {
         leaf.set_value(leaf.permutation().count() - 1, value);
     }
 
-    /// Adds a leaf behind all others; `slice` is its first entry's.
+    /// Adds a leaf after all others; `slice` is its first entry's.
     pub(crate) fn add_leaf<M: Memory>(
         &mut self,
         tree: &Tree<'a, M>,
@@ -209,7 +209,7 @@ impl<'a> LayerBuilder<'a> {
         Ok(())
     }
 
-    /// Adds a node behind all others of its level (0: leaves).
+    /// Adds a node after all others of its level (0: leaves).
     fn attach<M: Memory>(
         &mut self,
         tree: &Tree<'a, M>,

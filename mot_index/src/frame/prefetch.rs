@@ -87,7 +87,7 @@ impl Frame<'_> {
         self.layers_prefetched_beside = self.layers_prefetched_beside.max(end);
     }
 
-    /// Prefetches the leaves behind this one by descending to it once more. That is cheaper than a
+    /// Prefetches the leaves after this one by descending to it once more. That is cheaper than a
     /// wait for each of so many.
     pub(super) fn prefetch_leaves(&mut self, direction: Direction, wanted: usize) {
         if self.permutation.count() == 0 {

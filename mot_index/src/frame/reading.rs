@@ -39,7 +39,7 @@ impl<'a> Reading<'a> {
     #[inline]
     pub(super) fn suffix(&self, bag: Bag, slot: usize) -> Suffix<'a> {
         // SAFETY: the epoch in which the bag was read is still pinned (`Tree::new`). A word names
-        // bytes within the bag that never change, whosever they are, and the bytes behind them were
+        // bytes within the bag that never change, whosever they are, and the bytes after them were
         // added before them.
         unsafe {
             let word = bag.word(slot);

@@ -13,7 +13,7 @@ pub(super) const KINDS: usize = 0;
 pub(super) const BAG: usize = 1;
 pub(super) const NEXT: usize = 2;
 pub(super) const PREVIOUS: usize = 3;
-/// How many cells every leaf has. What lies behind them depends on the leaf's form.
+/// How many cells every leaf has. What lies after them depends on the leaf's form.
 pub(super) const HEAD_CELLS: usize = 4;
 
 /// A bit for each slot.
@@ -74,7 +74,7 @@ pub(crate) trait EntriesOfLeaf {
     /// or not, differs from the first one.
     fn first_and_differing(&self) -> [u64; 2];
 
-    /// Bit `i`: slot `i`, used or not, has the slice. Bits behind those of the slots mean nothing.
+    /// Bit `i`: slot `i`, used or not, has the slice. Bits after those of the slots mean nothing.
     fn equal(&self, slice: u64) -> u32;
 
     /// Bits as of `equal`, and the same bits for slots that have the slice or a lesser one.
@@ -259,7 +259,7 @@ impl Node {
         })
     }
 
-    /// The slots of the entries that continue behind a slice, in a permutation of this leaf. They
+    /// The slots of the entries that continue after a slice, in a permutation of this leaf. They
     /// are one that leads to a layer, or some with suffixes.
     #[inline(always)]
     pub(crate) fn longer(&self, permutation: Permutation, kinds: Kinds, slice: u64) -> Slots {

@@ -40,7 +40,7 @@ use core::ptr::NonNull;
 const HALF_BITS: u32 = u16::BITS;
 
 /// Where the halves of a window may lie, in the order in which they are tried. Over the lower half
-/// of a slice, for numbers of eight bytes. Over the upper half, for numbers of four bytes, behind
+/// of a slice, for numbers of eight bytes. Over the upper half, for numbers of four bytes, after
 /// which are zeros. Over the lower parts of both halves, for two of those. And in between, for text
 /// that begins alike.
 const SHIFTS: [[u8; 2]; 6] = [[0, 16], [32, 48], [0, 32], [8, 24], [16, 32], [24, 40]];
@@ -134,7 +134,7 @@ pub(crate) struct Narrow {
 const _: () = assert!(LANES <= 2 * LEAF_ENTRIES);
 
 impl Narrow {
-    /// Makes a narrow leaf of a block that has the first cells of a leaf, and zeros behind them.
+    /// Makes a narrow leaf of a block that has the first cells of a leaf, and zeros after them.
     ///
     /// # Safety
     /// The block is as large as a `Narrow`, and no other thread uses it.
