@@ -1,7 +1,7 @@
-//! Suffix bags: what is behind the slice of keys that share it with few others.
+//! Suffix bags: the rest of keys after a slice that they share with few others.
 //!
 //! A bag belongs to one leaf and holds the suffixes of its entries of kind `SUFFIX`, found by slot.
-//! It is a block of its own, sized for what it holds, so that leaves of short keys pay nothing.
+//! It is a block of its own, sized for its content, so that leaves of short keys pay nothing.
 //!
 //! ```text
 //! 0..4   size of the block in bytes
@@ -11,15 +11,15 @@
 //! ```
 //!
 //! The leaf's cell names the bag: its address in the low 48 bits, and above them how many units of
-//! room are left. Room ends where the suffixes begin, so who puts one in knows from the leaf alone
-//! whether it fits and where it goes: an insert stores to the bag and loads nothing from it, and
-//! need not wait for a miss.
+//! room are left. Room ends where the suffixes begin. So a writer knows from the leaf alone whether
+//! a suffix fits and where it goes. An insert stores to the bag, loads nothing from it, and need
+//! not wait for a miss.
 //!
-//! Contract: only the owner of the leaf's latch puts suffixes in, and stores the cell with what
-//! room is left then. Bytes of a suffix never change once its slot's word is stored, and words
-//! always lie within the block, so a reader in an epoch in which the bag was reachable may read
-//! whatever a word says; whether it belongs to the entry the reader means is for the leaf's version
-//! to tell. What is given up stays until the bag is rebuilt.
+//! Contract: only the owner of the leaf's latch adds suffixes, and stores the cell with the room
+//! that is left then. Bytes of a suffix never change once its slot's word is stored, and words
+//! always lie within the block. So a reader in an epoch in which the bag was reachable may read
+//! whatever a word names. Only the leaf's version says whether the word belongs to the entry that
+//! the reader means. Unused suffixes stay until the bag is rebuilt.
 
 use crate::memory::{Memory, OutOfMemory};
 use crate::permutation::LEAF_ENTRIES;
@@ -30,7 +30,7 @@ use core::ptr::NonNull;
 
 const UNIT_BYTES: usize = 4;
 const ALIGN_BYTES: usize = 16;
-/// Blocks are multiples of this, to fall into few size classes.
+/// Blocks are multiples of this, so that there are few size classes.
 const GRAIN_BYTES: usize = 32;
 
 /// Suffixes of a few entries, or half of those of a full leaf.
@@ -38,10 +38,10 @@ const FEW_BYTES: usize = 192;
 
 /// A bag is made for so many entries at least: those that share a slice are seldom more.
 const LEAST_ENTRIES: usize = 4;
-/// No more than this is reserved for entries to come, unless it is a quarter of what is there.
+/// No more than this is reserved for entries to come, unless a quarter of the content is more.
 const RESERVE_BYTES_MAX: usize = 1024;
 
-/// The bits of a leaf's cell that are the bag's address; those above are its room.
+/// The bits of a leaf's cell that are the bag's address. Those above are its room.
 const ADDRESS_BITS: u32 = 48;
 const ADDRESS: u64 = (1 << ADDRESS_BITS) - 1;
 
@@ -80,8 +80,8 @@ impl Bag {
     /// The bag a leaf's cell names; `None` for 0.
     ///
     /// # Safety
-    /// `cell` is 0 or names a bag which is not freed while the result is used: it was read
-    /// from a leaf under a validated version or its latch, in the epoch that is still pinned.
+    /// `cell` is 0 or names a bag that is not freed while the result is used. It was read from a
+    /// leaf under a validated version or its latch, in the epoch that is still pinned.
     #[inline]
     pub(crate) unsafe fn at(cell: u64) -> Option<Bag> {
         let ptr = core::ptr::with_exposed_provenance_mut::<u8>((cell & ADDRESS) as usize);
@@ -91,12 +91,12 @@ impl Bag {
         })
     }
 
-    /// What a leaf's cell says of the bag as it is now.
+    /// The leaf's cell for the bag as it is now.
     pub(crate) fn cell(self) -> u64 {
         self.block.addr().get() as u64 | u64::from(self.room_units) << ADDRESS_BITS
     }
 
-    /// Brings the bag a cell names nearer as far as it is read with a few entries; 0 is no bag.
+    /// Prefetches as much of the bag that a cell names as is read with a few entries; 0 is no bag.
     #[inline]
     pub(crate) fn prefetch(cell: u64) {
         if cell != 0 {
@@ -107,8 +107,8 @@ impl Bag {
         }
     }
 
-    /// Brings what an insert of a suffix stores to nearer, or, if it does not fit, what is then
-    /// copied.
+    /// Prefetches what an insert of a suffix stores to. If the suffix does not fit, prefetches what
+    /// is then copied.
     #[inline]
     pub(crate) fn prefetch_to_put(cell: u64, suffix_bytes: usize) {
         let room = (cell >> ADDRESS_BITS) as usize * UNIT_BYTES;
@@ -124,8 +124,8 @@ impl Bag {
 
     #[inline]
     fn header<'b>(self) -> &'b Header {
-        // SAFETY: a `Bag` is made only of blocks `create` has initialised, and only while they are
-        // not freed; all fields but the constant size are atomics.
+        // SAFETY: a `Bag` is made only of blocks that `create` has initialised, and only while they
+        // are not freed. All fields but the constant size are atomics.
         unsafe { self.block.cast::<Header>().as_ref() }
     }
 
@@ -139,7 +139,7 @@ impl Bag {
         let layout = Self::layout_of(bytes);
         let block = memory.allocate(layout).ok_or(OutOfMemory)?;
         if block.addr().get() as u64 > ADDRESS {
-            // Of no use; no system we know hands out such addresses unasked.
+            // Of no use: no known system returns such addresses unasked.
             // SAFETY: the block is new and ours alone.
             unsafe { memory.free(block, layout) };
             return Err(OutOfMemory);
@@ -185,13 +185,13 @@ impl Bag {
         self.header().slots[slot].load(Ordering::Acquire)
     }
 
-    /// The suffix a word of this bag names.
+    /// The suffix that a word of this bag names.
     ///
     /// # Safety
     /// `word` was read from this bag, and the bag is not freed during `'b`.
     #[inline]
     pub(crate) unsafe fn suffix<'b>(self, word: u32) -> &'b [u8] {
-        // SAFETY: a stored word lies within the block, its bytes were written before the word was
+        // SAFETY: a stored word lies within the block. Its bytes were written before the word was
         // stored (release, acquire) and are never written again.
         unsafe {
             let from = self.block.as_ptr().add(word_begin(word));
@@ -199,9 +199,9 @@ impl Bag {
         }
     }
 
-    /// From where the suffix begins that a word of this bag names, how many bytes are in the block
-    /// and never stored to again: those of the suffix, and of what was put in before it. A word
-    /// that was never stored names no bytes, and what follows means nothing.
+    /// How many bytes, from the beginning of the suffix that a word of this bag names, are in the
+    /// block and never stored to again. They are those of the suffix and of what was added before
+    /// it. A word that was never stored names no bytes, and the bytes at its place mean nothing.
     #[inline]
     pub(crate) fn readable(self, word: u32) -> usize {
         self.bytes() - word_begin(word)
@@ -213,7 +213,7 @@ impl Bag {
         length > 0 && begin >= self.begin() && begin + length <= self.bytes()
     }
 
-    /// Bytes behind the room: those of suffixes, and of what was given up.
+    /// Bytes after the room: those of suffixes in use, and of unused ones.
     pub(crate) fn used_bytes(self) -> usize {
         self.bytes() - self.begin()
     }
@@ -227,8 +227,8 @@ impl Bag {
         Bag::stored_bytes(suffix_bytes) <= usize::from(self.room_units) * UNIT_BYTES
     }
 
-    /// Makes `suffix` the suffix of a slot. Only for the owner of the leaf, who asked `has_room`
-    /// and stores the cell anew.
+    /// Makes `suffix` the suffix of a slot. Only for the owner of the leaf, which calls `has_room`
+    /// before and stores the cell afterwards.
     pub(crate) fn put(&mut self, slot: usize, suffix: &[u8]) {
         assert!(
             self.has_room(suffix.len()),
@@ -245,21 +245,21 @@ impl Bag {
         self.header().slots[slot].store(word, Ordering::Release);
     }
 
-    /// Takes over the suffixes of all slots of another bag in one piece. Only for whoever made this
-    /// bag, which is empty and has the room, and owns the other one's leaf.
+    /// Copies the suffixes of all slots of another bag in one piece. The caller made this bag,
+    /// which is empty and has the room, and owns the other one's leaf.
     pub(crate) fn put_all_of(&mut self, other: Bag) {
         let (begin, other_bytes) = (other.begin(), other.bytes());
         let used = other_bytes - begin;
         assert!(self.has_room(used), "a bag was not made large enough");
         self.room_units -= (used / UNIT_BYTES) as u16;
-        // SAFETY: the used part of one block, which nobody changes, and as much room in another, as
-        // asserted above.
+        // SAFETY: the used part of one block, which no thread changes, and as much room in another,
+        // as asserted above.
         unsafe {
             let from = other.block.as_ptr().add(begin);
             let to = self.block.as_ptr().add(self.begin());
             core::ptr::copy_nonoverlapping(from, to, used);
         }
-        // Both end with the suffix that was put in first.
+        // Both bags end with the suffix that was added first.
         let farther = ((self.bytes() - other_bytes) / UNIT_BYTES) as u32;
         for slot in 0..LEAF_ENTRIES {
             let word = other.word(slot);
@@ -283,7 +283,7 @@ pub(crate) fn word_length(word: u32) -> usize {
 }
 
 /// What to allocate for the suffixes of so many entries of a leaf, `bytes` bytes, when more will
-/// come: enough for twice as many entries like them, or for a full leaf, within
+/// come. It is enough for twice as many entries like them, or for a full leaf, within
 /// [`RESERVE_BYTES_MAX`]. A bag of short suffixes is rebuilt once or twice until then.
 pub(crate) fn with_reserve(bytes: usize, entries: usize) -> usize {
     let wanted = (2 * entries).clamp(LEAST_ENTRIES, LEAF_ENTRIES);

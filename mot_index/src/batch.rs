@@ -1,4 +1,4 @@
-//! What a scan asks for and what it hands back.
+//! What a scan asks for and what it returns.
 
 use crate::entries::{Entries, Mark};
 use crate::frame::Frame;
@@ -12,17 +12,17 @@ pub enum Bound<'k> {
     Included(&'k [u8]),
     /// Next to this key, whether it is there or not.
     Excluded(&'k [u8]),
-    /// Behind the greatest key.
+    /// After the greatest key.
     End,
 }
 
-/// A reusable buffer of entries a scan read: keys one behind the other, and values.
+/// A reusable buffer of entries a scan read: keys one after the other, and values.
 ///
-/// It is memory of the process, copied out of the tree: what it holds stays what it was.
+/// It is memory of the process, copied out of the tree, so its content stays what it was.
 pub struct Batch {
     pub(crate) entries: Entries,
     pub(crate) exhausted: bool,
-    /// Where a scan goes on when the way has to be found again; kept for its memory.
+    /// Where a scan continues after a new descent; kept for its memory.
     pub(crate) resume: Vec<u8>,
     /// The layers of a scan in progress; empty between two scans, and kept for its memory.
     frames: Vec<Frame<'static>>,
@@ -39,12 +39,12 @@ impl Batch {
         }
     }
 
-    /// How many entries a scan may put in.
+    /// How many entries a scan may append.
     pub fn capacity(&self) -> usize {
         self.entries.capacity()
     }
 
-    /// Changes how many entries the next scan may put in (at least one).
+    /// Changes how many entries the next scan may append (at least one).
     pub fn set_capacity(&mut self, capacity: usize) {
         self.entries.set_capacity(capacity.max(1));
     }
@@ -59,7 +59,7 @@ impl Batch {
         self.entries.len() == 0
     }
 
-    /// Whether the scan met the end: nothing lies behind the last entry, or nothing before the key
+    /// Whether the scan met the end: nothing lies after the last entry, or nothing before the key
     /// the scan was to end at.
     pub fn is_exhausted(&self) -> bool {
         self.exhausted
@@ -79,20 +79,20 @@ impl Batch {
         self.entries.iter()
     }
 
-    /// Takes the entries out; capacity stays.
+    /// Removes the entries; the capacity stays.
     pub fn clear(&mut self) {
         self.entries.go_back(Mark::default());
         self.exhausted = false;
     }
 
-    /// An empty list for the layers of a scan, to be given back.
+    /// An empty list for the layers of a scan, to be returned later.
     pub(crate) fn take_frames<'a>(&mut self) -> Vec<Frame<'a>> {
         core::mem::take(&mut self.frames)
     }
 
-    pub(crate) fn give_frames_back(&mut self, mut frames: Vec<Frame<'_>>) {
+    pub(crate) fn return_frames(&mut self, mut frames: Vec<Frame<'_>>) {
         frames.clear();
-        // Of nothing, so that only the memory is handed on.
+        // Empty, so that only the memory is handed on.
         self.frames = frames.into_iter().map(|_| unreachable!()).collect();
     }
 

@@ -1,16 +1,18 @@
 //! Building a tree from sorted keys, bottom up.
 //!
 //! A key belongs in the deepest layer that it shares with more neighbours than may stay in a leaf
-//! together ([`SUFFIXES_OF_A_SLICE`]). So keys are held back until as many behind them are known
+//! together ([`SUFFIXES_OF_A_SLICE`]). So keys are held back until as many after them are known
 //! (`held.rs`). Each layer being built (`bulk/layer.rs`) has a leaf being filled and the right
-//! spine of its inner nodes; at any moment it is a proper tree below its top, so that after a
-//! failure all of it can be freed like any tree. Nothing is visible to others before the last step.
+//! spine of its inner nodes. At any moment it is a proper tree below its top, so that after a
+//! failure all of it can be freed like any tree. Nothing is visible to other threads before the
+//! last step.
 //!
-//! Several threads build one tree in parts: each takes a stretch of the keys and is told the keys
-//! next to it, which say how many layers the part shares with its neighbours. Of a layer that goes
-//! on in a neighbour a part only makes the leaves; `join.rs` puts inner nodes above them. How many
-//! keys the neighbour has in it a part does not know, so what two keys share between which the tree
-//! is cut always is a layer, be it of two keys.
+//! Several threads build one tree in parts. Each thread takes a range of the keys. It also gets the
+//! two keys next to that range, which say how many layers the part shares with its neighbours. Of a
+//! layer that continues in a neighbouring part, a part makes only the leaves; `join.rs` puts inner
+//! nodes above them. A part does not know how many keys of such a layer its neighbour has. So the
+//! slices shared by the two keys on either side of a cut always lead to layers, even to a layer of
+//! two keys.
 
 mod layer;
 
@@ -68,8 +70,8 @@ impl From<OutOfMemory> for BulkError {
 }
 
 impl<M: Memory> Tree<'_, M> {
-    /// Builds an empty tree from entries in strictly ascending order of their keys and returns how
-    /// many there were. Nodes are filled completely. On `Err` nothing was changed.
+    /// Builds an empty tree from entries in strictly ascending order of their keys, and returns how
+    /// many entries there were. Nodes are filled completely. On `Err` nothing has changed.
     ///
     /// # Panics
     /// If a value is greater than [`crate::MAX_VALUE`].
@@ -84,9 +86,9 @@ impl<M: Memory> Tree<'_, M> {
         self.join_parts(vec![part])
     }
 
-    /// Builds a stretch of a tree, to be joined with those before and behind it: see
+    /// Builds a part of a tree, to be joined with those before and after it: see
     /// [`Tree::join_parts`]. `before` is the last key of the part before, `after` the first key of
-    /// the part behind; [`may_part`] must allow the cuts there. On `Err` nothing was changed.
+    /// the next part. [`may_part`] must allow the cuts there. On `Err` nothing has changed.
     ///
     /// # Panics
     /// If a value is greater than [`crate::MAX_VALUE`].
@@ -155,7 +157,7 @@ impl<M: Memory> Tree<'_, M> {
         Ok(part)
     }
 
-    /// Gives back a part that will not be joined.
+    /// Frees a part that will not be joined.
     pub fn free_part(&self, part: TreePart) {
         for leaves in part.closed.into_iter().chain(part.open) {
             self.free_leaves(&leaves);
@@ -164,7 +166,7 @@ impl<M: Memory> Tree<'_, M> {
 
     pub(crate) fn free_leaves(&self, leaves: &[EdgeLeaf]) {
         for leaf in leaves {
-            // SAFETY: the part's own leaf, which nobody else has seen; each is freed once.
+            // SAFETY: the part's own leaf, which no other thread has seen; each is freed once.
             let node = unsafe { Node::at(leaf.address) }.expect("a leaf has an address");
             self.free_subtree(node);
         }
@@ -172,26 +174,28 @@ impl<M: Memory> Tree<'_, M> {
 }
 
 /// Whether a tree may be cut into parts between two neighbouring keys. Entries that share a slice
-/// stay in one leaf, so not where one key is the other with zero bytes (and perhaps more) behind.
+/// stay in one leaf. So no cut is allowed where one key is the other one followed by zero bytes
+/// (and perhaps more).
 pub fn may_part(before: &[u8], after: &[u8]) -> bool {
     let depth = shared_layers(before, after) * SLICE_BYTES;
     cut(&before[depth..]).0 != cut(&after[depth..]).0
 }
 
-/// A stretch of a tree, built by [`Tree::build_part`]. Its nodes are given back only by
-/// [`Tree::join_parts`] and [`Tree::free_part`].
+/// A part of a tree, built by [`Tree::build_part`]. Only [`Tree::join_parts`] and
+/// [`Tree::free_part`] free its nodes.
 #[must_use]
 #[derive(Default)]
 pub struct TreePart {
     pub(crate) entries: u64,
     /// How many layers below the first its first key shares with the part before, and its last key
-    /// with the part behind.
+    /// with the next part.
     pub(crate) shared_before: usize,
     pub(crate) shared_after: usize,
     /// The leaves of layers that began before the part and end in it, the deepest first.
     pub(crate) closed: Vec<Vec<EdgeLeaf>>,
-    /// The leaves of layers that go on behind the part, by depth. Where a layer begins in the part,
-    /// the last entry of the layer above is for it, and its value is still to be set.
+    /// The leaves of layers that continue after the part, by depth. Where a layer begins in the
+    /// part, the last entry of the layer above leads to it. The value of that entry is still to be
+    /// set.
     pub(crate) open: Vec<Vec<EdgeLeaf>>,
 }
 
@@ -210,11 +214,11 @@ pub(crate) struct EdgeLeaf {
     pub(crate) address: u64,
 }
 
-/// The layers being built, from the first to the deepest; what is left in it when it is dropped is
-/// freed.
+/// The layers being built, from the first to the deepest. Dropping the loader frees the layers left
+/// in it.
 struct Loader<'a, 'k, M: Memory> {
     tree: Tree<'a, M>,
-    /// The key behind the part.
+    /// The key after the part.
     after: Option<&'k [u8]>,
     layers: Vec<LayerBuilder<'a>>,
     /// How many of them began before the part.
@@ -234,8 +238,8 @@ impl<M: Memory> Drop for Loader<'_, '_, M> {
 }
 
 impl<M: Memory> Loader<'_, '_, M> {
-    /// Puts a key into its layer, opening the layers down to it, and completes those that end with
-    /// it.
+    /// Puts a key into its layer. Opens the layers down to it first, and then completes those that
+    /// end with the key.
     fn place<K: AsRef<[u8]>>(&mut self, ready: &Ready<K>) -> Result<(), OutOfMemory> {
         let (key, value, depth) = (ready.key.as_ref(), ready.value, ready.depth);
         while self.layers.len() <= depth {
@@ -271,7 +275,7 @@ impl<M: Memory> Loader<'_, '_, M> {
                 self.enter_layer(key, last, top)?;
             }
             if let Some(leaves) = self.layers.pop().and_then(|layer| layer.edge) {
-                // It began before the part, and there is its entry.
+                // The layer began before the part, and its entry is there.
                 self.closed.push(leaves);
                 self.begun_before = self.layers.len();
             }
@@ -279,14 +283,14 @@ impl<M: Memory> Loader<'_, '_, M> {
         Ok(())
     }
 
-    /// Gives the layer at `depth` its entry in the one above.
+    /// Adds the entry for the layer at `depth` to the layer above it.
     fn enter_layer(&mut self, key: &[u8], depth: usize, top: u64) -> Result<(), OutOfMemory> {
         let slice = cut(&key[(depth - 1) * SLICE_BYTES..]).0;
         self.layers[depth - 1].append(&self.tree, slice, LAYER, &[], top)
     }
 
-    /// Completes the part, whose last key is `key`. Layers that begin here and go on get an entry
-    /// already, for it must lie beside others of the same slice.
+    /// Completes the part, whose last key is `key`. Layers that begin here and continue after the
+    /// part get their entry already, because it must lie beside others of the same slice.
     fn finish(&mut self, key: &[u8]) -> Result<(), OutOfMemory> {
         for depth in (self.begun_before..self.layers.len()).rev() {
             self.enter_layer(key, depth, 0)?;

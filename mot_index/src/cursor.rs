@@ -20,14 +20,14 @@ enum Position {
 /// Reads entries one by one, in batches behind the scenes.
 ///
 /// Between two refills the cursor holds nothing of the tree: no latch, no pointer, no epoch. A
-/// refill goes down from the last key read, so what was changed meanwhile is seen as it is then.
+/// refill descends from the last key read, so it sees what was changed meanwhile.
 pub struct Cursor {
     batch: Batch,
     next: usize,
     direction: Direction,
     position: Position,
     key: Vec<u8>,
-    /// Whether nothing is to be asked of the tree any more.
+    /// Whether the tree has nothing more to read.
     at_end: bool,
 }
 

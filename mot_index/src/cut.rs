@@ -1,19 +1,19 @@
 //! Where a full leaf is cut in two.
 //!
-//! That follows how the leaf is being filled. It remembers the slot filled last; an insert right
-//! behind it (or right before it) and far from the key beyond continues a run, and the leaf is cut
-//! there: what is complete stays full and the run goes on at the edge of a leaf. Otherwise the
-//! leaf, unless a neighbour takes some (`give.rs`), is halved. Entries that share a slice always
-//! stay together, for inner nodes know slices only.
+//! The cut follows how the leaf is being filled. The leaf remembers the slot filled last. A run
+//! continues if an insert is right after that slot (or right before it) and far from the key
+//! beyond. Then the leaf is cut there: the complete part stays full, and the run continues at the
+//! edge of a leaf. Otherwise the leaf, unless a neighbour takes some entries (`redistribute.rs`),
+//! is halved. Entries that share a slice always stay together, for inner nodes know slices only.
 
 use crate::node::Node;
 use crate::permutation::LEAF_ENTRIES;
 use crate::slice::{SLICE_BYTES, SUFFIXES_OF_A_SLICE};
 
-/// How many times farther than to the key before it in a run a key is to the next foreign one.
+/// In a run, how many times farther than to the key before it a key is to the next foreign one.
 const RUN_GAP: u64 = 8;
 
-// A slice has entries of every length that ends in it, and suffixes: less than a leaf, with one to
+// A slice has entries of every length that ends in it, and suffixes: fewer than a leaf, with one to
 // come.
 const _: () = assert!(SLICE_BYTES + 1 + SUFFIXES_OF_A_SLICE < LEAF_ENTRIES);
 

@@ -1,8 +1,8 @@
-//! The way down: from the root of a layer to a leaf, reading only.
+//! Descents: from the root of a layer to a leaf, by reads only.
 //!
-//! Hand over hand: a child's version is taken before the parent's is validated, so that at one
-//! moment the parent covered the key and the child was the parent's choice for it. From there on
-//! the child tells by its own version when it may no longer cover the key.
+//! A descent goes hand over hand: it takes a child's version before it validates the parent's. So
+//! at one moment the parent covered the key, and the child was the parent's choice for the key.
+//! From then on the child's own version says when the child may no longer cover the key.
 
 use crate::bag::Bag;
 use crate::direction::Direction;
@@ -33,7 +33,7 @@ impl Goal {
     }
 }
 
-/// What a descent does with the parent of the leaf it ends in, before it goes there: the parent,
+/// What a descent does with the parent of its leaf, before it goes to the leaf. It gets the parent,
 /// the version under which it was the parent, and the child's index.
 pub(crate) trait AtParent {
     fn visit(&mut self, parent: &Node, seen: Seen, index: usize);
@@ -47,17 +47,17 @@ impl AtParent for PassBy {
     fn visit(&mut self, _: &Node, _: Seen, _: usize) {}
 }
 
-/// Prefetches the leaves beside the one a scan begins with, so that their misses overlap: by their
-/// own links they would come one by one.
+/// Prefetches the leaves beside the one that a scan begins with, so that their misses overlap. By
+/// their own links they would come one by one.
 pub(crate) struct PrefetchBeside {
     pub(crate) direction: Direction,
     /// How many are prefetched at most, and then how many were.
     pub(crate) leaves: usize,
     /// The slice in which the scan ends in this layer, if it does.
     pub(crate) end: Option<u64>,
-    /// Whether no leaf behind the one reached covers what lies before the end. That holds as long
-    /// as the leaf is not split and gives nothing, both of which are counted: a range grows
-    /// otherwise.
+    /// Whether no leaf after the one reached covers anything before the end. That holds as long as
+    /// the leaf is not split and moves nothing to a neighbour, both of which are counted. Any other
+    /// change only makes the range grow.
     pub(crate) covers_end: bool,
 }
 
@@ -84,9 +84,10 @@ impl AtParent for PrefetchBeside {
             Direction::Forward => last.saturating_sub(index),
             Direction::Backward => index.saturating_sub(last),
         };
-        // At the parent's edge the end may lie in another parent's leaves. Else a separator lies
-        // between it and the next leaf, if the separators read here are those the leaf was chosen
-        // by: the parent's version was validated behind the leaf's, so it must be that one still.
+        // At the parent's edge the end may lie in another parent's leaves. Otherwise a separator
+        // lies between the end and the next leaf, if the separators read here are those by which
+        // the leaf was chosen. The parent's version was validated after the leaf's was taken, so it
+        // must still be the same.
         self.covers_end = last != edge
             && there == 0
             && (parent.is_still(seen) || is_broken("index: validating where a range ends"));
@@ -100,8 +101,8 @@ impl AtParent for PrefetchBeside {
     }
 }
 
-/// The leaf of a layer that is the goal, and its clean version at a moment when it was; `None` when
-/// the layer is gone, which is a reason to start at the first layer again.
+/// The leaf of a layer that is the goal, and its clean version at a moment when it was the goal.
+/// `None` if the layer is gone: then the caller starts at the first layer again.
 #[inline(always)]
 pub(crate) fn reach_leaf(root: &Node, goal: Goal) -> Option<(&Node, Seen)> {
     reach_leaf_by(root, goal, &mut PassBy)
@@ -159,8 +160,8 @@ pub(crate) enum Found<'a> {
     Layer(&'a Node),
 }
 
-/// Looks for the rest of a key in a leaf; `None` when the leaf was split or deleted meanwhile.
-/// `seen` moves on with harmless changes.
+/// Looks for the rest of a key in a leaf. `None` if the leaf was split or deleted meanwhile. `seen`
+/// follows harmless changes.
 #[inline]
 pub(crate) fn look_up<'a>(leaf: &'a Node, seen: &mut Seen, rest: &[u8]) -> Option<Found<'a>> {
     let (slice, class) = cut(rest);
@@ -185,11 +186,11 @@ pub(crate) fn look_up<'a>(leaf: &'a Node, seen: &mut Seen, rest: &[u8]) -> Optio
     }
 }
 
-/// The leaf changed while it was looked at.
+/// The leaf changed while it was read.
 pub(crate) struct Changed;
 
-/// The root of the layer of what goes on behind a slice, if the leaf has one. For who latches the
-/// leaf if there is none: nothing says that there still is none.
+/// The root of the layer for keys that continue after the slice, if the leaf has one. `None` is
+/// not validated: the caller then latches the leaf, and nothing says that there still is no layer.
 #[inline(always)]
 pub(crate) fn look_for_layer(
     leaf: &Node,
@@ -211,12 +212,13 @@ pub(crate) fn look_for_layer(
     Ok(unsafe { Node::at(address) })
 }
 
-/// Looks for what goes on behind a slice; `None` when the leaf changed.
+/// Looks for a key that continues after a slice. `None` if the leaf changed.
 ///
-/// Which slots have such entries is read first and validated before the bag is followed; from there
-/// on these slots are the entries they were for as long as the version stands. It is looked at once
-/// more behind all comparisons: a slot may have been given to another key between two of them, or
-/// all may have moved to a layer, and what was compared with then counts for nothing.
+/// The slots that have such entries are read first, and validated before the bag's address is
+/// followed. From then on, as long as the version stands, these slots are the entries they were.
+/// The version is validated once more after all comparisons. Between two of them a slot may have
+/// been reused for another key, or all such entries may have moved to a layer. Then the comparisons
+/// count for nothing.
 #[inline]
 fn look_up_longer<'a>(leaf: &'a Node, seen: Seen, slice: u64, suffix: &[u8]) -> Option<Found<'a>> {
     let permutation = leaf.permutation();
@@ -235,7 +237,7 @@ fn look_up_longer<'a>(leaf: &'a Node, seen: Seen, slice: u64, suffix: &[u8]) -> 
         return Some(Found::Layer(root));
     }
     let cell = leaf.bag();
-    // The suffix beside the header that tells where it is, not after it.
+    // Prefetches the suffix together with the header that says where it is, not after it.
     Bag::prefetch(cell);
     if !leaf.is_still(seen) && !is_broken("index: validating before a bag is followed") {
         return None;

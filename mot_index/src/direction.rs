@@ -1,6 +1,6 @@
 //! The two directions of a scan.
 
-/// Which way a scan goes.
+/// The direction of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Keys ascend.

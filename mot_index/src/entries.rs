@@ -1,28 +1,28 @@
-//! The entries of a batch, and how a scan puts them in.
+//! The entries of a batch, and how a scan appends them.
 
 use crate::permutation::LEAF_ENTRIES;
 use crate::slice::SLICE_BYTES;
 
 /// A prefix of up to so many bytes is copied as if it had all of them, in a few moves instead of a
-/// call; one of half as many likewise.
+/// call. One of up to half as many is copied as if it had that half.
 const PREFIX_BYTES: usize = 64;
 
-/// A suffix of up to so many bytes likewise, if there is as much to read.
+/// A suffix of up to so many bytes is copied alike, if as many bytes may be read.
 const SUFFIX_BYTES: usize = 32;
 
 const _: () = assert!(SUFFIX_BYTES <= PREFIX_BYTES);
 
-/// What goes on behind a slice.
+/// The bytes of a key after a slice.
 #[derive(Clone, Copy)]
 pub(crate) struct Suffix<'a> {
     pub(crate) bytes: &'a [u8],
-    /// From where it begins on so many bytes may be copied: its own, and others that nobody stores
-    /// to.
+    /// From its beginning, so many bytes may be copied: its own, and others to which no thread
+    /// stores.
     readable: usize,
 }
 
 impl<'a> Suffix<'a> {
-    /// One that is followed by nothing that may be read.
+    /// A suffix followed by nothing that may be read.
     pub(crate) fn alone(bytes: &'a [u8]) -> Self {
         Suffix {
             bytes,
@@ -30,21 +30,22 @@ impl<'a> Suffix<'a> {
         }
     }
 
-    /// One with other bytes behind it.
+    /// A suffix with other bytes after it.
     ///
     /// # Safety
-    /// If there are bytes, so many from where they begin on are in one block with them and are
-    /// stored to by nobody during `'a`.
+    /// If `bytes` is not empty, `readable` bytes from its beginning are in one block with it.
+    /// During `'a` no thread stores to them.
     #[inline(always)]
     pub(crate) unsafe fn among(bytes: &'a [u8], readable: usize) -> Self {
         debug_assert!(readable >= bytes.len());
         Suffix { bytes, readable }
     }
 
-    /// Copies it.
+    /// Copies the suffix.
     ///
     /// # Safety
-    /// From `to` on there is room for it, and for [`SUFFIX_BYTES`] at least, outside of its block.
+    /// From `to` on there is room for the suffix, and for [`SUFFIX_BYTES`] at least, outside of its
+    /// block.
     #[inline(always)]
     unsafe fn put(self, to: *mut u8) {
         let (from, length) = (self.bytes.as_ptr(), self.bytes.len());
@@ -59,13 +60,13 @@ impl<'a> Suffix<'a> {
     }
 }
 
-/// The entries of a batch, and what those being read have in common.
+/// The entries of a batch, and what the entries being read have in common.
 pub(crate) struct Entries {
     keys: Vec<u8>,
     ends: Vec<Entry>,
     capacity: usize,
-    /// The slices that lead to the layer being read, in the first `prefix_bytes`; not shorter than
-    /// [`PREFIX_BYTES`] if there is one.
+    /// The slices that lead to the layer being read, in the first `prefix_bytes` bytes. If it has a
+    /// prefix, the vector is not shorter than [`PREFIX_BYTES`].
     prefix: Vec<u8>,
     prefix_bytes: usize,
 }
@@ -126,13 +127,13 @@ impl Entries {
         (&self.keys[begin..entry.key_end], entry.value)
     }
 
-    /// How many entries are still wanted.
+    /// How many more entries the batch takes.
     #[inline]
     pub(crate) fn room(&self) -> usize {
         self.capacity.saturating_sub(self.ends.len())
     }
 
-    /// About how many leaves are still to be read: they are four fifths full (`give.rs`).
+    /// About how many leaves are still to be read: a leaf is four fifths full (`redistribute.rs`).
     #[inline]
     pub(crate) fn leaves_wanted(&self) -> usize {
         self.room() / (LEAF_ENTRIES * 4 / 5)
@@ -150,7 +151,7 @@ impl Entries {
         }
     }
 
-    /// Takes out what was put in since the mark.
+    /// Removes what was appended since the mark.
     pub(crate) fn go_back(&mut self, mark: Mark) {
         self.keys.truncate(mark.keys);
         self.ends.truncate(mark.ends);
@@ -160,7 +161,7 @@ impl Entries {
         self.prefix_bytes = 0;
     }
 
-    /// What is put in from now on lies in the layer of this slice.
+    /// Entries appended from now on lie in the layer of this slice.
     pub(crate) fn push_slice(&mut self, slice: u64) {
         let end = self.prefix_bytes + SLICE_BYTES;
         if self.prefix.len() < end {
@@ -170,7 +171,7 @@ impl Entries {
         self.prefix_bytes = end;
     }
 
-    /// Goes back to the layer above, if there is one.
+    /// Returns to the layer above, if there is one.
     pub(crate) fn pop_slice(&mut self) {
         self.prefix_bytes = self.prefix_bytes.saturating_sub(SLICE_BYTES);
     }
@@ -188,7 +189,7 @@ impl Entries {
         // buffer that is not the prefix.
         unsafe {
             if self.prefix_bytes == 0 {
-                // Most layers read are the first.
+                // The layer being read is mostly the first.
             } else if self.prefix_bytes <= HALF {
                 core::ptr::copy_nonoverlapping(from, to, HALF);
             } else if self.prefix_bytes <= PREFIX_BYTES {
@@ -199,15 +200,15 @@ impl Entries {
         }
     }
 
-    /// Appends an entry of the layer being read that goes on behind its slice.
+    /// Appends an entry of the layer being read that continues after its slice.
     pub(crate) fn push(&mut self, slice: u64, suffix: &[u8], value: u64) {
         let mut entry = Some((slice, Suffix::alone(suffix), value));
         self.push_longer(1, || entry.take());
     }
 
-    /// Appends entries of the layer being read that go on behind their slices, up to `count` and to
-    /// the capacity and to the end of what `entry` gives: slice, suffix and value of each in turn.
-    /// Returns how many.
+    /// Appends entries of the layer being read that continue after their slices. `entry` returns
+    /// slice, suffix and value of each in turn. Appends up to `count` entries, up to the capacity,
+    /// and until `entry` returns none. Returns how many were appended.
     #[inline(always)]
     pub(crate) fn push_longer<'a>(
         &mut self,
@@ -226,16 +227,16 @@ impl Entries {
             let length = suffix.bytes.len();
             let key_end = end + prefix + SLICE_BYTES + length;
             if self.keys.capacity() < key_end + PREFIX_BYTES {
-                // SAFETY: all bytes up to `end` are written, and so many ends. Counted together,
-                // or, were this to unwind, the next key would begin too early.
+                // SAFETY: all bytes up to `end` are written, and so many ends. Both lengths are set
+                // together: otherwise, if this unwound, the next key would begin too early.
                 unsafe {
                     self.keys.set_len(end);
                     self.ends.set_len(ends + pushed);
                 }
                 self.keys.reserve(key_end + PREFIX_BYTES - end);
             }
-            // SAFETY: there is room for the key, and for a prefix or a suffix behind it; all its
-            // bytes are written, none of them in the prefix or the suffix. There is room for
+            // SAFETY: there is room for the key, and for a prefix or a suffix after it. All bytes
+            // of the key are written, none of them in the prefix or the suffix. There is room for
             // `count` ends.
             unsafe {
                 let to = self.keys.as_mut_ptr().add(end);
@@ -260,8 +261,8 @@ impl Entries {
     }
 
     /// Appends entries of the layer being read that end with their slices, up to `count` and to the
-    /// capacity; returns how many. `entry` gives slice and value of each in turn. Most leaves have
-    /// only such.
+    /// capacity. Returns how many. `entry` returns slice and value of each in turn. Most leaves
+    /// have only such entries.
     #[inline(always)]
     pub(crate) fn push_whole(
         &mut self,
@@ -311,8 +312,8 @@ impl Entries {
     }
 
     /// Appends entries of the layer being read that end in their slices, up to `count` and to the
-    /// capacity and before the first that goes on behind; returns how many. `entry` gives slice,
-    /// kind and value of each.
+    /// capacity. It stops before the first entry that continues after its slice. Returns how many
+    /// were appended. `entry` returns slice, kind and value of each.
     #[inline(always)]
     pub(crate) fn push_run(
         &mut self,
@@ -327,8 +328,8 @@ impl Entries {
         let mut end = self.keys.len();
         let ends = self.ends.len();
         let mut pushed = 0;
-        // SAFETY: the room for `count` keys of a whole slice was reserved, and for `count` ends;
-        // both are written in their order, so that no byte before `end` and no entry before `ends +
+        // SAFETY: the room for `count` keys of a whole slice was reserved, and for `count` ends.
+        // Both are written in their order, so that no byte before `end` and no entry before `ends +
         // pushed` is left out.
         unsafe {
             let keys = self.keys.as_mut_ptr();

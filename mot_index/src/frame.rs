@@ -1,28 +1,30 @@
-//! One layer of a scan: the leaf being read, and how far.
+//! One layer of a scan: the leaf being read, and how far it is read.
 //!
 //! A frame holds no copy of its leaf. It holds the leaf's permutation, its links and a version
-//! under which both were read; entries go from the leaf straight to the batch, and count only if
-//! the version is still that one behind them. As long as it is, nothing was taken out and nothing
-//! moved, so every slot the permutation names has the entry it had: what is read before a lower
-//! layer is entered and what is read after it belong together as if the leaf had been copied at
-//! once. What is put in meanwhile goes to slots the permutation does not name.
+//! under which both were read. Entries go from the leaf straight to the batch, and count only if
+//! the version is still the same afterwards. As long as it is, nothing was removed and nothing
+//! moved, so every slot that the permutation names has the entry it had. So what is read before and
+//! after a lower layer is entered belongs together, as if the leaf had been copied at once. Entries
+//! inserted meanwhile go to slots that the permutation does not name.
 //!
-//! If the version has moved, what came in since the last look at it is taken out of the batch
-//! again, and the leaf is read anew behind the last entry that counted; if it was split or deleted,
-//! the scan goes down again.
+//! If the version has moved, the entries appended since its last validation leave the batch again.
+//! The leaf is then read anew after the last entry that counted. If the leaf was split or deleted,
+//! the scan descends again.
 //!
-//! Where a scan is to end (`until`), a frame looks for that place in the leaf as it opens it, under
-//! the same version, and reads no entry behind it. The end is in one layer and those above it, so a
-//! frame has what is left of it in its layer, or nothing if the scan does not end there. Behind the
-//! place no leaf need be visited; nor if the parent's separators said that the leaf covers the end.
-//! Both are true of one moment of the scan, as its end without such a place is.
+//! If a scan has an end (`until`), a frame searches for that place in the leaf as it opens the
+//! leaf. It searches under the same version, and reads no entry after the place. The end is in one
+//! layer and those above it. So a frame has the rest of the end in its layer, or nothing if the
+//! scan does not end there. No leaf after the place is visited. Nor is one visited if the parent's
+//! separators said that the leaf covers the end. Both are true at one moment of the scan, as is the
+//! end of a scan without such a place.
 //!
-//! Most layers are one leaf with nothing below. Such a one is read to its end without a frame
-//! (`frame/small.rs`), under one version like any leaf, behind the validation of the leaf above it;
-//! if it changes meanwhile, its entries are taken out and it is entered like the others.
+//! Most layers are one leaf with nothing below. Such a layer is read to its end without a frame
+//! (`frame/small.rs`). It is read under one version like any leaf, after the validation of the leaf
+//! above it. If it changes meanwhile, its entries leave the batch and it is entered like the
+//! others.
 //!
-//! Contract: whatever moves the scan on (entries read, entries skipped, an address followed) is
-//! validated before it counts. A prefetch is not: it follows nothing.
+//! Contract: whatever advances the scan (entries read, entries skipped, an address followed) is
+//! validated before it counts. A prefetch is not validated: it follows nothing.
 
 mod prefetch;
 mod reading;
@@ -41,7 +43,7 @@ use prefetch::LEAVES_WORTH_PREFETCHING;
 use reading::{Put, Reading, slot_at};
 
 /// Why part of a scan ended early.
-pub(crate) struct GoneDown;
+pub(crate) struct DescendAgain;
 
 /// One layer of a scan. See the module.
 pub(crate) struct Frame<'a> {
@@ -53,21 +55,21 @@ pub(crate) struct Frame<'a> {
     permutation: Permutation,
     next: u64,
     previous: u64,
-    /// How many leaves behind this one are on their way already.
+    /// How many leaves after this one are prefetched already.
     leaves_prefetched: usize,
-    /// Up to which entry of this leaf the layers below are on their way already.
+    /// Up to which entry of this leaf the layers below are prefetched already.
     layers_prefetched: usize,
-    /// Of how many entries of the neighbour they are.
+    /// For how many entries of the neighbour the layers below are prefetched already.
     layers_prefetched_beside: usize,
-    /// What is left in this layer of the key the scan ends at, if it ends in this layer.
+    /// The rest, in this layer, of the key at which the scan ends, if it ends in this layer.
     end: Option<&'a [u8]>,
-    /// Whether no leaf behind this one has anything before the end.
+    /// Whether no leaf after this one has anything before the end.
     covers_end: bool,
     /// How many entries of the permutation are to be read: all, or those before the end and at it.
     limit: usize,
     /// How many entries of the permutation have been read, counted in the direction of the scan.
     read: usize,
-    /// The last entry read in the layer, or the bound; later ones lie behind it.
+    /// The last entry read in the layer, or the bound; later ones lie after it.
     last: Option<Passed<'a>>,
 }
 
@@ -76,15 +78,15 @@ pub(crate) struct Frame<'a> {
 struct Passed<'a> {
     slice: u64,
     class: u64,
-    /// What is behind the slice of a key that goes on there. `None`: all that goes on behind the
-    /// slice has been passed, with the layer it is in.
+    /// The bytes after the slice of a key that continues there. `None`: all keys that continue
+    /// after the slice have been passed, with the layer they are in.
     ///
-    /// It may lie in a bag, even one that the leaf has given up since: its bytes never change, and
+    /// They may lie in a bag, even in one that the leaf no longer uses: its bytes never change, and
     /// the pinned epoch keeps them.
     suffix: Option<&'a [u8]>,
 }
 
-/// What a frame's look at the edge of a scan found.
+/// What a frame found at the edge of a scan.
 pub(crate) enum AtEdge<'a> {
     /// Nothing that the edge's rest decides about.
     Nothing,
@@ -95,8 +97,8 @@ pub(crate) enum AtEdge<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// A frame that stands before the first entry of the leaf that a descent reached; `None` if the
-    /// leaf's range is no more what it was at `seen`.
+    /// A frame that stands before the first entry of the leaf that a descent reached. `None` if the
+    /// leaf's range is no longer what it was at `seen`.
     #[inline]
     pub(crate) fn create(
         root: &'a Node,
@@ -123,8 +125,8 @@ impl<'a> Frame<'a> {
         frame.open(leaf, seen, beside.direction).then_some(frame)
     }
 
-    /// Stands before the first entry of a leaf whose range is that of `seen`; `false` if it has
-    /// changed.
+    /// Moves to before the first entry of a leaf whose range is that of `seen`. `false` if the
+    /// range has changed.
     #[inline]
     fn open(&mut self, leaf: &'a Node, mut seen: Seen, direction: Direction) -> bool {
         loop {
@@ -171,13 +173,13 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Reads the leaf anew behind the last entry that counted, as its version has moved.
+    /// Reads the leaf anew after the last entry that counted, as its version has moved.
     #[cold]
-    fn read_anew(&mut self, direction: Direction) -> Result<(), GoneDown> {
+    fn read_anew(&mut self, direction: Direction) -> Result<(), DescendAgain> {
         loop {
             let now = self.leaf.version.stable();
             if !same_range(self.seen, now) || !self.open(self.leaf, now, direction) {
-                return Err(GoneDown);
+                return Err(DescendAgain);
             }
             if self.skip_read(direction)? {
                 return Ok(());
@@ -185,27 +187,27 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Skips what does not lie behind the last entry that counted; `false` if the leaf has changed.
-    fn skip_read(&mut self, direction: Direction) -> Result<bool, GoneDown> {
+    /// Skips what does not lie after the last entry that counted. `false` if the leaf has changed.
+    fn skip_read(&mut self, direction: Direction) -> Result<bool, DescendAgain> {
         let Some(last) = self.last else {
             return Ok(true);
         };
         match self.skip_to(last, direction) {
             None => Ok(false),
-            // The suffixes among which the scan stands have moved to a layer, and that is to be
-            // read from their middle on.
+            // The suffixes among which the scan stands have moved to a layer, which must be read
+            // from their middle on.
             Some(Some((_, LAYER)))
                 if last.suffix.is_some()
                     && !is_broken("index: going down again where suffixes moved to a layer") =>
             {
-                Err(GoneDown)
+                Err(DescendAgain)
             }
             Some(_) => Ok(true),
         }
     }
 
-    /// Skips what does not lie behind a place, and the entry there itself, whose slot and kind are
-    /// returned; `None` if the leaf has changed.
+    /// Skips what does not lie after a place, and the entry at the place itself, whose slot and
+    /// kind are returned. `None` if the leaf has changed.
     #[inline]
     fn skip_to(
         &mut self,
@@ -220,7 +222,7 @@ impl<'a> Frame<'a> {
         let reading = self.reading();
         let place = match suffix {
             Some(suffix) => reading.search(slice, class, suffix),
-            // No suffix lies behind a layer that was passed.
+            // No suffix lies after a layer that was passed.
             None => (self.leaf).search(self.permutation, slice, class, |_| match direction {
                 Direction::Forward => Ordering::Less,
                 Direction::Backward => Ordering::Greater,
@@ -234,7 +236,7 @@ impl<'a> Frame<'a> {
             Direction::Forward => before + usize::from(slot.is_some()),
             Direction::Backward => self.permutation.count() - before,
         };
-        // Else the scan might pass by entries it has mistaken for read ones.
+        // Otherwise the scan might pass entries that it has mistaken for read ones.
         self.leaf.is_still(self.seen).then_some(slot)
     }
 
@@ -250,8 +252,8 @@ impl<'a> Frame<'a> {
         self.covers_end
     }
 
-    /// What is left of the scan's end in the layer that the last entry read leads to, if it lies in
-    /// there.
+    /// The rest of the scan's end in the layer that the last entry read leads to, if the end lies
+    /// in there.
     #[inline]
     pub(crate) fn end_below(&self) -> Option<&'a [u8]> {
         let (end, last) = (self.end?, self.last?);
@@ -269,8 +271,8 @@ impl<'a> Frame<'a> {
         slot_at(self.permutation, number, direction)
     }
 
-    /// Goes to the edge of a scan, of which `rest` is left in this layer, and looks at the entry
-    /// there, which then counts as read; `None` if the leaf has changed.
+    /// Goes to the edge of a scan, of which `rest` is left in this layer, and reads the entry
+    /// there, which then counts as read. `None` if the leaf has changed.
     pub(crate) fn go_to_edge(
         &mut self,
         rest: &'a [u8],
@@ -306,13 +308,13 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Reads entries of the leaf until `entries` is full, the leaf is read, or one leads to a
-    /// layer, whose root is returned.
+    /// Reads entries of the leaf until `entries` is full, the leaf is read, or an entry leads to a
+    /// layer. Returns the root of that layer.
     pub(crate) fn read(
         &mut self,
         entries: &mut Entries,
         direction: Direction,
-    ) -> Result<Option<&'a Node>, GoneDown> {
+    ) -> Result<Option<&'a Node>, DescendAgain> {
         if self.read == 0
             && self.leaves_prefetched > 0
             && entries.room() > self.limit
@@ -374,13 +376,13 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Goes to the neighbouring leaf of the layer; `false` if there is none. `wanted` is how many
+    /// Goes to the neighbouring leaf of the layer. `false` if there is none. `wanted` is how many
     /// leaves are still to be read.
     pub(crate) fn advance(
         &mut self,
         direction: Direction,
         wanted: usize,
-    ) -> Result<bool, GoneDown> {
+    ) -> Result<bool, DescendAgain> {
         // SAFETY: read under a validated version in the epoch that is still pinned (`Tree::new`).
         let Some(leaf) = (unsafe { Node::at(self.neighbour(direction)) }) else {
             return Ok(false);
@@ -390,20 +392,20 @@ impl<'a> Frame<'a> {
         debug_assert!(!self.covers_end);
         let seen = leaf.version.stable();
         if is_deleted(seen) || is_inner(seen) || !self.open(leaf, seen, direction) {
-            return Err(GoneDown);
+            return Err(DescendAgain);
         }
         if direction == Direction::Backward
             && self.next != from.address()
             && !is_broken("index: looking at the link back")
         {
-            return Err(GoneDown);
+            return Err(DescendAgain);
         }
-        // Entries may have gone from the one to the other, past the scan. Behind the look at what
-        // the one holds: see `give.rs`.
+        // Entries may have moved from one leaf to the other, past the scan. This comes after the
+        // read of what the new leaf holds: see `redistribute.rs`.
         if !same_range(from_seen, from.version.stable())
             && !is_broken("index: validating the leaf a scan comes from")
         {
-            return Err(GoneDown);
+            return Err(DescendAgain);
         }
         self.layers_prefetched = layers_prefetched.min(self.limit);
         if self.leaves_prefetched > 0 {
@@ -412,7 +414,8 @@ impl<'a> Frame<'a> {
             // The first of another parent's leaves.
             self.prefetch_leaves(direction, wanted);
         }
-        // What the leaf come from covered is not covered by this one, as long as it still is.
+        // The range of the previous leaf of the scan is not covered by this one, as long as this
+        // leaf's version stands.
         debug_assert!(
             self.begins_behind_last(direction)
                 || !self.leaf.is_still(self.seen)
@@ -421,7 +424,7 @@ impl<'a> Frame<'a> {
         Ok(true)
     }
 
-    /// Whether the leaf's first entry lies behind the last one that counted. Not validated.
+    /// Whether the leaf's first entry lies after the last one that counted. Not validated.
     fn begins_behind_last(&self, direction: Direction) -> bool {
         let Some(last) = self.last.filter(|_| self.permutation.count() > 0) else {
             return true;
@@ -434,8 +437,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// How many entries of a leaf lie before the end of a scan and at it, in the scan's direction, and
-/// whether the end is in the leaf: at an entry, or between two or behind it. To be validated.
+/// How many entries of a leaf lie before the end of a scan and at it, in the scan's direction. And
+/// whether the end is in the leaf: at an entry, or between two or after it. To be validated.
 #[inline]
 fn entries_to(end: &[u8], reading: Reading<'_>, direction: Direction) -> (usize, bool) {
     let (leaf, permutation) = (reading.leaf, reading.permutation);

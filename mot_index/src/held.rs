@@ -1,27 +1,28 @@
-//! Keys of a bulk load that wait for those behind them, which say how deep they belong.
+//! Keys of a bulk load that wait for the keys after them, which say how deep the keys belong.
 //!
-//! As many keys as make a layer ([`LAYER_KEYS`]), one behind the other, are looked at together:
-//! what all of them share is what the first and the last share, and so deep each of them belongs at
-//! least. A key is ready when all such runs with it have been looked at.
+//! As many consecutive keys as make a layer ([`LAYER_KEYS`]) are looked at together. What all of
+//! them share is what the first and the last share, and each of them belongs at least so deep. A
+//! key is ready when all such runs with it have been looked at.
 
 use crate::layer::LAYER_KEYS;
 use crate::slice::shared_layers;
 use std::collections::VecDeque;
 
-/// The last keys that came, fewer than make a layer.
+/// The last keys, fewer than make a layer.
 pub(crate) struct Held<'k, K> {
     keys: VecDeque<Waiting<K>>,
-    /// The key behind the part.
+    /// The key after the part.
     after: Option<&'k [u8]>,
 }
 
 struct Waiting<K> {
     key: K,
     value: u64,
-    /// How many layers it shares with the key before it, and with the last one before the part.
+    /// How many layers the key shares with the key before it, and with the last key before the
+    /// part.
     shared: usize,
     shared_with_before: usize,
-    /// How deep it belongs, as far as is known.
+    /// How deep the key belongs, as far as is known.
     depth: usize,
 }
 
@@ -31,7 +32,7 @@ pub(crate) struct Ready<K> {
     pub(crate) value: u64,
     /// In which layer.
     pub(crate) depth: usize,
-    /// How many layers it shares with the key behind it.
+    /// How many layers the key shares with the key after it.
     pub(crate) shared: usize,
 }
 
@@ -43,13 +44,13 @@ impl<'k, K: AsRef<[u8]>> Held<'k, K> {
         }
     }
 
-    /// The last key that came and is still held.
+    /// The last key that is still held.
     pub(crate) fn last(&self) -> Option<&[u8]> {
         self.keys.back().map(|last| last.key.as_ref())
     }
 
     /// Holds the next key, which shares so many layers with the one before it (the first one: with
-    /// the last key before the part), and lets one go.
+    /// the last key before the part). Releases one key, if one is ready.
     pub(crate) fn hold(&mut self, key: K, value: u64, shared: usize) -> Option<Ready<K>> {
         let with_before = self
             .keys
@@ -63,7 +64,7 @@ impl<'k, K: AsRef<[u8]>> Held<'k, K> {
             value,
             shared,
             shared_with_before: with_before,
-            // Layers that go on in a neighbour are layers, however few keys they have here.
+            // Layers that continue in a neighbour are layers, however few keys they have here.
             depth: with_before.max(with_after),
         });
         if self.keys.len() < LAYER_KEYS {
@@ -77,8 +78,8 @@ impl<'k, K: AsRef<[u8]>> Held<'k, K> {
         self.release(0)
     }
 
-    /// Lets the first key go that is held; if it is the last one, it shares so many layers with the
-    /// key behind the part.
+    /// Releases the first key that is held. If it is the last one, it shares so many layers with
+    /// the key after the part.
     pub(crate) fn release(&mut self, shared_after: usize) -> Option<Ready<K>> {
         let first = self.keys.pop_front()?;
         let shared = self.keys.front().map_or(shared_after, |next| next.shared);

@@ -1,9 +1,9 @@
 //! Joining the parts of a tree that several threads have built: see `bulk.rs`.
 //!
-//! At a cut between two parts, the first layer and those below it that the keys on both sides share
-//! go on. Parts bring the leaves of such layers; here, one part after the other, they are chained
-//! and get their inner nodes, and a layer that ends becomes the value of its entry in the layer
-//! above. That is a fifteenth of the work and done by one thread.
+//! At a cut between two parts, the first layer and the layers below it that the keys on both sides
+//! share continue. Parts bring the leaves of such layers. Here, one part after the other, these
+//! leaves are chained and get their inner nodes. The address of a layer that ends becomes the value
+//! of its entry in the layer above. That is a fifteenth of the work, and one thread does it.
 
 use crate::bulk::{BulkError, EdgeLeaf, LayerBuilder, TreePart};
 use crate::memory::{Memory, OutOfMemory};
@@ -13,9 +13,9 @@ use crate::tree::Tree;
 use std::collections::VecDeque;
 
 impl<M: Memory> Tree<'_, M> {
-    /// Makes an empty tree of parts, which must be all parts of the same keys in their order, each
-    /// built with its neighbours' keys (empty parts are passed over). Returns how many entries
-    /// there are. On `Err` nothing was changed; the parts are freed in any case.
+    /// Fills an empty tree from parts. They must be all parts of the same keys in their order, each
+    /// built with its neighbours' keys (empty parts are skipped). Returns how many entries there
+    /// are. On `Err` nothing was changed. The parts are freed in any case.
     ///
     /// # Panics
     /// If a part was built with other neighbours.
@@ -49,8 +49,8 @@ impl<M: Memory> Tree<'_, M> {
     }
 }
 
-/// The layers that go on behind what is joined, and the parts that are not. What is left when it is
-/// dropped is freed.
+/// The layers that continue after what is joined, and the parts not joined yet. What is left when
+/// this is dropped is freed.
 struct Joiner<'a, M: Memory> {
     tree: Tree<'a, M>,
     layers: Vec<LayerBuilder<'a>>,
@@ -82,7 +82,7 @@ impl<M: Memory> Joiner<'_, M> {
             let layer = self.layers.last_mut().expect("as many as are shared");
             add_leaves(&self.tree, layer, leaves)?;
             let top = layer.top.expect("a layer has entries").address();
-            // Since the layer began, nothing has come behind its entry.
+            // Since the layer began, nothing was added after its entry.
             self.layers[self.layers.len() - 2].set_last_value(top);
             self.layers.pop();
         }
@@ -97,7 +97,7 @@ impl<M: Memory> Joiner<'_, M> {
     }
 }
 
-/// Moves leaves behind those of a layer.
+/// Moves leaves after those of a layer.
 fn add_leaves<'a, M: Memory>(
     tree: &Tree<'a, M>,
     layer: &mut LayerBuilder<'a>,
@@ -106,7 +106,7 @@ fn add_leaves<'a, M: Memory>(
     let mut added = 0;
     let mut outcome = Ok(());
     for leaf in leaves.iter() {
-        // SAFETY: the part's own leaf, which nobody else has seen.
+        // SAFETY: the part's own leaf, which no other thread has seen.
         let node = unsafe { Node::at(leaf.address) }.expect("a leaf has an address");
         outcome = layer.add_leaf(tree, leaf.slice, node);
         if outcome.is_err() {

@@ -1,10 +1,11 @@
-//! Making a layer for keys that share a slice and all go on behind it, when they have become too
-//! many for the leaf, or as many as may stay and the leaf is full.
+//! Making a layer for keys that share a slice and all continue after it. It is made when such keys
+//! become too many for the leaf. It is also made when they are as many as may stay, and the leaf is
+//! full.
 //!
-//! If all of them share further slices, a chain of layers is made, each but the last a leaf with
-//! one entry. In the last they part, so no slice has more of them there than may stay in a leaf:
-//! one leaf holds them all. The chain is complete before it is published by one change of the leaf
-//! above.
+//! If all of them share further slices, a chain of layers is made. Each layer but the last is a
+//! leaf with one entry. In the last layer the keys part, so no slice has more of them there than
+//! may stay in a leaf. So one leaf holds them all. The chain is complete before one change of the
+//! leaf above publishes it.
 
 use crate::bag::{Bag, with_reserve};
 use crate::memory::{Memory, OutOfMemory};
@@ -21,7 +22,7 @@ pub(crate) const LAYER_KEYS: usize = SUFFIXES_OF_A_SLICE + 1;
 
 const _: () = assert!(LAYER_KEYS > 1 && LAYER_KEYS <= LEAF_ENTRIES);
 
-/// A layer that nobody else has seen.
+/// A layer that no other thread has seen.
 pub(crate) struct NewLayer<'a> {
     pub(crate) root: &'a Node,
     /// The leaf in which the keys part, and the slot of the new one.
@@ -30,7 +31,7 @@ pub(crate) struct NewLayer<'a> {
 }
 
 impl<'a> NewLayer<'a> {
-    /// A layer of entries in strictly ascending order, of which the one numbered `new` is still to
+    /// Makes a layer of entries in strictly ascending order. The entry numbered `new` is still to
     /// get its value.
     pub(crate) fn create<M: Memory>(
         tree: &Tree<'a, M>,
@@ -39,7 +40,7 @@ impl<'a> NewLayer<'a> {
     ) -> Result<Self, OutOfMemory> {
         debug_assert!(entries.len() > 1 && entries.len() <= LAYER_KEYS);
         let path = entries[0].0;
-        // What the first and the last have in common, those between them have, too.
+        // What the first and the last key have in common, those between have too.
         let chained = shared_layers(path, entries[entries.len() - 1].0);
         let leaf = create_leaf(tree, entries, chained * SLICE_BYTES)?;
         leaf.set_kinds(leaf.kinds().with_last(new));
@@ -65,9 +66,9 @@ impl<'a> NewLayer<'a> {
         self.leaf.set_value(self.slot, value);
     }
 
-    /// Takes the place of `count` suffixes of one slice, the first of them at a position of a leaf
-    /// the caller owns, which is left dirty; the caller then counts a change. Returns the cell of
-    /// the bag the leaf no longer uses, or 0.
+    /// Replaces `count` suffixes of one slice with the layer. The first of them is at position
+    /// `first` of a leaf that the caller owns. The leaf is left dirty, and the caller then counts a
+    /// change. Returns the cell of the bag that the leaf no longer uses, or 0.
     pub(crate) fn replace(&self, leaf: &Node, first: usize, count: usize) -> u64 {
         if !is_broken("index: dirty while suffixes move to a layer") {
             leaf.version.make_dirty();
@@ -78,8 +79,8 @@ impl<'a> NewLayer<'a> {
         leaf.set_kinds(leaf.kinds().with(slot, LAYER));
         let left = (1..count).fold(permutation, |left, _| left.remove(first + 1));
         leaf.set_permutation(left);
-        // What is given up of a bag goes when it is rebuilt, but one of which all is given up may
-        // never be.
+        // Unused suffixes of a bag go when it is rebuilt. But a bag of which nothing is used may
+        // never be rebuilt.
         if has_suffixes(leaf) {
             return 0;
         }
@@ -90,10 +91,10 @@ impl<'a> NewLayer<'a> {
 }
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// Makes room in a full leaf the caller owns by moving a slice's suffixes, as many as may stay,
-    /// to a layer of their own; `false` if no slice has so many. One more of them would do that
-    /// anyway, and a leaf that is cut because of what soon goes stays nearly empty. On `Err`
-    /// nothing was changed.
+    /// Makes room in a full leaf that the caller owns: moves a slice's suffixes, as many as may
+    /// stay, to a layer of their own. `false` if no slice has so many. One more such suffix would
+    /// make the layer anyway, and a leaf cut because of entries that soon leave stays nearly empty.
+    /// On `Err` nothing was changed.
     pub(crate) fn move_some(&self, leaf: &Node) -> Result<bool, OutOfMemory> {
         const COUNT: usize = SUFFIXES_OF_A_SLICE;
         let (permutation, kinds) = (leaf.permutation(), leaf.kinds());
@@ -121,8 +122,8 @@ impl<'a, M: Memory> Tree<'a, M> {
     }
 }
 
-/// A leaf of entries, each in the slot of its number; their first `offset` bytes are in the layers
-/// above.
+/// Makes a leaf of entries, each in the slot of its number. Their first `offset` bytes are in the
+/// layers above.
 fn create_leaf<'a, M: Memory>(
     tree: &Tree<'a, M>,
     entries: &[(&[u8], u64)],

@@ -1,9 +1,9 @@
 //! Looking many keys up at once, in one tree or in several, so that their misses overlap.
 //!
-//! Each key goes down as `Tree::get` does, hand over hand and with the same validations; but a
-//! child that was chosen is only prefetched, and visited when the turn comes to the key again. What
-//! a key holds meanwhile, a node and its version or an address read under a validated version,
-//! stays good as long as the caller's epoch is pinned, however long the others take.
+//! Each key descends as in `Tree::get`, hand over hand and with the same validations. But a chosen
+//! child is only prefetched, and visited at the key's next turn. In between, a key holds a node and
+//! its version, or an address read under a validated version. These stay good as long as the
+//! caller's epoch is pinned, however long the other keys take.
 
 use crate::descend::{Found, look_up};
 use crate::memory::Memory;
@@ -12,7 +12,7 @@ use crate::slice::{SLICE_BYTES, cut};
 use crate::tree::{Tree, TreeRoot};
 use crate::version::{Seen, is_deleted, is_inner, same_range};
 
-/// Keys on their way at once. A processor has ten to a dozen misses outstanding, and a node is five
+/// Keys that descend at once. A processor has ten to a dozen misses outstanding, and a node is five
 /// lines.
 const KEYS_AT_ONCE: usize = 8;
 
@@ -23,37 +23,37 @@ enum Place<'a> {
     Root,
     /// At a node whose version is known.
     Node(&'a Node, Seen),
-    /// Between a node and its child, which was prefetched.
+    /// Above a child of a node, which was prefetched.
     Above(&'a Node, Seen, u64),
 }
 
-/// One key on its way.
+/// The descent of one key.
 #[derive(Clone, Copy)]
-pub(crate) struct Way<'a, 'k> {
+pub(crate) struct Descent<'a, 'k> {
     pub(crate) number: usize,
     pub(crate) key: &'k [u8],
     rest: &'k [u8],
     tree: &'a TreeRoot,
-    /// Of the layer of `rest`.
+    /// The root of the layer of `rest`.
     root: &'a Node,
     place: Place<'a>,
 }
 
-/// Where a way ends: the leaf that covers the key in the deepest layer there is for it.
+/// Where a descent ends: the leaf that covers the key in the deepest layer that exists for it.
 pub(crate) struct End<'a, 'k> {
     pub(crate) leaf: &'a Node,
-    /// A version under which it does.
+    /// A version under which the leaf covers the key.
     pub(crate) seen: Seen,
-    /// The root of the leaf's layer, and what of the key that layer and those below have.
+    /// The root of the leaf's layer, and the rest of the key for that layer and those below.
     pub(crate) root: &'a Node,
     pub(crate) rest: &'k [u8],
     pub(crate) value: Option<u64>,
 }
 
-impl<'a, 'k> Way<'a, 'k> {
+impl<'a, 'k> Descent<'a, 'k> {
     /// `root` is the root of the tree's first layer.
     pub(crate) fn new(number: usize, key: &'k [u8], tree: &'a TreeRoot, root: &'a Node) -> Self {
-        Way {
+        Descent {
             number,
             key,
             rest: key,
@@ -63,10 +63,10 @@ impl<'a, 'k> Way<'a, 'k> {
         }
     }
 
-    /// Goes on until the next node is prefetched; the end once it is reached, `None` in there for a
-    /// tree that has become empty.
+    /// Continues until the next node is prefetched, or returns the end once it is reached. The end
+    /// is `None` for a tree that has become empty.
     #[inline]
-    fn go_on(&mut self) -> Option<Option<End<'a, 'k>>> {
+    fn advance(&mut self) -> Option<Option<End<'a, 'k>>> {
         loop {
             match self.place {
                 Place::Root => {
@@ -144,46 +144,47 @@ impl<'a, 'k> Way<'a, 'k> {
     }
 }
 
-/// Leads the ways to their ends, some at once, and tells of each where it ended.
+/// Runs the descents to their ends, some of them at once, and reports where each ended.
 #[inline]
-pub(crate) fn lead<'a, 'k>(
-    mut to_come: impl Iterator<Item = Way<'a, 'k>>,
-    mut ended: impl FnMut(&Way<'a, 'k>, Option<End<'a, 'k>>),
+pub(crate) fn run_descents<'a, 'k>(
+    mut to_come: impl Iterator<Item = Descent<'a, 'k>>,
+    mut ended: impl FnMut(&Descent<'a, 'k>, Option<End<'a, 'k>>),
 ) {
     let Some(first) = to_come.next() else {
         return;
     };
-    let mut ways = [first; KEYS_AT_ONCE];
-    let mut going = 1;
-    while going < KEYS_AT_ONCE
-        && let Some(way) = to_come.next()
+    let mut descents = [first; KEYS_AT_ONCE];
+    let mut running = 1;
+    while running < KEYS_AT_ONCE
+        && let Some(descent) = to_come.next()
     {
-        ways[going] = way;
-        going += 1;
+        descents[running] = descent;
+        running += 1;
     }
     let mut turn = 0;
-    while going > 0 {
-        if turn >= going {
+    while running > 0 {
+        if turn >= running {
             turn = 0;
         }
-        let way = &mut ways[turn];
-        let Some(end) = way.go_on() else {
+        let descent = &mut descents[turn];
+        let Some(end) = descent.advance() else {
             turn += 1;
             continue;
         };
-        ended(way, end);
+        ended(descent, end);
         if let Some(next) = to_come.next() {
-            *way = next;
+            *descent = next;
         } else {
-            going -= 1;
-            ways[turn] = ways[going];
+            running -= 1;
+            descents[turn] = descents[running];
         }
     }
 }
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// The values of `count` keys, in no order: `found` is given a key's number and its value as
-    /// soon as it is known. Each is what [`Tree::get`] would say at some moment of the call.
+    /// The values of `count` keys, in no order. `found` gets a key's number and its value as soon
+    /// as the value is known. Each value is what [`Tree::get`] would return at some moment of the
+    /// call.
     pub fn get_many<'k>(
         &self,
         count: usize,
@@ -194,9 +195,9 @@ impl<'a, M: Memory> Tree<'a, M> {
             (0..count).for_each(|number| found(number, None));
             return;
         };
-        let ways = (0..count).map(|number| Way::new(number, key(number), self.root, root));
-        lead(ways, |way, end| {
-            found(way.number, end.and_then(|end| end.value));
+        let descents = (0..count).map(|number| Descent::new(number, key(number), self.root, root));
+        run_descents(descents, |descent, end| {
+            found(descent.number, end.and_then(|end| end.value));
         });
     }
 }

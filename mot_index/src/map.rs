@@ -14,8 +14,8 @@ use crossbeam_epoch::Guard;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// So many blocks a thread retires before it asks the collector to free what it may. Left alone,
-/// that looks every 128 pins only, and frees less then than a busy writer has retired.
+/// A thread retires so many blocks before it asks the collector to free what it may. Left alone,
+/// the collector runs every 128 pins only, and frees less then than a busy writer has retired.
 const RETIRED_MAX: usize = 64;
 
 thread_local! {
@@ -31,7 +31,7 @@ pub struct CrossbeamMemory<'g> {
 
 impl<'g> CrossbeamMemory<'g> {
     /// The heap, reclaimed under `guard`'s collector. `bytes_used` counts what is allocated and not
-    /// given back; what is retired counts as given back.
+    /// freed. Retired blocks count as freed.
     pub fn new(guard: &'g Guard, bytes_used: &'g AtomicUsize) -> Self {
         CrossbeamMemory { guard, bytes_used }
     }
@@ -48,15 +48,15 @@ impl Memory for CrossbeamMemory<'_> {
 
     unsafe fn free(&self, ptr: NonNull<u8>, layout: Layout) {
         self.bytes_used.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise: a block from `allocate`, given back once, reached by no
-        // one.
+        // SAFETY: the caller's promise: a block from `allocate`, freed once, that no thread can
+        // reach.
         unsafe { std::alloc::dealloc(ptr.as_ptr(), layout) }
     }
 
     unsafe fn retire(&self, ptr: NonNull<u8>, layout: Layout) {
         self.bytes_used.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise, and the collector runs this after all who are pinned now
-        // have unpinned; the heap may be freed from any thread.
+        // SAFETY: the caller's promise, and the collector runs this after all threads pinned now
+        // have unpinned. The heap may be freed from any thread.
         unsafe {
             self.guard
                 .defer_unchecked(move || std::alloc::dealloc(ptr.as_ptr(), layout));
@@ -93,8 +93,8 @@ impl Map {
     pub fn with_tree<R>(&self, work: impl FnOnce(&Tree<'_, CrossbeamMemory<'_>>) -> R) -> R {
         let guard = crossbeam_epoch::pin();
         let memory = CrossbeamMemory::new(&guard, &self.bytes_used);
-        // SAFETY: `guard` pins this thread while `work` has the handle (a guard, and with it the
-        // memory and the handle, cannot leave the thread); all handles on the root are made here.
+        // SAFETY: `guard` pins this thread while `work` has the handle. A guard, and with it the
+        // memory and the handle, cannot leave the thread. All handles on the root are made here.
         let tree = unsafe { Tree::new(&self.root, &memory) };
         let result = work(&tree);
         RETIRED.with(|retired| {
@@ -119,12 +119,12 @@ impl Map {
         self.with_tree(|tree| unwrap(tree.insert(key, value)))
     }
 
-    /// Takes the entry of a key out; returns its value.
+    /// Removes the entry of a key and returns its value.
     pub fn remove(&self, key: &[u8]) -> Option<u64> {
         self.with_tree(|tree| tree.remove(key))
     }
 
-    /// Decides about the entry of a key, see [`Tree::update`], which tells when it panics.
+    /// Decides about the entry of a key: see [`Tree::update`], also for its panics.
     pub fn update<R>(&self, key: &[u8], decide: impl FnMut(Option<u64>) -> (Change, R)) -> R {
         self.with_tree(|tree| unwrap(tree.update(key, decide)))
     }
@@ -137,7 +137,7 @@ impl Map {
         self.with_tree(|tree| tree.bulk_load(entries))
     }
 
-    /// Checks the structure of a map nobody changes, see [`Tree::verify`].
+    /// Checks the structure of a map that no thread changes: see [`Tree::verify`].
     pub fn verify(&self) -> Result<TreeStats, Corruption> {
         self.with_tree(|tree| tree.verify())
     }
@@ -164,7 +164,7 @@ impl Map {
 impl Drop for Map {
     fn drop(&mut self) {
         self.with_tree(|tree| {
-            // SAFETY: `&mut self`: nobody else uses the map, and no handle outlives a call.
+            // SAFETY: `&mut self`: no other thread uses the map, and no handle outlives a call.
             unsafe { tree.clear() }
         });
     }

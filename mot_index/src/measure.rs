@@ -1,19 +1,19 @@
-//! How large a tree is, asked while others change it.
+//! How large a tree is, measured while others change it.
 //!
-//! A [`Measure`] goes from leaf to leaf and knows where it stands by slices, not by addresses:
-//! between two steps its caller need not be pinned, so that a walk through a large tree keeps
-//! nobody from reusing memory.
+//! A [`Measure`] goes from leaf to leaf and knows its place by slices, not by addresses. Between
+//! two steps its caller need not be pinned. So a walk through a large tree does not delay the reuse
+//! of memory.
 //!
-//! - Each leaf is gone down to from its layer's root; where the next one begins is told by the
-//!   separators on the way. The bytes of an inner node are counted on the way to the first leaf
-//!   below it.
-//! - The layers that a leaf leads to are gone into before the next leaf, depth first. One that is
+//! - The walk descends to each leaf from its layer's root. Separators on the path say where the
+//!   next leaf begins. The bytes of an inner node are counted on the path to the first leaf below
+//!   it.
+//! - The layers that a leaf leads to are walked before the next leaf, depth first. A layer that is
 //!   gone by then has no bytes.
-//! - What is read of a node counts, and is followed, only if the node's version stands; else it is
-//!   read again. That ends: each time somebody else got on.
+//! - What is read of a node counts, and is followed, only if the node's version stands. Otherwise
+//!   it is read again. That ends: each time another thread has progressed.
 //! - A walk may begin in the middle ([`Tree::walks_apart`]), so that parts stand for a large tree.
-//! - Nodes that split, merge or move what they have meanwhile may be counted twice or not at all.
-//!   In a tree that nobody changes each counts once.
+//! - Nodes that split, merge or move entries meanwhile may be counted twice or not at all. In a
+//!   tree that no thread changes, each node counts once.
 
 use crate::bag::Bag;
 use crate::descend::{Goal, look_for_layer, reach_leaf};
@@ -23,14 +23,14 @@ use crate::slice::LAYER;
 use crate::tree::Tree;
 use crate::version::{Seen, is_deleted, is_inner, same_range};
 
-/// How far the walk has come in a layer.
+/// How far the walk is in a layer.
 struct Stand {
-    /// The slice behind which the layer lies, in the layer above it. Of no meaning for the first
-    /// layer.
+    /// The slice whose keys the layer continues, in the layer above it. It means nothing for the
+    /// first layer.
     slice: u64,
-    /// Where the next leaf begins; `None` behind the last one.
+    /// Where the next leaf begins; `None` after the last one.
     next: Option<u64>,
-    /// Slices behind which layers lie that the last leaf leads to and that were not gone into yet.
+    /// Slices of the layers that the last leaf leads to, not yet walked.
     layers: Vec<u64>,
 }
 
@@ -77,7 +77,7 @@ impl Measure {
         self.entries
     }
 
-    /// A walk that begins in a layer behind these slices, and ends with the layer.
+    /// A walk that begins in the layer below these slices, and ends with the layer.
     fn within(slices: &[u64], begin: u64) -> Measure {
         let mut slice = 0;
         let mut stands = Vec::with_capacity(slices.len() + 1);
@@ -100,7 +100,7 @@ impl Measure {
     }
 }
 
-/// A leaf, and what was learned on the way.
+/// A leaf, and what the descent learned.
 struct Reached<'a> {
     leaf: &'a Node,
     seen: Seen,
@@ -111,8 +111,8 @@ struct Reached<'a> {
 }
 
 impl<M: Memory> Tree<'_, M> {
-    /// Lets a walk go on for so many leaves; `false` if it has come to the end. The tree may be
-    /// changed meanwhile, and between two calls.
+    /// Continues a walk for so many leaves. `false` if it is at the end. The tree may be changed
+    /// meanwhile, and between two calls.
     pub fn measure(&self, measure: &mut Measure, leaves: usize) -> bool {
         let mut roots = Vec::new();
         for _ in 0..leaves {
@@ -123,8 +123,8 @@ impl<M: Memory> Tree<'_, M> {
         true
     }
 
-    /// Walks that begin apart from each other, at most so many: in the uppermost layer that has
-    /// more than a leaf. Of a leaf's layers one is looked at.
+    /// Walks that begin apart from each other, at most so many, in the uppermost layer that has
+    /// more than a leaf. Of a leaf's layers only one is considered.
     pub fn walks_apart(&self, most: usize) -> Vec<Measure> {
         let mut slices = Vec::new();
         let mut root = self.first_layer();
@@ -148,7 +148,7 @@ impl<M: Memory> Tree<'_, M> {
         vec![Measure::new()]
     }
 
-    /// Goes on for a leaf or to the next layer. `roots` are those of the first of the walk's
+    /// Continues by a leaf or to the next layer. `roots` are the roots of the first of the walk's
     /// layers, as far as they are known.
     fn measure_leaf<'t>(&'t self, measure: &mut Measure, roots: &mut Vec<&'t Node>) -> bool {
         let Measure {
@@ -185,8 +185,8 @@ impl<M: Memory> Tree<'_, M> {
         true
     }
 
-    /// Finds the roots that are not known; `false` if a layer is gone: then the walk stands in the
-    /// one above it.
+    /// Finds the roots that are not known. `false` if a layer is gone: then the walk continues in
+    /// the layer above it.
     fn find_roots<'t>(&'t self, stands: &mut Vec<Stand>, roots: &mut Vec<&'t Node>) -> bool {
         while roots.len() < stands.len() {
             let root = match roots.last() {
@@ -203,7 +203,7 @@ impl<M: Memory> Tree<'_, M> {
     }
 }
 
-/// The root of the layer behind a slice of the layer above, if it is there.
+/// The root of the layer below a slice of the layer above, if it is there.
 fn layer_behind(above: &Node, slice: u64) -> Option<&Node> {
     loop {
         let (leaf, seen) = reach_leaf(above, Goal::Slice(slice))?;
@@ -234,7 +234,7 @@ fn begins_below(root: &Node, most: usize) -> Vec<u64> {
     begins.into_iter().step_by(step).collect()
 }
 
-/// The separators and the children of an inner node; `None` of a leaf, or of a node that is gone.
+/// The separators and the children of an inner node. `None` for a leaf, or for a node that is gone.
 fn look_at_inner(node: &Node) -> Option<(Vec<u64>, Vec<&Node>)> {
     loop {
         let seen = node.version.stable();
@@ -254,8 +254,8 @@ fn look_at_inner(node: &Node) -> Option<(Vec<u64>, Vec<&Node>)> {
     }
 }
 
-/// The leaf that covers a slice; `None` when the layer is gone. As [`reach_leaf`], but it looks at
-/// the separators, too.
+/// The leaf that covers a slice. `None` if the layer is gone. As [`reach_leaf`], but it reads the
+/// separators, too.
 fn reach_from(root: &Node, slice: u64) -> Option<Reached<'_>> {
     'layer: loop {
         let mut node = root;
@@ -300,8 +300,8 @@ fn reach_from(root: &Node, slice: u64) -> Option<Reached<'_>> {
     }
 }
 
-/// The bytes of a leaf and its bag, the places in use, and, in `layers`, the slices behind which it
-/// leads to layers. `None` if it covers something else by now.
+/// The bytes of a leaf and its bag, the slots in use, and, in `layers`, the slices below which it
+/// leads to layers. `None` if it covers another range by now.
 fn look_at_leaf(reached: &Reached<'_>, layers: &mut Vec<u64>) -> Option<(u64, usize)> {
     let leaf = reached.leaf;
     let mut seen = reached.seen;

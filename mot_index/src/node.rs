@@ -2,17 +2,17 @@
 //!
 //! A node is a version word, a second word and 34 cells, all 64-bit atomics. The cells mean one
 //! thing in a leaf and another in an inner node; the version says which. Because both have one
-//! size, the root of a layer never moves: when it splits, its content goes to a new node and it
-//! becomes the inner node above; when one child is left, the child's content comes back.
+//! size, the root of a layer never moves. When the root splits, its content goes to a new node and
+//! the root becomes the inner node above. When one child is left, the child's content comes back.
 //!
-//! A leaf that is no root may be a *narrow* one, smaller by a quarter, if its slices share half of
-//! their bits (`node/narrow.rs`). It begins like the others, up to its fourth cell. What a block
-//! is, narrow or not, it stays for as long as it lives.
+//! A leaf that is no root may be *narrow*, smaller by a quarter, if its slices share half of their
+//! bits (`node/narrow.rs`). A narrow leaf begins like the others, up to its fourth cell. A block is
+//! narrow or not for as long as it lives.
 //!
-//! Contract: cells are stored to only by the owner of the node's latch (or before the node is
-//! published), with one exception: a leaf's `previous` belongs to the owner of the *left
-//! neighbour's* latch. Whoever reads without the latch validates the version before an address that
-//! was read is followed: until then it may be something else than an address.
+//! Contract: only the owner of the node's latch stores to cells (or the thread that makes the node,
+//! before it is published). There is one exception: a leaf's `previous` belongs to the owner of the
+//! *left neighbour's* latch. A reader without the latch validates the version before it follows an
+//! address. Until then what it read may be something else than an address.
 
 mod inner;
 mod kinds;
@@ -39,10 +39,10 @@ use wide::{KEYS, VALUES};
 pub(crate) const INNER_KEYS: usize = 16;
 /// Cells of every node but a narrow leaf.
 const CELLS: usize = 34;
-/// What a narrow leaf has the size of.
+/// Cells of the smallest node: a narrow leaf has the size of a node with so many.
 const LEAST_CELLS: usize = 24;
 
-/// Entries of a leaf of which not all lines are prefetched.
+/// A leaf of at most so many entries is small: not all of its lines are prefetched.
 const SMALL_LEAF: usize = 3;
 
 /// A leaf or an inner node. See the module.
@@ -51,7 +51,7 @@ pub(crate) struct Node {
     pub(crate) version: Version,
     /// A leaf's permutation; an inner node's number of separators.
     word: AtomicU64,
-    /// As many as the smallest node has room for; those behind are reached by [`Node::cell`].
+    /// As many as the smallest node has room for. [`Node::cell`] reaches the cells after them.
     cells: [AtomicU64; LEAST_CELLS],
 }
 
@@ -62,17 +62,17 @@ struct Whole {
     others: [AtomicU64; CELLS - LEAST_CELLS],
 }
 
-/// Set in the addresses that cells keep of narrow leaves, so that who prefetches a node knows
-/// how much of it there is. Blocks are aligned to more.
+/// Set in the addresses of narrow leaves that cells keep, so that a prefetch knows how large the
+/// node is. Blocks are aligned to more than this bit.
 const NARROW_TAG: u64 = 1;
-/// By how much less the end of a narrow leaf is prefetched: a power of two, so that the end is one
-/// of its own lines.
+/// By how many bytes the prefetch of the end moves back in a narrow leaf. It is a power of two, so
+/// that the end is in one of the leaf's own lines.
 const TAG_BYTES: u64 = 128;
 
-/// Bytes of a node that is no narrow leaf, which a [`crate::Memory`] should be able to hand out
+/// Bytes of a node that is no narrow leaf. A [`crate::Memory`] should be able to allocate them
 /// without waste: with the next larger power of two the tree would be nearly twice as large.
 pub const NODE_BYTES: usize = 288;
-/// Bytes of a narrow leaf. The same goes for them.
+/// Bytes of a narrow leaf. A [`crate::Memory`] should be able to allocate these without waste, too.
 pub const NARROW_LEAF_BYTES: usize = 208;
 
 const _: () = {
@@ -94,8 +94,8 @@ impl Node {
     /// The node at an address read from a cell; `None` for 0.
     ///
     /// # Safety
-    /// `address` is 0 or that of a node which is not freed during `'p`: it was read from a node
-    /// under a validated version (or under the latch), in an epoch that is pinned for `'p`.
+    /// `address` is 0, or the address of a node that is not freed during `'p`. It was read from a
+    /// node under a validated version (or under the latch), in an epoch that is pinned for `'p`.
     #[inline(always)]
     pub(crate) unsafe fn at<'p>(address: u64) -> Option<&'p Node> {
         let address = address & !NARROW_TAG;
@@ -104,12 +104,12 @@ impl Node {
         unsafe { ptr.as_ref() }
     }
 
-    /// Makes an empty leaf of raw memory: a narrow one, if there is a window. `flags` is the
-    /// version to start with.
+    /// Makes an empty leaf of raw memory: a narrow one, if there is a window. The version begins as
+    /// `flags`.
     ///
     /// # Safety
-    /// `block` is a block of [`NODE_LAYOUT`], or of [`NARROW_LAYOUT`] for a narrow leaf, that
-    /// nobody else uses and that is not freed in `'p`.
+    /// `block` has the layout [`NODE_LAYOUT`], or [`NARROW_LAYOUT`] for a narrow leaf. No other
+    /// thread uses it, and it is not freed in `'p`.
     pub(crate) unsafe fn create<'p>(
         block: NonNull<u8>,
         window: Option<Window>,
@@ -132,7 +132,7 @@ impl Node {
             }
             ptr.as_ref()
         };
-        // All of the block, of which the reference is a part.
+        // Exposes all of the block: the reference covers only a part of it.
         let _ = block.as_ptr().expose_provenance();
         node.reset_leaf();
         node
@@ -147,7 +147,7 @@ impl Node {
         }
     }
 
-    /// What cells keep of the node, which [`Node::at`] takes.
+    /// What cells store for this node, and what [`Node::at`] takes.
     #[inline(always)]
     pub(crate) fn address(&self) -> u64 {
         let address = core::ptr::from_ref(self).addr() as u64;
@@ -170,24 +170,25 @@ impl Node {
         core::ptr::eq(self, other)
     }
 
-    /// Brings all lines of the node at an address nearer.
+    /// Prefetches all lines of the node at an address.
     #[inline(always)]
     pub(crate) fn prefetch(address: u64) {
         // The tag is in the first line as well.
         prefetch(address, NARROW_LEAF_BYTES);
-        // The last line, for which there is no branch: a narrow leaf's is prefetched already, like
-        // the others.
+        // The last line is prefetched without a branch: that of a narrow leaf was prefetched above,
+        // like the others.
         let to_last = NODE_BYTES as u64 - 1 - (address & NARROW_TAG) * TAG_BYTES;
         prefetch(address.wrapping_add(to_last), 1);
     }
 
-    /// The same of its version and its second word.
+    /// Prefetches the node's version and its second word.
     #[inline(always)]
     pub(crate) fn prefetch_head(address: u64) {
         prefetch(address, 16);
     }
 
-    /// The same of what a layer's root has, if it is a leaf of [`SMALL_LEAF`] entries or fewer.
+    /// Prefetches the content of a layer's root, if it is a leaf of [`SMALL_LEAF`] entries or
+    /// fewer.
     #[inline(always)]
     pub(crate) fn prefetch_small_leaf(address: u64) {
         prefetch(address, 8 * (2 + KEYS + SMALL_LEAF));
@@ -197,11 +198,11 @@ impl Node {
         );
     }
 
-    /// Brings the suffixes of what may be a leaf nearer, and what `prefetch_small_leaf` left out of
-    /// one with more entries.
+    /// Prefetches the suffixes of a node that may be a leaf. If it is no small leaf, prefetches
+    /// also what `prefetch_small_leaf` left out.
     #[inline]
     pub(crate) fn prefetch_content(&self) {
-        // An inner node's separator, should this be one, does no harm.
+        // If the node is an inner node, a prefetch by its separator does no harm.
         Bag::prefetch(self.bag());
         if self.permutation().count() > SMALL_LEAF {
             Node::prefetch(self.address());
@@ -215,8 +216,8 @@ impl Node {
             return None;
         }
         let ptr = core::ptr::from_ref(self).cast::<Narrow>();
-        // SAFETY: `create` made the block a narrow leaf, of the same size and begin, and it stays
-        // one for as long as the node lives.
+        // SAFETY: `create` made the block a narrow leaf, of the same size and the same first cells.
+        // It stays one for as long as the node lives.
         Some(unsafe { &*ptr })
     }
 
@@ -227,7 +228,7 @@ impl Node {
         debug_assert!(!self.version.is_narrow());
         let offset = core::mem::offset_of!(Node, cells) + cell * size_of::<AtomicU64>();
         let address = core::ptr::from_ref(self).addr() + offset;
-        // SAFETY: the block of such a node has all cells, and `create` has exposed it whole; it
+        // SAFETY: the block of such a node has all cells, and `create` has exposed all of it. It
         // lives as long as the node.
         unsafe { &*core::ptr::with_exposed_provenance::<AtomicU64>(address) }
     }
@@ -257,8 +258,8 @@ impl Node {
         self.version.is_still(seen)
     }
 
-    /// Makes this node, whose owner has made it dirty or which nobody else has seen, and which is
-    /// no narrow leaf, hold what `other` holds, and take its role.
+    /// Makes this node hold what `other` holds, and take its role. The owner has made this node
+    /// dirty, or no other thread has seen it. It is no narrow leaf.
     pub(crate) fn take_content(&self, other: &Node) {
         self.version
             .set_inner(version::is_inner(other.version.owned()));

@@ -1,6 +1,6 @@
 //! The permutation of a leaf: which slots hold entries, and in which order, in one word.
 //!
-//! Bits 0..4 count the entries. The fifteen 4-bit fields above are a permutation of the slots: the
+//! Bits 0..4 count the entries. The fifteen 4-bit fields above are a permutation of the slots. The
 //! first `count` name the entries' slots in key order, the others the free slots. Since a store of
 //! one word is atomic, an insert or removal becomes visible at once and whole.
 
@@ -40,8 +40,9 @@ impl Permutation {
         self.count() == LEAF_ENTRIES
     }
 
-    /// The slot at `position`; a free one from `count()` on. Never more than 14: no field of a
-    /// permutation is 15, nor any of the small number an inner node keeps in the same place.
+    /// The slot at `position`; a free one from `count()` on. It is never more than 14. No field of
+    /// a permutation is 15, and no field of the small number that an inner node keeps in the same
+    /// place.
     #[inline]
     pub(crate) fn slot(self, position: usize) -> usize {
         ((self.0 >> (FIELD_BITS * (position + 1))) & FIELD) as usize
@@ -61,8 +62,8 @@ impl Permutation {
     /// The position of a slot's entry; `None` if the slot is free.
     #[inline]
     pub(crate) fn position(self, slot: usize) -> Option<usize> {
-        // The field that names the slot becomes the lowest that is zero: exact for the lowest, as
-        // nothing borrows from below it.
+        // The field that names the slot becomes the lowest that is zero. That is exact for the
+        // lowest, as nothing borrows from below it.
         let fields = (self.0 >> FIELD_BITS) ^ (slot as u64 * EACH_FIELD)
             | FIELD << (FIELD_BITS * LEAF_ENTRIES);
         let zero = fields.wrapping_sub(EACH_FIELD) & !fields & (EACH_FIELD << (FIELD_BITS - 1));
@@ -71,8 +72,8 @@ impl Permutation {
     }
 
     /// The position of the first entry whose slot is not in a bit set, if those in the set are
-    /// before all others; `count()` if it has all. Of a set that was read while entries changed,
-    /// any position.
+    /// before all others. `count()` if the set has all. Any position, for a set that was read while
+    /// entries changed.
     #[inline(always)]
     pub(crate) fn first_not_in(self, slots: u32) -> usize {
         debug_assert!(slots < 1 << LEAF_ENTRIES);
@@ -81,14 +82,15 @@ impl Permutation {
         let fields = (self.0 >> FIELD_BITS) | !0 << (FIELD_BITS * self.count());
         let mut position = 0;
         for step in [8, 4, 2, 1] {
-            // The last of as many more. No branch, for it would be mispredicted every other time.
+            // The last of as many more. There is no branch, for it would be mispredicted every
+            // other time.
             let slot = fields >> (FIELD_BITS * (position + step - 1)) & FIELD;
             position += step * (slots >> slot & 1) as usize;
         }
         position
     }
 
-    /// The permutation after the first free slot is put in at `position`, and that slot.
+    /// The permutation after the first free slot is inserted at `position`, and that slot.
     pub(crate) fn insert(self, position: usize) -> (Self, usize) {
         let count = self.count();
         debug_assert!(position <= count && count < LEAF_ENTRIES);

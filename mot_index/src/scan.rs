@@ -1,31 +1,33 @@
 //! Reading entries in order, a leaf at a time.
 //!
 //! A leaf is read under one version (`frame.rs`), so its entries belong to one moment. The next
-//! leaf is found by the link read under that version, and is right for this reason: keys move to
-//! new leaves, to the right, or to a neighbour that has room (`give.rs`), and all leaves whose
-//! ranges that changes say so in their versions; a leaf's range grows otherwise only by that of an
-//! emptied neighbour.
+//! leaf is found by the link read under that version. The link is right for this reason: keys move
+//! to new leaves, to the right, or to a neighbour that has room (`redistribute.rs`). All leaves
+//! whose ranges that changes say so in their versions. Otherwise a leaf's range grows only by that
+//! of an emptied neighbour.
 //!
-//! - Once the next leaf was opened, the one the scan comes from is validated: if its range has
-//!   changed, entries may have gone past the scan from one to the other, and it goes down again.
+//! - Once the next leaf was opened, the leaf that the scan comes from is validated. If its range
+//!   has changed, entries may have moved past the scan from one leaf to the other, and the scan
+//!   descends again.
 //! - Forward: what was right of the leaf when the link was read is then still in the next leaf or
-//!   right of it. If that was deleted, its content has gone elsewhere: the scan goes down again.
-//! - Backward: the previous leaf may have been split since, so it is taken only if it says, under
-//!   the version it is then read under, that its next leaf is the one the scan comes from; else the
-//!   scan goes down again.
-//! - Going down again resumes behind the last entry read (or at the bound), so no entry that stays
-//!   is missed or read twice. A leaf's range may grow to the side the scan comes from, so where a
-//!   leaf is read anew entries that do not lie behind the last one read are skipped.
+//!   right of it. If the next leaf was deleted, its content has gone elsewhere, and the scan
+//!   descends again.
+//! - Backward: the previous leaf may have been split since. So it is taken only if, under the
+//!   version that it is then read under, its next leaf is the one the scan comes from. Otherwise
+//!   the scan descends again.
+//! - A new descent resumes after the last entry read (or at the bound), so no entry that stays is
+//!   missed or read twice. A leaf's range may grow to the side that the scan comes from. So where a
+//!   leaf is read anew, entries that do not lie after the last one read are skipped.
 //!
-//! Layers are read depth first: the scan enters a layer when it comes to its entry, and then reads
-//! on in the leaf above. If the layer is gone when it is entered, or the leaf above was split
-//! meanwhile, the scan goes down again as well.
+//! Layers are read depth first: the scan enters a layer at its entry, and then continues in the
+//! leaf above. If the layer is gone when it is entered, or the leaf above was split meanwhile, the
+//! scan descends again as well.
 
 use crate::batch::{Batch, Bound};
 use crate::descend::{Goal, PrefetchBeside, reach_leaf_by};
 use crate::direction::Direction;
 use crate::entries::Entries;
-use crate::frame::{AtEdge, Frame, GoneDown};
+use crate::frame::{AtEdge, DescendAgain, Frame};
 use crate::memory::Memory;
 use crate::node::Node;
 use crate::slice::{LONGER, SLICE_BYTES, cut};
@@ -44,14 +46,14 @@ impl<'a, M: Memory> Tree<'a, M> {
     /// end is met ([`Batch::is_exhausted`]).
     ///
     /// Entries are in order, none twice. Each was in the tree at some moment of the call, and one
-    /// that was there during the whole call is not missed; between concurrent changes the scan may
-    /// see some and not others.
+    /// that was there during the whole call is not missed. Of concurrent changes the scan may see
+    /// some and not others.
     pub fn scan_batch(&self, bound: Bound<'_>, direction: Direction, batch: &mut Batch) {
         self.scan_batch_until(bound, None, direction, batch);
     }
 
-    /// The same, but no further than `until`, which is an end, too. Of entries beyond it one may be
-    /// in the batch, as the last.
+    /// The same, but no further than `until`, which is an end, too. One entry beyond it may be in
+    /// the batch, as the last.
     pub fn scan_batch_until(
         &self,
         bound: Bound<'_>,
@@ -95,22 +97,22 @@ impl<'a, M: Memory> Tree<'a, M> {
         }
     }
 
-    /// Goes down to the edge once, with the frames of the batch: they know the edge, and are given
-    /// back before it goes.
+    /// Descends to the edge once, with the frames of the batch. They borrow from the edge, and
+    /// return to the batch before the edge goes.
     fn scan_from(
         &self,
         edge: Option<Edge<'_>>,
         until: Option<&[u8]>,
         direction: Direction,
         batch: &mut Batch,
-    ) -> Result<(), GoneDown> {
+    ) -> Result<(), DescendAgain> {
         let mut frames = batch.take_frames();
         let result = self.scan_once(edge, until, direction, batch, &mut frames);
-        batch.give_frames_back(frames);
+        batch.return_frames(frames);
         result
     }
 
-    /// Goes down to the edge and reads on from there.
+    /// Descends to the edge and reads from there.
     fn scan_once<'s>(
         &self,
         edge: Option<Edge<'s>>,
@@ -118,7 +120,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         direction: Direction,
         batch: &mut Batch,
         frames: &mut Vec<Frame<'s>>,
-    ) -> Result<(), GoneDown>
+    ) -> Result<(), DescendAgain>
     where
         'a: 's,
     {
@@ -160,8 +162,8 @@ impl<'a, M: Memory> Tree<'a, M> {
     }
 }
 
-/// Begins a layer, and those below it that the edge leads into; `end` is what is left of the scan's
-/// end there.
+/// Begins a layer, and those below it that the edge leads into. `end` is the rest of the scan's end
+/// there.
 fn enter<'a>(
     mut root: &'a Node,
     mut edge: Option<Edge<'a>>,
@@ -169,7 +171,7 @@ fn enter<'a>(
     direction: Direction,
     entries: &mut Entries,
     frames: &mut Vec<Frame<'a>>,
-) -> Result<(), GoneDown> {
+) -> Result<(), DescendAgain> {
     loop {
         let goal = match (edge, direction) {
             (Some(edge), _) => Goal::Slice(cut(edge.rest).0),
@@ -177,7 +179,7 @@ fn enter<'a>(
             (None, Direction::Backward) => Goal::Last,
         };
         let mut beside = PrefetchBeside::new(direction, entries.leaves_wanted(), end);
-        let reached = reach_leaf_by(root, goal, &mut beside).ok_or(GoneDown)?;
+        let reached = reach_leaf_by(root, goal, &mut beside).ok_or(DescendAgain)?;
         let Some(mut frame) = Frame::create(root, reached, beside, end) else {
             continue;
         };

@@ -1,9 +1,9 @@
 //! What scans do when the tree changes between two leaves, step by step.
 
 use super::*;
-use crate::give::noted::given;
 use crate::memory::Memory;
 use crate::permutation::LEAF_ENTRIES;
+use crate::redistribute::noted::redistributions;
 use crate::tree::TreeRoot;
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -27,7 +27,7 @@ impl Memory for Keeping {
 fn after_one_leaf(
     direction: Direction,
     change: impl FnOnce(&Tree<'_, Keeping>),
-) -> Result<Vec<u64>, GoneDown> {
+) -> Result<Vec<u64>, DescendAgain> {
     let root = TreeRoot::new();
     // SAFETY: nothing is ever freed.
     let tree = unsafe { Tree::new(&root, &Keeping) };
@@ -90,27 +90,27 @@ fn a_leaf_that_goes_behind_a_scan_sends_it_down_again() {
 }
 
 #[test]
-fn entries_given_past_a_scan_send_it_down_again() {
+fn entries_redistributed_past_a_scan_send_it_down_again() {
     // The second of three leaves is full, and has room beside it where the scan has been.
-    let give = |tree: &Tree<'_, Keeping>| {
-        let before = given();
+    let redistribute = |tree: &Tree<'_, Keeping>| {
+        let before = redistributions();
         assert_eq!(tree.insert(&225u64.to_be_bytes(), 1), Ok(None));
-        assert_ne!(given(), before);
+        assert_ne!(redistributions(), before);
     };
     let left = after_one_leaf(Direction::Forward, |tree| {
         remove(tree, 0..60);
-        give(tree);
+        redistribute(tree);
     });
     assert!(left.is_err());
     let right = after_one_leaf(Direction::Backward, |tree| {
         remove(tree, 390..450);
-        give(tree);
+        redistribute(tree);
     });
     assert!(right.is_err());
 }
 
 #[test]
-fn entries_given_ahead_of_a_scan_are_read_where_they_came() {
+fn entries_redistributed_ahead_of_a_scan_are_read_where_they_came() {
     let right = after_one_leaf(Direction::Forward, |tree| {
         remove(tree, 390..450);
         assert_eq!(tree.insert(&225u64.to_be_bytes(), 1), Ok(None));
@@ -152,7 +152,7 @@ fn a_split_of_the_left_neighbour_sends_a_backward_scan_down_again() {
 fn at_a_layer(
     direction: Direction,
     change: impl FnOnce(&Tree<'_, Keeping>),
-) -> Result<Vec<Vec<u8>>, GoneDown> {
+) -> Result<Vec<Vec<u8>>, DescendAgain> {
     at_a_layer_until(None, direction, change)
 }
 
@@ -161,7 +161,7 @@ fn at_a_layer_until(
     until: Option<&[u8]>,
     direction: Direction,
     change: impl FnOnce(&Tree<'_, Keeping>),
-) -> Result<Vec<Vec<u8>>, GoneDown> {
+) -> Result<Vec<Vec<u8>>, DescendAgain> {
     let root = TreeRoot::new();
     // SAFETY: nothing is ever freed.
     let tree = unsafe { Tree::new(&root, &Keeping) };

@@ -1,28 +1,29 @@
 //! Keys cut into slices of eight bytes, one for each layer of the trie.
 //!
 //! Within a layer an entry is ordered by its slice, read as a big-endian number with zero bytes
-//! after the key's end, and then by its class: how many bytes of the slice the key has, or
-//! [`LONGER`] when it goes on behind the slice, and among those by what is behind. That is the
-//! order `memcmp` gives whole keys, a prefix sorting before its extensions.
+//! after the key's end. Entries of one slice are ordered by their class. The class is how many
+//! bytes of the slice the key has, or [`LONGER`] if the key continues after the slice. Entries of
+//! the class [`LONGER`] are ordered by the bytes after the slice. That is the order of whole keys
+//! by `memcmp`: a prefix sorts before its extensions.
 
 use core::cmp::Ordering;
 
-/// Bytes of key a layer looks at.
+/// Bytes of a key that one layer compares.
 pub(crate) const SLICE_BYTES: usize = 8;
 
-/// The longest key in bytes: fifteen suffixes of this length still fit a suffix bag, whose offsets
+/// The longest key in bytes. Fifteen suffixes of this length still fit a suffix bag, whose offsets
 /// are 16 bits wide and count units of four bytes.
 pub const MAX_KEY_BYTES: usize = 16 * 1024;
 
-/// The class of a key that goes on behind its slice. Entries of this class that share a slice are
-/// either one that leads to a layer, or some with suffixes, [`SUFFIXES_OF_A_SLICE`] at most,
-/// ordered by them.
+/// The class of a key that continues after its slice. Entries of this class that share a slice are
+/// one that leads to a layer, or else some with suffixes. Those are at most
+/// [`SUFFIXES_OF_A_SLICE`], ordered by their suffixes.
 pub(crate) const LONGER: u64 = 9;
 
-/// How many keys that go on behind one slice stay in its leaf; with one more all of them move to a
-/// layer of their own. That is a node and a bag for keys of which most slices have two or three.
-/// With those that end in the slice (nine lengths) they leave room in a leaf for another slice, so
-/// that a full leaf can be cut.
+/// How many keys that continue after one slice stay in its leaf. With one more, all of them move
+/// to a layer of their own. A layer takes a node and a bag, and most slices have only two or three
+/// such keys. These keys and those that end in the slice (nine lengths) leave room in a leaf for
+/// another slice. So a full leaf can be cut.
 pub(crate) const SUFFIXES_OF_A_SLICE: usize = 4;
 
 /// Kinds 0 to 8 are classes. `SUFFIX`: the rest of the key is in the leaf's bag. A slice that has
@@ -37,7 +38,7 @@ pub(crate) fn class_of_kind(kind: u64) -> u64 {
     kind.min(LONGER)
 }
 
-/// The slice and the class of what is left of a key.
+/// The slice and the class of the rest of a key.
 #[inline]
 pub(crate) fn cut(rest: &[u8]) -> (u64, u64) {
     match rest.first_chunk::<SLICE_BYTES>() {
@@ -57,7 +58,7 @@ pub(crate) fn cut(rest: &[u8]) -> (u64, u64) {
     }
 }
 
-/// How many whole layers two keys share: slices that are equal and that both keys go on behind.
+/// How many whole layers two keys share: equal slices after which both keys continue.
 pub(crate) fn shared_layers(a: &[u8], b: &[u8]) -> usize {
     a.chunks_exact(SLICE_BYTES)
         .zip(b.chunks_exact(SLICE_BYTES))
@@ -66,8 +67,7 @@ pub(crate) fn shared_layers(a: &[u8], b: &[u8]) -> usize {
         .count()
 }
 
-/// The order of two keys, as `memcmp` has it, and how many whole layers they share, found in one
-/// walk.
+/// The order of two keys by `memcmp`, and how many whole layers they share, found in one pass.
 #[inline]
 pub(crate) fn compare(a: &[u8], b: &[u8]) -> (Ordering, usize) {
     let mut shared = 0;

@@ -1,14 +1,14 @@
 //! Making room in a full leaf.
 //!
-//! Before a leaf is split it gives a layer what one slice has too much of (`layer.rs`), or, where
-//! it would be halved, entries to a neighbour (`give.rs`).
+//! Before a leaf is split, it moves entries to a layer if one slice has too many of them
+//! (`layer.rs`). If it would be halved, it moves entries to a neighbour (`redistribute.rs`).
 //!
 //! The writer owns the full leaf. It latches ancestors from below until one has room or is the root
-//! of the layer, allocates every node it will need, and only then makes them dirty and rearranges
-//! them: from there on it neither waits nor fails. A full root gives its content to a new node and
-//! becomes the inner node above it, so that what points to the layer stays right.
+//! of the layer, and allocates every node it will need. Only then does it make them dirty and
+//! rearrange them: from there on it neither waits nor fails. A full root hands its content to a new
+//! node and becomes the inner node above it, so that pointers to the layer stay right.
 //!
-//! Where a leaf is cut is chosen in `cut.rs`.
+//! `cut.rs` chooses where a leaf is cut.
 
 use crate::bag::{Bag, with_reserve};
 use crate::cut::{Cut, Run, choose_cut};
@@ -22,8 +22,8 @@ use crate::tree::Tree;
 use crate::update::{Site, place_in_owned};
 use crate::version::{CHANGE, DIRTY, LATCHED, SPLIT, is_deleted, is_inner};
 
-/// Levels of one layer. A level is added when a full root splits, and between two splits of a node
-/// lie at least sixteen of its children, so 2^64 inserts make no more than sixteen levels.
+/// Levels of one layer. A level is added when a full root splits. Between two splits of a node lie
+/// at least sixteen of its children, so 2^64 inserts make no more than sixteen levels.
 const MAX_HEIGHT: usize = 24;
 
 /// Latched nodes of one layer, each the parent of the one before.
@@ -59,7 +59,7 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// The memory a split needs, all of it before anything is changed.
+/// The memory that a split needs. All of it is allocated before anything changes.
 struct Supplies<'a> {
     /// The leaf right of the cut.
     right: &'a Node,
@@ -70,10 +70,10 @@ struct Supplies<'a> {
 }
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// Makes a layer of some of its entries if the leaf is full, or gives some to a neighbour, or
-    /// else splits it. Returns the leaf that then covers the slice of `rest`, latched and with room
-    /// (but perhaps narrow, and not one to hold the slice), and the position in it. On `Err` the
-    /// latch has been given back.
+    /// If the leaf is full, moves some of its entries to a layer or to a neighbour, or else splits
+    /// it. Returns the leaf that then covers the slice of `rest`, latched and with room, and the
+    /// position in it. That leaf may be narrow and unable to hold the slice. On `Err` the latch has
+    /// been released.
     #[inline]
     pub(crate) fn make_room(
         &self,
@@ -88,7 +88,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         }
     }
 
-    /// The same for a full leaf. Apart from most inserts, which have room.
+    /// The same for a full leaf. It is a function of its own because most inserts have room.
     #[inline(never)]
     fn make_room_in_full(
         &self,
@@ -111,7 +111,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         let slice = cut_key(rest).0;
         let cut = choose_cut(leaf, position, slice);
         if cut.run == Run::None {
-            // Who may be asked to take some. What they have room for is in the first line.
+            // These leaves may take some entries. Their free room is in the first line.
             Node::prefetch_head(leaf.next());
             Node::prefetch_head(leaf.previous());
         }
@@ -120,7 +120,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         if !leaf.is(site.root) {
             let parent = self.latch_parent(site.root, slice, leaf);
             if cut.run == Run::None
-                && let Some(leaf) = self.give(leaf, parent, slice)
+                && let Some(leaf) = self.redistribute(leaf, parent, slice)
             {
                 let position = absent_at(place_in_owned(leaf, rest));
                 return Ok((Site { leaf, ..site }, position));
@@ -145,14 +145,14 @@ impl<'a, M: Memory> Tree<'a, M> {
         Ok((site, position))
     }
 
-    /// Latches the parent of a node the caller owns and that is not the root of the layer. `slice`
-    /// is one the node covers.
+    /// Latches the parent of a node that the caller owns and that is not the root of the layer.
+    /// `slice` is a slice that the node covers.
     pub(crate) fn latch_parent(&self, root: &'a Node, slice: u64, child: &Node) -> &'a Node {
         let mut wait = Wait::new();
         let mut again = false;
         'layer: loop {
             if again {
-                // Somebody rearranges the path.
+                // Another writer rearranges the path.
                 wait.once();
             }
             again = true;
@@ -203,8 +203,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         let permutation = leaf.permutation();
         let (left, right) = (cut.left, permutation.count() - cut.left);
         let right_bytes = suffix_bytes(leaf, permutation, left..left + right);
-        // What a run leaves behind at the edge is complete. One in the middle puts the new entry
-        // into the half that it goes on in.
+        // The leaf that a run leaves behind at the edge is complete. A run in the middle puts the
+        // new entry into the half in which the run continues.
         let reserve = |bytes: usize, entries: usize, run: Run| {
             if cut.run == run && cut.left == 0 {
                 bytes
@@ -219,7 +219,7 @@ impl<'a, M: Memory> Tree<'a, M> {
             if right_bytes > 0 {
                 let bytes = reserve(right_bytes, right, Run::Down);
                 supplies.right_bag = Some(Bag::create(self.memory, bytes)?);
-                // The left half's bag is half garbage now. Were memory full, it could stay.
+                // The left half's bag is half garbage now. If memory is full, that bag can stay.
                 let left_bytes = suffix_bytes(leaf, permutation, 0..left);
                 if left_bytes > 0 {
                     let bytes = reserve(left_bytes, left, Run::Up);
@@ -241,9 +241,9 @@ impl<'a, M: Memory> Tree<'a, M> {
         Ok(supplies)
     }
 
-    /// Splits the nodes of a chain, all latched, all but the last full (the last may be a full
-    /// root). Returns the half of the leaf that covers the slice, latched and clean; every other
-    /// latch is given back.
+    /// Splits the nodes of a chain, all latched, and all full except the last (which may be a full
+    /// root). Returns the half of the leaf that covers the slice, latched and clean. Every other
+    /// latch is released.
     fn split(
         &self,
         chain: Chain<'a>,
@@ -287,7 +287,7 @@ impl<'a, M: Memory> Tree<'a, M> {
             }
             let new = next_node();
             separator = split_inner(parent, new, separator, child.address(), cut.run);
-            // Nobody can reach the new node before its parent is clean again.
+            // No other thread can reach the new node before its parent is clean again.
             new.version.unlatch(0);
             child = new;
         }
@@ -300,7 +300,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         target.version.make_clean(SPLIT);
         other.version.unlatch(SPLIT);
         for node in path.iter().skip(1) {
-            // The last one only got a child more; whether its role is new, its version tells.
+            // The last node only got one more child. If its role is new, its version says so.
             let grown = top.is_some_and(|top| node.is(top));
             node.version.unlatch(if grown { CHANGE } else { SPLIT });
         }
@@ -309,7 +309,7 @@ impl<'a, M: Memory> Tree<'a, M> {
     }
 }
 
-/// The position of a key that is in no owned leaf.
+/// The position of a key that is absent from an owned leaf.
 fn absent_at(place: Place) -> usize {
     match place {
         Place::Before(position, _) => position,
@@ -325,16 +325,16 @@ fn is_full(node: &Node) -> bool {
     }
 }
 
-/// What the new leaf right of a cut shares, if it is to be narrow, where a key of a slice is to
-/// come. By all that the full leaf has, for what comes next is as likely like the one half as like
-/// the other.
+/// The window of the new leaf right of a cut, if it is to be narrow, when a key of a slice is to
+/// come. All entries of the full leaf count, because the next keys are as likely like the one half
+/// as like the other.
 fn window_of_right(leaf: &Node, cut: &Cut, slice: u64) -> Option<Window> {
     let is_all_of_it = cut.left == 0 && slice < cut.separator;
     leaf.window_with(if is_all_of_it { leaf.key(0) } else { slice })
 }
 
-/// Moves all entries from position `keep` on to a new leaf and links it in. Returns the cell of
-/// the bag the left leaf no longer uses. Both leaves are dirty.
+/// Moves all entries from position `keep` on to a new leaf and links that in. Returns the cell of
+/// the bag that the left leaf no longer uses. Both leaves are dirty.
 fn split_leaf(
     left: &Node,
     right: &Node,
@@ -380,8 +380,8 @@ fn split_leaf(
     old_bag
 }
 
-/// Gives the left half a bag without the suffixes that moved; returns the old one's cell, or 0
-/// if it stays.
+/// Replaces the left half's bag with one without the suffixes that moved. Returns the cell of the
+/// old bag, or 0 if that stays.
 fn replace_left_bag(
     left: &Node,
     kept: Permutation,
@@ -402,10 +402,10 @@ fn replace_left_bag(
     old
 }
 
-/// Splits a full inner node into which a child is to go; returns the separator of the two halves.
+/// Splits a full inner node into which a child is to go. Returns the separator of the two halves.
 fn split_inner(left: &Node, right: &Node, separator: u64, child: u64, run: Run) -> u64 {
     let index = left.route(separator);
-    // At the edge of a run, what is complete stays full, as with leaves.
+    // At the edge of a run the complete node stays full, as with leaves.
     let keep = match run {
         Run::Up if index == INNER_KEYS => INNER_KEYS,
         Run::Down if index == 0 => 0,

@@ -1,4 +1,4 @@
-//! The suffixes of a leaf whose latch the caller owns: looking at them, and making its bag anew.
+//! The suffixes of a leaf whose latch the caller owns: reading them, and rebuilding the leaf's bag.
 
 use crate::bag::{Bag, CONTENT_BYTES_MAX, with_reserve, word_length};
 use crate::memory::{Memory, OutOfMemory};
@@ -7,10 +7,10 @@ use crate::permutation::Permutation;
 use crate::slice::SUFFIX;
 use core::ops::Range;
 
-/// The bag of a leaf the caller owns, which has one.
+/// The bag of a leaf that the caller owns and that has one.
 pub(crate) fn owned_bag(leaf: &Node) -> Bag {
-    // SAFETY: the owner of the leaf's latch sees its current bag, which only it could retire, and
-    // the epoch in which the leaf may be used keeps the bag as well.
+    // SAFETY: the owner of the leaf's latch sees its current bag, which only the owner could
+    // retire. The epoch in which the leaf may be used keeps the bag as well.
     unsafe { Bag::at(leaf.bag()) }.expect("a leaf with a suffix has a bag")
 }
 
@@ -74,8 +74,8 @@ pub(crate) fn copy_suffix_to(leaf: &Node, from: usize, bag: &mut Bag, to: usize)
     bag.put(to, owned_suffix(leaf, from));
 }
 
-/// A bag for the suffixes of `coming` more entries in an owned leaf, if its bag has no room: a copy
-/// of what the current bag holds for the leaf's entries, with room for `more` bytes.
+/// A bag for the suffixes of `coming` more entries in an owned leaf, if its bag has no room. It is
+/// a copy of what the current bag holds for the leaf's entries, with room for `more` bytes.
 pub(crate) fn enlarge<M: Memory>(
     memory: &M,
     leaf: &Node,
@@ -94,12 +94,13 @@ pub(crate) fn enlarge<M: Memory>(
     let mut bytes = with_reserve(wanted, entries + coming);
     let is_whole = current.is_some_and(|bag| bag.used_bytes() == kept);
     if current.is_some() && !is_whole {
-        // Entries come and go here: a leaf that is nearly full is not to rebuild its bag for each.
+        // Entries come and go here. A leaf that is nearly full must not rebuild its bag for each of
+        // them.
         bytes = bytes.max((wanted + wanted / 4).min(CONTENT_BYTES_MAX));
     }
     let mut bag = Bag::create(memory, bytes)?;
     match current {
-        // Nothing in it was given up.
+        // All of the bag is in use.
         Some(current) if is_whole => bag.put_all_of(current),
         _ => copy_suffixes(leaf, permutation, 0..entries, &mut bag),
     }

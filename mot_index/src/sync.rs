@@ -13,15 +13,15 @@ pub(crate) use jitter::{AtomicU16, AtomicU32, AtomicU64};
 #[cfg(feature = "model")]
 pub(crate) use mot_model::{AtomicU16, AtomicU32, AtomicU64, fence, is_broken};
 
-/// Whether a model's test wants this step left out, to see that the model notices.
+/// Whether a model's test leaves this step out, to see that the model notices.
 #[cfg(not(feature = "model"))]
 #[inline(always)]
 pub(crate) const fn is_broken(_step: &'static str) -> bool {
     false
 }
 
-/// A load of bits that never change since others know of the word. For a model no step, so that it
-/// has more of them for the others.
+/// A load of bits that never change since other threads know of the word. For a model it is no
+/// step, so that the model has more steps for the others.
 #[inline(always)]
 pub(crate) fn load_constant(word: &AtomicU64) -> u64 {
     #[cfg(feature = "model")]
@@ -30,7 +30,7 @@ pub(crate) fn load_constant(word: &AtomicU64) -> u64 {
     word.load(Ordering::Relaxed)
 }
 
-/// Rounds of waiting that only pause the core. A latch is held for well under a microsecond, so a
+/// Rounds of waiting that only pause the core. A latch is held for well under a microsecond. So a
 /// longer wait means that its holder was preempted and needs a core more than the waiter does.
 const PAUSE_ROUNDS: u32 = 6;
 

@@ -1,4 +1,4 @@
-//! The root of a tree in shared memory and the handle through which it is used.
+//! The root of a tree in shared memory, and the handle that uses it.
 
 use crate::bag::Bag;
 use crate::memory::{Memory, OutOfMemory};
@@ -10,8 +10,8 @@ use crate::sync::{AtomicU64, Ordering, is_broken};
 #[repr(C)]
 #[derive(Default)]
 pub struct TreeRoot {
-    /// The address of the root of the first layer; 0 when the tree is empty. Set from 0 by
-    /// whoever brings a node; set to 0 by the owner of that node's latch.
+    /// The address of the root of the first layer; 0 when the tree is empty. A thread that brings a
+    /// node sets it from 0; the owner of that node's latch sets it to 0.
     pub(crate) node: AtomicU64,
 }
 
@@ -56,8 +56,8 @@ impl<'a, M: Memory> Tree<'a, M> {
     ///
     /// # Safety
     /// - Whenever a method of the handle (or of a copy of it) runs, the calling thread is pinned in
-    ///   the epoch of `memory` from before the call until after it. Between two calls it need not
-    ///   be: nothing the tree returns points into nodes.
+    ///   the epoch of `memory`. It is pinned from before the call until after it. Between two calls
+    ///   it need not be pinned: nothing the tree returns points into nodes.
     /// - All handles on one root use the same memory, mapped at the same address.
     /// - The bytes at `root` are changed by nothing but such handles.
     pub unsafe fn new(root: &'a TreeRoot, memory: &'a M) -> Self {
@@ -95,42 +95,42 @@ impl<'a, M: Memory> Tree<'a, M> {
         let block = self.memory.allocate(layout).ok_or(OutOfMemory)?;
         debug_assert!(block.addr().get().is_multiple_of(layout.align()));
         if block.addr().get() as u64 > MAX_VALUE {
-            // Narrow leaves have no room for it, should it become the root of a layer; no system we
-            // know hands out such addresses unasked. SAFETY: the block is new and ours alone.
+            // Narrow leaves have no room for such an address, if the node becomes the root of a
+            // layer. No known system returns one unasked. SAFETY: the block is new and ours alone.
             unsafe { self.memory.free(block, layout) };
             return Err(OutOfMemory);
         }
-        // SAFETY: the block is new and ours; it is freed only after it was unlinked and every
-        // reader of this epoch is gone, or by us while nobody else has seen it.
+        // SAFETY: the block is new and ours. It is freed only after it was unlinked and every
+        // reader of this epoch is gone. Or it is freed by us while no other thread has seen it.
         Ok(unsafe { Node::create(block, window, flags) })
     }
 
-    /// Gives back a node that nobody else has seen.
+    /// Frees a node that no other thread has seen.
     pub(crate) fn free_node(&self, node: &Node) {
         // SAFETY: our callers pass nodes from `create_node` that were never published, once.
         unsafe { self.memory.free(node.block(), node.layout()) }
     }
 
-    /// Gives back a node that was unlinked and marked as deleted.
+    /// Retires a node that was unlinked and marked as deleted.
     pub(crate) fn retire_node(&self, node: &Node) {
         if is_broken("index: waiting for readers before a node is freed") {
             return self.free_node(node);
         }
-        // SAFETY: our callers have unlinked the node from its parent and its neighbours and mark it
-        // as deleted once, so nobody who pins from now on can reach it.
+        // SAFETY: our callers have unlinked the node from its parent and its neighbours, and mark
+        // it as deleted once. So no thread that pins from now on can reach it.
         unsafe { self.memory.retire(node.block(), node.layout()) }
     }
 
-    /// Gives back a bag that nobody else has seen.
+    /// Frees a bag that no other thread has seen.
     pub(crate) fn free_bag(&self, bag: Bag) {
         // SAFETY: our callers pass bags that were never put into a published leaf, once.
         unsafe { self.memory.free(bag.block(), bag.layout()) }
     }
 
-    /// Gives back the bag that the cell of no leaf names any more; 0 is no bag.
+    /// Retires the bag that the cell of no leaf names any more; 0 is no bag.
     pub(crate) fn retire_bag(&self, cell: u64) {
         // SAFETY: our callers have just replaced the leaf's cell that named it under its latch (or
-        // have deleted the leaf), so nobody who pins from now on can reach the bag.
+        // have deleted the leaf). So no thread that pins from now on can reach the bag.
         unsafe {
             if let Some(bag) = Bag::at(cell) {
                 self.memory.retire(bag.block(), bag.layout());

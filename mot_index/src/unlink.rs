@@ -1,11 +1,13 @@
-//! Taking out leaves, inner nodes and layers that hold nothing any more.
+//! Unlinking leaves, inner nodes and layers that have become empty.
 //!
-//! Whoever takes the last entry out of a leaf owns its latch and unlinks it before giving the latch
-//! back, so no empty leaf is ever seen unlatched. Latches are taken in one order: lower layers
-//! before upper ones, children before parents, a leaf before its left neighbour. Nobody waits for
-//! one against that order, so nobody waits for ever. What goes is dirty from before its links are
-//! handed over until it is marked as deleted: its own links are nobody's from then on, and a leaf
-//! they name may go without this one's being told.
+//! A writer that removes the last entry of a leaf owns the leaf's latch, and unlinks the leaf
+//! before it releases the latch. So no empty leaf is ever seen unlatched. Latches are taken in one
+//! order: lower layers before upper ones, children before parents, a leaf before its left
+//! neighbour. No writer waits for a latch against that order, so no writer waits for ever.
+//!
+//! An unlinked node is dirty from before its links are handed over until it is marked as deleted.
+//! After the hand-over its own links are not maintained: a leaf that they name may be unlinked
+//! without an update of these links.
 
 use crate::descend::{Goal, reach_leaf};
 use crate::memory::Memory;
@@ -19,15 +21,15 @@ use crate::update::Site;
 use crate::version::{CHANGE, SPLIT, is_deleted, is_inner, same_range};
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// Unlinks a leaf the caller owns and that has no entry, and with it all that becomes empty
-    /// above. `key` is one the leaf covers. Gives all latches back.
+    /// Unlinks a leaf that the caller owns and that has no entry. With the leaf it unlinks all that
+    /// becomes empty above. `key` is a key that the leaf covers. Releases all latches.
     pub(crate) fn remove_empty(&self, key: &[u8], mut site: Site<'a>) {
         loop {
             let slice = cut(&key[site.offset..]).0;
             if !site.leaf.is(site.root) && !self.unlink_leaf(site.root, site.leaf, slice) {
                 return;
             }
-            // The layer is empty, and its root an empty leaf that we own.
+            // The layer is empty, and its root is an empty leaf that this writer owns.
             let root = site.root;
             let Some(offset) = site.offset.checked_sub(SLICE_BYTES) else {
                 self.root.node.store(0, Ordering::Release);
@@ -47,8 +49,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         }
     }
 
-    /// Latches the leaf whose entry is the layer of `lower`, an owned root; `offset` is how many
-    /// bytes of the key the layers above that leaf use.
+    /// Latches the leaf whose entry leads to the layer of `lower`, an owned root. `offset` is how
+    /// many bytes of the key the layers above that leaf use.
     fn latch_upper(&self, key: &[u8], offset: usize, lower: &Node) -> (Site<'a>, usize) {
         let mut wait = Wait::new();
         loop {
@@ -67,7 +69,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         }
     }
 
-    /// Latches the leaf that covers the key in the layer at `offset`, unless the way there changes.
+    /// Latches the leaf that covers the key in the layer at `offset`. `None` if the path to it
+    /// changes.
     fn try_latch_upper(&self, key: &[u8], offset: usize) -> Option<Site<'a>> {
         let mut root = self.first_layer()?;
         for at in (0..=offset).step_by(SLICE_BYTES) {
@@ -92,8 +95,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         None
     }
 
-    /// Unlinks an owned, empty leaf that is not the root of its layer. Returns whether the layer
-    /// is empty then; if so its root, an empty leaf now, is latched.
+    /// Unlinks an owned, empty leaf that is not the root of its layer. Returns whether the layer is
+    /// then empty. If it is, its root, now an empty leaf, is latched.
     fn unlink_leaf(&self, root: &'a Node, leaf: &'a Node, slice: u64) -> bool {
         let previous = self.latch_previous(leaf);
         let mut chain = Chain::new();
@@ -101,21 +104,26 @@ impl<'a, M: Memory> Tree<'a, M> {
         loop {
             let parent = self.latch_parent(root, slice, chain.top());
             chain.push(parent);
-            // A parent of no other child goes as well.
+            // A parent without another child is unlinked as well.
             if parent.count() > 0 || parent.is(root) {
                 break;
             }
         }
         let top = chain.pop().expect("the chain has a parent");
-        // Before the links are handed over and the left neighbour's latch given back: from then on
-        // a neighbour below another parent may be unlinked and freed, which these links still name,
-        // and who pins later and comes to a clean leaf would follow them. And before the parent's
-        // latch is given back: from then on the leaves that were beside this one may give each
-        // other entries, and a scan that comes from this one must notice (`give.rs`).
-        if !is_broken("index: dirty before others give past a leaf that goes") {
+        // This comes before two other steps, for two reasons.
+        //
+        // - It comes before the links are handed over and the left neighbour's latch is released.
+        //   After that, a neighbour below another parent, which these links still name, may be
+        //   unlinked and freed. A reader that pins later and reaches a clean leaf would follow
+        //   these links.
+        // - It comes before the parent's latch is released. After that, the leaves that were beside
+        //   this one may move entries to each other. A scan that comes from this leaf must notice
+        //   (`redistribute.rs`).
+        if !is_broken("index: dirty before others redistribute past an unlinked leaf") {
             chain.iter().for_each(|node| node.version.make_dirty());
         }
-        // The pair (previous, its next) belongs to the latch of the left leaf: ours, both of them.
+        // The pair (previous, its next) belongs to the latch of the left leaf. This writer owns
+        // both left leaves.
         let next = leaf.next();
         // SAFETY: `leaf`, owned by us, keeps its right neighbour from being unlinked.
         if let Some(next) = unsafe { Node::at(next) } {
@@ -141,8 +149,8 @@ impl<'a, M: Memory> Tree<'a, M> {
             let count = if pulled.is_some() { SPLIT } else { CHANGE };
             top.version.unlatch(count);
         }
-        // All of them before the first is retired: that may take its time, and who has met one that
-        // is dirty waits.
+        // All nodes are unlatched before the first is retired: retiring may take its time, and
+        // readers that have met a dirty node wait.
         for node in chain.iter() {
             node.version.unlatch_deleted();
         }
@@ -150,7 +158,7 @@ impl<'a, M: Memory> Tree<'a, M> {
             self.retire_deleted(node);
         }
         if let Some(child) = pulled {
-            // Its bag, if any, is the root's now.
+            // Its bag, if any, now belongs to the root.
             self.retire_node(child);
         }
         layer_is_empty
@@ -173,13 +181,13 @@ impl<'a, M: Memory> Tree<'a, M> {
         }
     }
 
-    /// Marks an unlinked node as deleted, gives its latch back and retires it.
+    /// Marks an unlinked node as deleted, releases its latch and retires it.
     fn delete(&self, node: &Node) {
         node.version.unlatch_deleted();
         self.retire_deleted(node);
     }
 
-    /// Retires a node that is marked as deleted, which nobody changes any more, and its bag.
+    /// Retires a node that is marked as deleted, and its bag. No thread changes the node any more.
     fn retire_deleted(&self, node: &Node) {
         let bag = if is_inner(node.version.stable()) {
             0
@@ -191,9 +199,9 @@ impl<'a, M: Memory> Tree<'a, M> {
     }
 }
 
-/// Takes the content of a dirty root's only child into the root, if it has only one and that is
-/// free. A latch is only tried for here, as it is against the order. Returns the child, marked as
-/// deleted and still to be retired.
+/// Takes the content of a dirty root's only child into the root, if the root has only one child and
+/// that child's latch is free. The latch is only tried, because it is against the order. Returns
+/// the child, marked as deleted and still to be retired.
 fn pull_up(root: &Node) -> Option<&Node> {
     if root.count() > 0 {
         return None;
@@ -208,14 +216,15 @@ fn pull_up(root: &Node) -> Option<&Node> {
     Some(child)
 }
 
-/// The slot of the entry that leads to the layer of a slice; without the latch to be validated.
+/// The slot of the entry that leads to the layer of a slice. Without the latch the result must be
+/// validated.
 fn layer_slot(leaf: &Node, permutation: Permutation, slice: u64) -> Option<usize> {
     let kinds = leaf.kinds();
     let slot = leaf.longer(permutation, kinds, slice).first()?;
     (kinds.of(slot) == LAYER).then_some(slot)
 }
 
-/// What tests want to know: whether leaves that go were dirty when their links were handed over.
+/// For tests: whether leaves being unlinked were dirty when their links were handed over.
 #[cfg(test)]
 mod noted {
     use crate::node::Node;
@@ -239,7 +248,7 @@ mod noted {
     }
 }
 
-/// Nothing is noted but in tests.
+/// Outside of tests nothing is noted.
 #[cfg(not(test))]
 mod noted {
     pub(super) fn hand_over(_: &crate::node::Node) {}

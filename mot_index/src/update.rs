@@ -1,10 +1,11 @@
 //! Changing the entry of a key under the latch of its leaf.
 //!
-//! A writer goes down like a reader and latches the leaf it ends in; if the leaf was split or
-//! deleted before the latch was taken, it goes down again. Then, always in this order: everything
-//! an insert may need is allocated, the caller decides, the change is published. So a full memory
-//! is noticed while nothing has happened, and the caller is asked once. Should the caller's closure
-//! unwind, [`Undo`] leaves the tree as if it had answered `Keep`.
+//! A writer descends like a reader and latches the leaf that it reaches. If the leaf was split or
+//! deleted before the latch was taken, the writer descends again. Then it always does three steps
+//! in this order. It allocates everything that an insert may need, the caller decides, and the
+//! change is published. So a full memory is noticed while nothing has happened, and the caller
+//! decides once. If the caller's closure unwinds, [`Undo`] leaves the tree as if the closure had
+//! answered `Keep`.
 
 use crate::bag::Bag;
 use crate::descend::{Changed, Goal, look_for_layer, reach_leaf};
@@ -25,7 +26,7 @@ pub enum Change {
     Keep,
     /// Make this the key's value: [`MAX_VALUE`] at most.
     Set(u64),
-    /// Take the entry out.
+    /// Remove the entry.
     Remove,
 }
 
@@ -43,14 +44,14 @@ pub(crate) struct Site<'a> {
 enum Entry {
     /// The key's entry.
     Present { position: usize, slot: usize },
-    /// Nothing, and as many suffixes of its slice as may be: with the key's, at `position`, they go
-    /// to a new layer.
+    /// Nothing, and as many suffixes of its slice as a leaf may have. With the key's suffix, at
+    /// `position`, they move to a new layer.
     Clash { position: usize },
     /// Nothing; the entry would go to `position`.
     Absent { position: usize },
 }
 
-/// Gives back what was prepared for an insert that does not happen, and the latch.
+/// Frees what was prepared for an insert that does not happen, and releases the latch.
 struct Undo<'t, 'a, M: Memory> {
     tree: &'t Tree<'a, M>,
     key: &'t [u8],
@@ -72,13 +73,13 @@ impl<M: Memory> Drop for Undo<'_, '_, M> {
 }
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// Decides about the entry of a key: `decide` is given the key's value (`None`: no entry) and
-    /// says what becomes of it; its second result is handed out.
+    /// Decides about the entry of a key. `decide` gets the key's value (`None`: no entry) and
+    /// returns what becomes of the entry. The second result of `decide` is returned.
     ///
     /// `decide` is called exactly once, under the latch of the leaf, and must neither block nor use
-    /// the tree. Everything an insert needs is allocated before: after `Err` nothing was changed
-    /// and `decide` was not called. An absent key may need memory even if `decide` then keeps it
-    /// absent; where that must not fail, use [`Tree::update_present`].
+    /// the tree. Everything that an insert needs is allocated before: after `Err` nothing was
+    /// changed and `decide` was not called. An absent key may need memory even if `decide` then
+    /// keeps it absent. Where that must not fail, use [`Tree::update_present`].
     ///
     /// # Panics
     /// If the key is longer than [`MAX_KEY_BYTES`], or the value greater than [`MAX_VALUE`].
@@ -101,8 +102,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         self.decide_at(key, site, place, decide)
     }
 
-    /// The rest of an update, once the key's leaf is latched, and where its slice and class are is
-    /// known.
+    /// The rest of an update, once the key's leaf is latched, and the place of its slice and class
+    /// is known.
     #[inline(always)]
     pub(crate) fn decide_at<R>(
         &self,
@@ -149,13 +150,13 @@ impl<'a, M: Memory> Tree<'a, M> {
         self.update(key, |old| (Change::Set(value), old))
     }
 
-    /// Takes the entry of a key out; returns its value. Needs no memory.
+    /// Removes the entry of a key and returns its value. Needs no memory.
     pub fn remove(&self, key: &[u8]) -> Option<u64> {
         self.update_present(key, |old| (Change::Remove, old))
     }
 
-    /// Latches the leaf that covers the key in the deepest layer there is for it, and says where in
-    /// the leaf its slice and class are; `None` when the tree has no root.
+    /// Latches the leaf that covers the key in the deepest layer that exists for it. Returns the
+    /// place of its slice and class in the leaf. `None` if the tree has no root.
     fn latch_leaf(&self, key: &[u8]) -> Option<(Site<'a>, Place)> {
         'tree: loop {
             let mut root = self.first_layer()?;
@@ -166,8 +167,8 @@ impl<'a, M: Memory> Tree<'a, M> {
                 let Some((leaf, seen)) = reach_leaf(root, Goal::Slice(slice)) else {
                     continue 'tree;
                 };
-                // Look before latching where a layer may lie below, so that those who pass
-                // through do not contend for the latches of the upper layers.
+                // Where a layer may lie below, this looks before it latches. So writers that only
+                // pass through do not contend for the latches of the upper layers.
                 if class == LONGER {
                     match look_for_layer(leaf, seen, slice) {
                         Err(Changed) => continue 'layer,
@@ -191,7 +192,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         }
     }
 
-    /// Gives an empty tree a root, which the caller then owns; `None` if somebody else did.
+    /// Makes the root of an empty tree, which the caller then owns. `None` if another thread made
+    /// one.
     fn install_root(&self) -> Result<Option<Site<'a>>, OutOfMemory> {
         let root = self.create_node(LATCHED)?;
         let cell = &self.root.node;
@@ -208,8 +210,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         }
     }
 
-    /// Gives the latch of a leaf back in which nothing was changed, unlinking the leaf if it has
-    /// (still) no entry.
+    /// Releases the latch of a leaf in which nothing was changed. Unlinks the leaf if it (still)
+    /// has no entry.
     pub(crate) fn release(&self, key: &[u8], site: Site<'a>) {
         if site.leaf.permutation().count() == 0 {
             self.remove_empty(key, site);
@@ -251,13 +253,14 @@ impl<'a, M: Memory> Tree<'a, M> {
         result
     }
 
-    /// Gives the latch of a leaf back from which an entry was taken.
+    /// Releases the latch of a leaf from which an entry was removed.
     fn release_removed(&self, key: &[u8], site: Site<'a>) {
         let leaf = site.leaf;
         if leaf.permutation().count() == 0 {
             self.remove_empty(key, site);
         } else {
-            // Counted so that nobody who saw the entry mistakes the slot's next owner for it.
+            // This is counted so that no reader that saw the entry mistakes the slot's next owner
+            // for it.
             leaf.version.unlatch(CHANGE);
         }
     }
@@ -401,9 +404,9 @@ pub(crate) fn assert_value(value: u64) {
     );
 }
 
-/// Latches the leaf that covered a slice under the version seen, and says where in it the rest of
-/// the key is; `None`, and no latch, if it may not cover it any more, or has a layer for what goes
-/// on behind the slice.
+/// Latches the leaf that covered a slice under the version seen, and returns the place of the rest
+/// of the key in it. Returns `None`, and no latch is held, if the leaf may no longer cover the
+/// slice. The same if the leaf has a layer for keys that continue after the slice.
 #[inline]
 pub(crate) fn latch_covering(leaf: &Node, seen: Seen, rest: &[u8]) -> Option<Place> {
     leaf.version.latch();
@@ -418,14 +421,14 @@ pub(crate) fn latch_covering(leaf: &Node, seen: Seen, rest: &[u8]) -> Option<Pla
         && let Place::At(_, slot) = place
         && leaf.kinds().of(slot) == LAYER
     {
-        // Somebody made a layer before we had the latch.
+        // Another writer made a layer before this one had the latch.
         leaf.version.unlatch(0);
         return None;
     }
     Some(place)
 }
 
-/// Where the rest of a key is, or would be, in a leaf the caller owns.
+/// Where the rest of a key is, or would be, in a leaf that the caller owns.
 #[inline]
 pub(crate) fn place_in_owned(leaf: &Node, rest: &[u8]) -> Place {
     let (slice, class) = cut(rest);
@@ -434,7 +437,7 @@ pub(crate) fn place_in_owned(leaf: &Node, rest: &[u8]) -> Place {
     })
 }
 
-/// What a latched leaf has for the key whose place in it this is.
+/// What a latched leaf has at the place of a key.
 #[inline]
 fn entry(place: Place) -> Entry {
     match place {

@@ -1,8 +1,8 @@
-//! Checking the structure of a tree nobody is changing.
+//! Checking the structure of a tree that no thread is changing.
 //!
-//! If somebody does change it, a check says that something is wrong, or not, but it follows no
-//! address that it has not validated: what was read of a node is believed, and followed, only if
-//! the node's version stands.
+//! If a thread does change it, a check may or may not report that something is wrong. But it
+//! follows no address that it has not validated. What was read of a node is believed, and followed,
+//! only if the node's version stands.
 
 use crate::bag::Bag;
 use crate::memory::Memory;
@@ -19,7 +19,7 @@ pub struct TreeStats {
     pub entries: u64,
     /// Leaves of all layers.
     pub leaves: u64,
-    /// Narrow ones among them, which take [`crate::NARROW_LEAF_BYTES`] instead of
+    /// Narrow leaves among them, which take [`crate::NARROW_LEAF_BYTES`] instead of
     /// [`crate::NODE_BYTES`].
     pub narrow_leaves: u64,
     /// Inner nodes of all layers.
@@ -61,10 +61,10 @@ impl From<Corruption> for Halt {
     }
 }
 
-/// Nodes looked at between two questions whether to go on.
+/// Nodes checked between two calls that ask whether to continue.
 const NODES_PER_QUESTION: u64 = 256;
 
-/// The slices a node covers: from the first on, up to but without the second.
+/// The slices that a node covers: from the first on, up to but without the second.
 #[derive(Clone, Copy)]
 struct Range {
     low: Option<u64>,
@@ -79,7 +79,7 @@ impl Range {
 
 /// The state of one verification.
 struct Verifier<'a> {
-    go_on: &'a mut dyn FnMut() -> bool,
+    may_continue: &'a mut dyn FnMut() -> bool,
     stats: TreeStats,
     /// Roots of layers found and not yet checked.
     roots: Vec<u64>,
@@ -92,20 +92,21 @@ impl<M: Memory> Tree<'_, M> {
     /// Checks the whole structure: order, key ranges, links between leaves, permutations, suffixes,
     /// equal depth, no empty nodes, no latch left behind.
     ///
-    /// Only a tree that nobody changes during the call can be checked: otherwise it may report
-    /// changes in progress as corruption. The caller need be pinned only if somebody may change it.
+    /// Only a tree that no thread changes during the call can be checked: otherwise this may report
+    /// changes in progress as corruption. The caller need be pinned only if another thread may
+    /// change the tree.
     pub fn verify(&self) -> Result<TreeStats, Corruption> {
         let outcome = self.verify_while(&mut || true)?;
         Ok(outcome.expect("nobody asked to stop"))
     }
 
-    /// [`Tree::verify`] that asks every few nodes whether to go on. `None`: it was told not to.
+    /// [`Tree::verify`] that asks every few nodes whether to continue. `None`: the answer was no.
     pub fn verify_while(
         &self,
-        go_on: &mut dyn FnMut() -> bool,
+        may_continue: &mut dyn FnMut() -> bool,
     ) -> Result<Option<TreeStats>, Corruption> {
         let mut verifier = Verifier {
-            go_on,
+            may_continue,
             stats: TreeStats::default(),
             roots: Vec::new(),
             leaves: Vec::new(),
@@ -131,8 +132,8 @@ fn check(condition: bool, node: u64, what: &'static str) -> Result<(), Corruptio
     }
 }
 
-/// Whether a node is as it was when what was read of it was begun to be read: before that nothing
-/// in it is an address.
+/// Whether a node is as it was when the reading of it began. Before this check nothing in the node
+/// is an address.
 fn check_still(node: &Node, seen: Seen) -> Result<(), Corruption> {
     check(
         node.version.is_still(seen),
@@ -143,8 +144,8 @@ fn check_still(node: &Node, seen: Seen) -> Result<(), Corruption> {
 
 /// The node at an address that was read under a validated version, or is the root's.
 fn node_at<'n>(address: u64, holder: u64) -> Result<&'n Node, Corruption> {
-    // SAFETY: addresses in nodes of a tree are those of nodes, and those that are retired meanwhile
-    // stay: whoever is to meet such is pinned.
+    // SAFETY: addresses in nodes of a tree are those of nodes. Nodes retired meanwhile stay: a
+    // caller that may meet such nodes is pinned.
     let node = unsafe { Node::at(address) };
     node.ok_or(Corruption {
         node: holder,
@@ -170,7 +171,7 @@ impl Verifier<'_> {
         )?;
         let mut previous = 0;
         for (index, &address) in self.leaves.iter().enumerate() {
-            if (index as u64).is_multiple_of(NODES_PER_QUESTION) && !(self.go_on)() {
+            if (index as u64).is_multiple_of(NODES_PER_QUESTION) && !(self.may_continue)() {
                 return Err(Halt::Asked);
             }
             let leaf = node_at(address, address)?;
@@ -188,7 +189,7 @@ impl Verifier<'_> {
 
     fn check_node(&mut self, node: &Node, range: Range, level: usize) -> Result<(), Halt> {
         let nodes = self.stats.leaves + self.stats.inner_nodes;
-        if nodes.is_multiple_of(NODES_PER_QUESTION) && !(self.go_on)() {
+        if nodes.is_multiple_of(NODES_PER_QUESTION) && !(self.may_continue)() {
             return Err(Halt::Asked);
         }
         let address = node.address();
@@ -231,7 +232,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// What it found counts only if the leaf is still as it was seen.
+    /// The result counts only if the leaf is still as it was seen.
     fn check_leaf(&mut self, leaf: &Node, seen: Seen, range: Range) -> Result<(), Corruption> {
         let address = leaf.address();
         self.stats.leaves += 1;
@@ -246,7 +247,7 @@ impl Verifier<'_> {
         check(permutation.count() > 0, address, "is an empty leaf")?;
         let cell = leaf.bag();
         check_still(leaf, seen)?;
-        // SAFETY: read under a validated version, of a tree that nobody changes or in a pinned
+        // SAFETY: read under a validated version, of a tree that no thread changes or in a pinned
         // epoch.
         let bag = unsafe { Bag::at(cell) };
         if let Some(bag) = bag {
@@ -318,12 +319,12 @@ impl Verifier<'_> {
         };
         let word = bag.word(slot);
         check(bag.holds(word), leaf, "has a suffix outside its bag")?;
-        // SAFETY: a word of this bag, which stays as long as its leaf is looked at.
+        // SAFETY: a word of this bag, which stays as long as its leaf is checked.
         Ok(Some(unsafe { bag.suffix(word) }))
     }
 }
 
-/// What is behind the end of a key of so many bytes in its slice.
+/// The bits of a slice after the end of a key that has so many bytes in it.
 fn padding(slice: u64, bytes: u64) -> u64 {
     match 64 - 8 * bytes as u32 {
         64 => slice,

@@ -10,13 +10,13 @@
 //! bits 36..64 splits   counts rearrangements after which a key may belong elsewhere
 //! ```
 //!
-//! Readers use it as a sequence lock: take a clean version, read, and trust what was read only if
-//! the version (but for the latch bit) is still the same. Contract: only the latch's owner stores
-//! to the word; nobody waits for a latch, and nobody runs foreign code, while it owns a dirty node,
-//! so waiting for a clean version always ends.
+//! Readers use it as a sequence lock: they take a clean version, read, and validate. They trust
+//! what they read only if the version (except for the latch bit) is still the same. Contract: only
+//! the owner of the latch stores to the word. No thread waits for a latch or runs foreign code
+//! while it owns a dirty node, so waiting for a clean version always ends.
 //!
-//! Not every change moves the counters. An insert into a free slot is published by the one store of
-//! the permutation and a wide leaf's value by its own store; neither can mislead a reader who holds
+//! Not every change moves the counters. One store of the permutation publishes an insert into a
+//! free slot, and one store publishes a wide leaf's value. Neither can mislead a reader that holds
 //! the version, because every slot that is free now was freed under an earlier version. A narrow
 //! leaf's value is two stores, and counts a change.
 
@@ -27,17 +27,17 @@ pub(crate) const DIRTY: u64 = 1 << 1;
 pub(crate) const DELETED: u64 = 1 << 2;
 pub(crate) const INNER: u64 = 1 << 3;
 pub(crate) const NARROW: u64 = 1 << 4;
-/// Added to count a change that kept the node's key range. An overflow of the 28 bits runs into the
-/// split counter, where it costs a reader a needless restart.
+/// Added to count a change that kept the node's key range. An overflow of the 28 bits carries into
+/// the split counter, where it costs a reader a needless restart.
 pub(crate) const CHANGE: u64 = 1 << 8;
 /// Added to count a change after which a key of the node may have moved elsewhere.
 pub(crate) const SPLIT: u64 = 1 << 36;
 const SPLITS: u64 = !(SPLIT - 1);
-/// What a poisoning allocator leaves behind; meeting it means a read of freed memory.
+/// What a poisoning allocator leaves behind. A version of this value means a read of freed memory.
 #[cfg(debug_assertions)]
 const POISON: u64 = 0xDDDD_DDDD_DDDD_DDDD;
 
-/// A clean version as a reader saw it: neither latched (masked out) nor dirty.
+/// A clean version as a reader saw it: without the latch bit, and not dirty.
 pub(crate) type Seen = u64;
 
 pub(crate) fn is_inner(seen: Seen) -> bool {
@@ -48,7 +48,7 @@ pub(crate) fn is_deleted(seen: Seen) -> bool {
     seen & DELETED != 0
 }
 
-/// Whether a node that went from one version to the other still covers the keys it covered, in the
+/// Whether a node whose version changed from one to the other still covers the same keys, in the
 /// same role.
 pub(crate) fn same_range(before: Seen, after: Seen) -> bool {
     (before ^ after) & (SPLITS | DELETED | INNER) == 0
@@ -58,7 +58,7 @@ pub(crate) fn same_range(before: Seen, after: Seen) -> bool {
 pub(crate) struct Version(AtomicU64);
 
 impl Version {
-    /// The word of a node nobody else has seen: `flags` of this module.
+    /// The word of a node that no other thread has seen: `flags` of this module.
     pub(crate) fn new(flags: u64) -> Self {
         Version(AtomicU64::new(flags))
     }
@@ -135,8 +135,9 @@ impl Version {
                 .compare_exchange(word, word | LATCHED, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok();
         if taken {
-            // A reader that sees one of the owner's stores must also see the version the owner
-            // found: it tells whether the slots being filled were free when the reader came.
+            // A reader that sees one of the owner's stores must also see the version that the owner
+            // found. That version says whether the slots being filled were free when the reader
+            // began.
             fence(Ordering::Release);
         }
         taken
@@ -150,7 +151,7 @@ impl Version {
         word & !(LATCHED | DIRTY)
     }
 
-    /// Tells readers to wait: the owner is about to rearrange the node.
+    /// Makes readers wait: the owner is about to rearrange the node.
     pub(crate) fn make_dirty(&self) {
         let word = self.0.load(Ordering::Relaxed);
         debug_assert!(word & LATCHED != 0);
@@ -161,7 +162,7 @@ impl Version {
         fence(Ordering::Release);
     }
 
-    /// Lets readers in again, counting what happened (`CHANGE` or `SPLIT`); the latch stays.
+    /// Lets readers continue, and counts what happened (`CHANGE` or `SPLIT`). The latch stays.
     pub(crate) fn make_clean(&self, count: u64) {
         let word = self.owned();
         let count = unless_broken(count);
@@ -180,7 +181,7 @@ impl Version {
         self.0.store(word, Ordering::Relaxed);
     }
 
-    /// Gives the latch back, counting what happened (0, `CHANGE` or `SPLIT`).
+    /// Releases the latch, and counts what happened (0, `CHANGE` or `SPLIT`).
     #[inline]
     pub(crate) fn unlatch(&self, count: u64) {
         let word = self.owned();
@@ -188,13 +189,13 @@ impl Version {
         self.0.store(word.wrapping_add(count), Ordering::Release);
     }
 
-    /// Gives the latch back for good: the node is in no list and no parent any more.
+    /// Releases the latch for good: the node is in no list and no parent any more.
     pub(crate) fn unlatch_deleted(&self) {
         let word = self.owned();
         self.0.store(word | DELETED, Ordering::Release);
     }
 
-    /// Whether the node is being rearranged, or goes; for checks.
+    /// Whether the node is being rearranged or unlinked; for checks.
     #[cfg(test)]
     pub(crate) fn is_dirty(&self) -> bool {
         self.0.load(Ordering::Acquire) & DIRTY != 0
@@ -206,7 +207,7 @@ impl Version {
     }
 }
 
-/// What is counted, or nothing if a model's test wants to see that it is needed.
+/// What is counted, or nothing if a model's test shows that the count is needed.
 #[inline(always)]
 fn unless_broken(count: u64) -> u64 {
     match count {

@@ -1,17 +1,20 @@
-//! Putting a wide leaf in the place of a narrow one that does not hold a key that comes.
+//! Replacing a narrow leaf with a wide one, when a key comes that the narrow leaf does not hold.
 //!
-//! The writer owns the narrow leaf. It makes a wide one of the same entries in the same slots,
+//! The writer owns the narrow leaf. It makes a wide leaf of the same entries in the same slots. It
 //! latches the left neighbour and the parent, as for an unlinking (`unlink.rs`) and in the same
-//! order, and gives the new leaf the old one's links and its place in the parent. To all others the
-//! old leaf is one that was unlinked: whoever stands on it, reader, waiting writer or spot, sees
-//! that it is deleted and goes down again, to a leaf that covers just what this one did. The new
-//! leaf is latched from before it can be reached, and is the writer's in the place of the old one.
-//! So nothing changes in it, and no neighbour gives it anything or takes from it, before the old
-//! one is deleted: who reads that until then, beside the new one, reads what is true.
+//! order. Then it moves the old leaf's links and its place in the parent to the new leaf. To all
+//! others the old leaf is one that was unlinked. A reader, a waiting writer or an insert position
+//! that stands on it sees that it is deleted. It descends again, to a leaf that covers just what
+//! the old one covered.
+//!
+//! The new leaf is latched from before it can be reached, and this writer owns it in the place of
+//! the old one. So nothing changes in it, and no neighbour moves anything to it or from it, before
+//! the old one is deleted. A reader that reads the old leaf until then, beside the new one, reads
+//! the truth.
 //!
 //! The bag moves along: the new leaf's cell names it before the old leaf is retired, without it.
 //!
-//! Contract: nothing fails behind the allocation. The leaf is no layer's root, as no narrow one is.
+//! Contract: nothing fails after the allocation. The leaf is no layer's root, as no narrow one is.
 
 use crate::memory::{Memory, OutOfMemory};
 use crate::node::Node;
@@ -21,8 +24,8 @@ use crate::update::Site;
 use crate::version::{CHANGE, DIRTY, LATCHED};
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// Puts a wide leaf in the place of an owned narrow one, which covers the key; returns it,
-    /// latched. On `Err` nothing was changed, and the latch has been given back.
+    /// Replaces an owned narrow leaf, which covers the key, with a wide one. Returns that, latched.
+    /// On `Err` nothing was changed, and the latch has been released.
     #[cold]
     #[inline(never)]
     pub(crate) fn widen(&self, key: &[u8], site: Site<'a>) -> Result<Site<'a>, OutOfMemory> {
@@ -31,7 +34,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         let wide = match self.create_node(LATCHED | DIRTY) {
             Ok(wide) => wide,
             Err(full) => {
-                // It may be the empty half of one that was split for the key.
+                // The leaf may be the empty half of a leaf that was split for the key.
                 self.release(key, site);
                 return Err(full);
             }
@@ -39,7 +42,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         let slice = cut(&key[site.offset..]).0;
         let previous = self.latch_previous(leaf);
         let parent = self.latch_parent(site.root, slice, leaf);
-        // Behind the latch of the left neighbour, whose is the link to it.
+        // After the latch of the left neighbour, to which the link to this leaf belongs.
         wide.take_content(leaf);
         wide.version.make_clean(0);
         parent.version.make_dirty();
@@ -60,7 +63,7 @@ impl<'a, M: Memory> Tree<'a, M> {
     }
 }
 
-/// How often leaves were widened, for tests that want to have come here.
+/// How often leaves were widened, for tests that must reach this code.
 #[cfg(any(test, feature = "model"))]
 pub(crate) mod noted {
     use core::cell::Cell;
@@ -73,7 +76,7 @@ pub(crate) mod noted {
         WIDENED.with(|widened| widened.set(widened.get() + 1));
     }
 
-    /// How often wide leaves took the place of narrow ones, by this thread.
+    /// How often this thread replaced narrow leaves with wide ones.
     pub fn widened() -> u64 {
         WIDENED.with(Cell::get)
     }

@@ -123,17 +123,17 @@ impl Shared {
         more.iter().for_each(|key| self.remove(key));
     }
 
-    /// Inserts keys at spots found before, together.
-    fn insert_at_spots(&self, keys: &[Vec<u8>]) {
+    /// Inserts keys at insert positions found before, together.
+    fn insert_at_positions(&self, keys: &[Vec<u8>]) {
         self.with(|tree| {
-            let mut spots = vec![None; keys.len()];
+            let mut positions = vec![None; keys.len()];
             let pairs = keys.iter().map(|key| (*tree, &key[..]));
-            Tree::find_spots(pairs, |number, spot| spots[number] = Some(spot));
-            for (key, spot) in keys.iter().zip(spots) {
+            Tree::find_insert_positions(pairs, |at, position| positions[at] = Some(position));
+            for (key, position) in keys.iter().zip(positions) {
                 let set = |old| (Change::Set(value_of(key)), old);
-                let old = match spot {
+                let old = match position {
                     // SAFETY: found above for this key in this tree, under the same pin.
-                    Some(spot) => unsafe { tree.update_at(spot, key, set) },
+                    Some(position) => unsafe { tree.update_at(position, key, set) },
                     None => tree.update(key, set),
                 };
                 assert_eq!(old, Ok(None));
@@ -308,8 +308,8 @@ fn unlink_beside_many() {
     shared.finish(&all);
 }
 
-/// Keys go to spots in leaves that are split, and unlinked, meanwhile.
-fn spots_beside_writers() {
+/// Keys go to insert positions in leaves that are split, and unlinked, meanwhile.
+fn positions_beside_writers() {
     let shared = Arc::new(Shared::default());
     let keys: Vec<Vec<u8>> = (0..30).map(|at| number(at * 10)).collect();
     keys.iter().for_each(|key| shared.insert(key));
@@ -322,7 +322,7 @@ fn spots_beside_writers() {
             going.iter().for_each(|key| shared.remove(key));
         }),
         work(&shared, |shared| {
-            shared.insert_at_spots(&[number(145), number(5), number(155)]);
+            shared.insert_at_positions(&[number(145), number(5), number(155)]);
         }),
     ]);
     let mut all = kept;
@@ -330,8 +330,8 @@ fn spots_beside_writers() {
     shared.finish(&all);
 }
 
-/// Keys go to spots in a leaf where a layer is made for their slice, and taken away again.
-fn spots_beside_layers() {
+/// Keys go to insert positions where a layer is made for their slice, and taken away again.
+fn positions_beside_layers() {
     let shared = Arc::new(Shared::default());
     let there = b"a prefix, one".to_vec();
     shared.insert(&there);
@@ -344,20 +344,20 @@ fn spots_beside_layers() {
             shared.remove(&going);
         }),
         work(&shared, move |shared| {
-            shared.insert_at_spots(&[coming]);
+            shared.insert_at_positions(&[coming]);
         }),
     ]);
     shared.finish(&[there, third]);
 }
 
 /// Keys go to a tree whose only leaf is emptied meanwhile.
-fn spots_beside_an_end() {
+fn positions_beside_an_end() {
     let shared = Arc::new(Shared::default());
     shared.insert(&number(1));
     threads(vec![
         work(&shared, |shared| shared.remove(&number(1))),
         work(&shared, |shared| {
-            shared.insert_at_spots(&[number(2), number(3)]);
+            shared.insert_at_positions(&[number(2), number(3)]);
         }),
     ]);
     shared.finish(&[number(2), number(3)]);
@@ -608,10 +608,10 @@ fn keys_looked_up_together_beside_writers() {
 }
 
 #[test]
-fn spots_beside_other_writers() {
-    explore("index, spots beside writers", 1_500, spots_beside_writers);
-    explore("index, spots beside layers", 1_500, spots_beside_layers);
-    explore("index, spots beside an end", 1_500, spots_beside_an_end);
+fn insert_positions_beside_other_writers() {
+    explore("index, positions: writers", 1_500, positions_beside_writers);
+    explore("index, positions: layers", 1_500, positions_beside_layers);
+    explore("index, positions: an end", 1_500, positions_beside_an_end);
 }
 
 #[test]
@@ -714,7 +714,7 @@ mod seen {
         finds(
             "index: looking whether a latched leaf still covers the key",
             RUNS,
-            spots_beside_writers,
+            positions_beside_writers,
         );
     }
 
@@ -733,11 +733,11 @@ mod seen {
     }
 }
 
-#[path = "interleavings/gifts.rs"]
-mod gifts;
+#[path = "interleavings/redistribute_random.rs"]
+mod redistribute_random;
 
-#[path = "interleavings/giving.rs"]
-mod giving;
+#[path = "interleavings/redistribute.rs"]
+mod redistribute;
 
 #[path = "interleavings/looks.rs"]
 mod looks;

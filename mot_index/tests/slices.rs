@@ -66,7 +66,7 @@ impl Shape {
                 .collect()
         };
         let count = if random.random_bool(0.2) {
-            // Leaves enough that they give to one another.
+            // Leaves enough that they redistribute to one another.
             random.random_range(20..60)
         } else {
             random.random_range(1..=6)
@@ -185,21 +185,21 @@ fn note(model: &mut Model, key: &[u8], change: Change) {
     }
 }
 
-/// Keys are entered at spots that were all found before the first change.
-fn at_spots(tree: &Map<'_>, model: &mut Model, shape: &Shape, random: &mut StdRng) {
+/// Keys are entered at insert positions that were all found before the first change.
+fn at_insert_positions(tree: &Map<'_>, model: &mut Model, shape: &Shape, random: &mut StdRng) {
     let keys: Vec<Vec<u8>> = (0..random.random_range(1..24))
         .map(|_| shape.key(random))
         .collect();
-    let mut spots = vec![None; keys.len()];
+    let mut positions = vec![None; keys.len()];
     let pairs = keys.iter().map(|key| (*tree, &key[..]));
-    Tree::find_spots(pairs, |number, spot| spots[number] = Some(spot));
-    for (key, spot) in keys.iter().zip(spots) {
+    Tree::find_insert_positions(pairs, |number, position| positions[number] = Some(position));
+    for (key, position) in keys.iter().zip(positions) {
         let value = random.random_range(0..=MAX_VALUE);
         let change = decide(random, value);
         let known = model.get(key).copied();
-        let old = match spot {
+        let old = match position {
             // SAFETY: found above for this key in this tree; nothing is reclaimed in between.
-            Some(spot) => unsafe { tree.update_at(spot, key, |old| (change, old)) },
+            Some(position) => unsafe { tree.update_at(position, key, |old| (change, old)) },
             None => tree.update(key, |old| (change, old)),
         };
         assert_eq!(old, Ok(known), "{key:?}");
@@ -277,7 +277,7 @@ fn run(seed: u64) {
                     note(&mut model, &key, change);
                 }
             }
-            52..58 => at_spots(&tree, &mut model, &shape, random),
+            52..58 => at_insert_positions(&tree, &mut model, &shape, random),
             58..62 => {
                 let result = catch_unwind(AssertUnwindSafe(|| {
                     tree.update(&key, |_| -> (Change, ()) {

@@ -14,7 +14,7 @@ pub const INDEX: Crate = Crate {
     layers: &[
         // Words that processes share, comparisons of many at once, and where blocks come from.
         "sync",
-        "lanes",
+        "simd",
         "memory",
         "version",
         // Parts of a key and of a node.
@@ -25,7 +25,7 @@ pub const INDEX: Crate = Crate {
         "node",
         "suffixes",
         "tree",
-        // Reading: the way down, then scans.
+        // Reading: descents, then scans.
         "descend",
         "entries",
         "frame",
@@ -35,15 +35,15 @@ pub const INDEX: Crate = Crate {
         "many",
         "measure",
         "verify",
-        // Writing: one key, then nodes that split, widen, share and vanish.
+        // Writing: one key, then nodes that split, widen, redistribute and vanish.
         "layer",
         "update",
-        "spot",
+        "insert_position",
         "held",
         "cut",
         "split",
         "widen",
-        "give",
+        "redistribute",
         "unlink",
         // Whole trees.
         "bulk",

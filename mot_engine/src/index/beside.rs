@@ -297,7 +297,7 @@ impl<C: Clock> Filler<'_, C> {
             return Ok(());
         }
         let (session, table, index) = (self.session, self.table, self.index);
-        // SAFETY: no spot; pinned.
+        // SAFETY: no insert position; pinned.
         let entered = unsafe {
             enter_at(
                 session,

@@ -11,7 +11,7 @@ use crate::pause::{Point, reach};
 use crate::row::Head;
 use crate::session::{NodeMemory, Session};
 use crate::table::{EntryForm, IndexRef, TableRef};
-use mot_index::{Change, OutOfMemory, Spot, Tree};
+use mot_index::{Change, InsertPosition, OutOfMemory, Tree};
 use std::sync::atomic::Ordering;
 
 /// What became of an entry.
@@ -107,7 +107,7 @@ pub(crate) fn enter_key<C: Clock>(
         clock,
         prune: crate::reclaim::prune_row,
     });
-    // SAFETY: no spot.
+    // SAFETY: no insert position.
     unsafe {
         enter_at(
             session, table, index, form, &tree, None, key, scratch, slot, uniqueness,
@@ -122,14 +122,14 @@ pub(crate) fn enter_key<C: Clock>(
 #[inline]
 unsafe fn set_suffixed<'a>(
     tree: &Tree<'a, NodeMemory<'a>>,
-    spot: Option<Spot<'a>>,
+    position: Option<InsertPosition<'a>>,
     key: &KeyBuffer,
     slot: Slot,
 ) -> Result<Option<u64>, OutOfMemory> {
     let set = |old: Option<u64>| (Change::Set(inline_value(slot)), old);
-    match spot {
+    match position {
         // SAFETY: the caller's.
-        Some(spot) => unsafe { tree.update_at(spot, key.as_slice(), set) },
+        Some(position) => unsafe { tree.update_at(position, key.as_slice(), set) },
         None => tree.update(key.as_slice(), set),
     }
 }
@@ -139,8 +139,8 @@ unsafe fn set_suffixed<'a>(
 /// free for use. The caller is pinned.
 ///
 /// # Safety
-/// A spot was found for this key in this tree, which is the index's, under the pin that the caller
-/// has.
+/// An insert position was found for this key in this tree, which is the index's, under the pin that
+/// the caller has.
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn enter_at<'a, C: Clock, P: Pruner>(
     session: &Session,
@@ -148,7 +148,7 @@ pub(super) unsafe fn enter_at<'a, C: Clock, P: Pruner>(
     index: IndexRef,
     form: EntryForm,
     tree: &Tree<'a, NodeMemory<'a>>,
-    mut spot: Option<Spot<'a>>,
+    mut position: Option<InsertPosition<'a>>,
     key: &KeyBuffer,
     scratch: &mut KeyBuffer,
     slot: Slot,
@@ -157,7 +157,7 @@ pub(super) unsafe fn enter_at<'a, C: Clock, P: Pruner>(
     debug_assert!(session.local.is_pinned());
     if form == EntryForm::Suffixed {
         // SAFETY: the caller's.
-        let old = unsafe { set_suffixed(tree, spot, key, slot) };
+        let old = unsafe { set_suffixed(tree, position, key, slot) };
         let old = old.map_err(|_| session.index_full())?;
         count(index, i64::from(old.is_none()));
         return Ok(EntryOutcome::Done);
@@ -170,9 +170,9 @@ pub(super) unsafe fn enter_at<'a, C: Clock, P: Pruner>(
     let is_tested = uniqueness.is_some();
     loop {
         let decide = |value| decide(table, slot, is_tested, &resolved, spare.block, value);
-        let decided = match spot.take() {
+        let decided = match position.take() {
             // SAFETY: the caller's.
-            Some(spot) => unsafe { tree.update_at(spot, key.as_slice(), decide) },
+            Some(position) => unsafe { tree.update_at(position, key.as_slice(), decide) },
             None => tree.update(key.as_slice(), decide),
         };
         match decided {

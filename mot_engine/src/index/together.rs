@@ -190,15 +190,15 @@ fn enter_together<C: Clock, P: Pruner>(
         // SAFETY: the caller is pinned for the whole call.
         unsafe { Tree::new(&index.storage().root, memory) }
     };
-    let mut enter = |pending: &PendingEntry, key: &KeyBuffer, spot| {
+    let mut enter = |pending: &PendingEntry, key: &KeyBuffer, position| {
         let PendingEntry { index, form } = *pending;
         let tree = tree(index);
         let uniqueness = uniqueness.filter(|test| index.is_asked(test.clock));
-        // SAFETY: no spot, or it was found below for this key in this tree, and the caller is
-        // pinned since.
+        // SAFETY: no insert position, or it was found below for this key in this tree, and the
+        // caller is pinned since.
         let outcome = unsafe {
             enter_at(
-                session, table, index, form, &tree, spot, key, scratch, slot, uniqueness,
+                session, table, index, form, &tree, position, key, scratch, slot, uniqueness,
             )
         };
         outcome.map(|outcome| match outcome {
@@ -211,14 +211,14 @@ fn enter_together<C: Clock, P: Pruner>(
     if let ([Some(pending)], [key]) = (pending, keys) {
         return enter(pending, key, None);
     }
-    let mut spots = [None; KEYS_TOGETHER];
+    let mut positions = [None; KEYS_TOGETHER];
     let pending = pending.iter().flatten().zip(keys);
     let pairs = pending
         .clone()
         .map(|(pending, key)| (tree(pending.index), key.as_slice()));
-    Tree::find_spots(pairs, |number, spot| spots[number] = Some(spot));
-    for ((pending, key), spot) in pending.zip(spots) {
-        let obstacle = enter(pending, key, spot)?;
+    Tree::find_insert_positions(pairs, |number, position| positions[number] = Some(position));
+    for ((pending, key), position) in pending.zip(positions) {
+        let obstacle = enter(pending, key, position)?;
         if obstacle.is_some() {
             return Ok(obstacle);
         }

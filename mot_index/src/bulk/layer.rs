@@ -1,10 +1,10 @@
-//! One layer of a tree being built: a leaf being filled behind all others, and the right spine of
+//! One layer of a tree being built: a leaf being filled after all others, and the right spine of
 //! the inner nodes above.
 //!
-//! At any moment what hangs below `top` (of a layer that goes on beyond the part: what is listed in
-//! `edge`) is proper and can be freed. Nobody else finds the nodes before the tree is whole, so
-//! nobody waits for their latches. Filled by `bulk.rs` from keys, by `join.rs` from leaves that
-//! parts have made.
+//! At any moment the nodes below `top` are a proper tree and can be freed. The same holds for the
+//! leaves in `edge`, if the layer continues beyond the part. No other thread finds the nodes before
+//! the tree is whole, so no thread waits for their latches. `bulk.rs` fills the layer from keys,
+//! `join.rs` from leaves that parts have made.
 
 use super::EdgeLeaf;
 use crate::bag::Bag;
@@ -24,9 +24,9 @@ pub(crate) struct LayerBuilder<'a> {
     spine: Vec<&'a Node>,
     /// The node above all others.
     pub(crate) top: Option<&'a Node>,
-    /// Of a layer that goes on beyond the part: its leaves, which get no inner nodes.
+    /// Only if the layer continues beyond the part: its leaves, which get no inner nodes.
     pub(super) edge: Option<Vec<EdgeLeaf>>,
-    /// The suffixes of `leaf`, one behind the other, and where those of each slot end.
+    /// The suffixes of `leaf`, one after the other, and where the suffix of each slot ends.
     suffixes: Vec<u8>,
     suffix_ends: [usize; LEAF_ENTRIES],
 }
@@ -39,7 +39,7 @@ impl<'a> LayerBuilder<'a> {
         }
     }
 
-    /// Frees all of it; nobody else has seen it.
+    /// Frees all of the layer, which no other thread has seen.
     pub(crate) fn free<M: Memory>(self, tree: &Tree<'a, M>) {
         match (self.edge, self.top) {
             (Some(leaves), _) => tree.free_leaves(&leaves),
@@ -48,7 +48,7 @@ impl<'a> LayerBuilder<'a> {
         }
     }
 
-    /// Appends an entry behind all others.
+    /// Appends an entry after all others.
     pub(super) fn append<M: Memory>(
         &mut self,
         tree: &Tree<'a, M>,
@@ -73,8 +73,8 @@ impl<'a> LayerBuilder<'a> {
         Ok(())
     }
 
-    /// Goes on in a new leaf behind the full one, into which entries of the same slice move along.
-    /// The first of a layer may become its root, and is wide.
+    /// Begins a new leaf after the full one, and moves entries of the same slice into it. The
+    /// first leaf of a layer may become its root, and is wide.
     fn begin_leaf<M: Memory>(
         &mut self,
         tree: &Tree<'a, M>,
@@ -84,7 +84,7 @@ impl<'a> LayerBuilder<'a> {
         let Some(old) = full else {
             return self.hang_in(tree, None, slice);
         };
-        // What comes next is probably like what came last.
+        // The next entries are probably like the last ones.
         let window = old.window_with(slice);
         let kept = (0..LEAF_ENTRIES)
             .take_while(|slot| old.key(*slot) < slice)
@@ -107,7 +107,7 @@ impl<'a> LayerBuilder<'a> {
         Ok(new)
     }
 
-    /// A new leaf behind all others.
+    /// A new leaf after all others.
     fn hang_in<M: Memory>(
         &mut self,
         tree: &Tree<'a, M>,
@@ -122,7 +122,7 @@ impl<'a> LayerBuilder<'a> {
         Ok(new)
     }
 
-    /// Puts a wide leaf in the place of the last one, which is narrow, and so not the first.
+    /// Replaces the last leaf with a wide one. The last leaf is narrow, and so not the first.
     fn widen_last<M: Memory>(
         &mut self,
         tree: &Tree<'a, M>,
@@ -138,7 +138,7 @@ impl<'a> LayerBuilder<'a> {
             let parent = self.spine.first().expect("another leaf is before it");
             parent.set_child(parent.count(), wide.address());
         }
-        // SAFETY: a leaf of this layer, which nobody else has seen.
+        // SAFETY: a leaf of this layer, which no other thread has seen.
         let previous = unsafe { Node::at(narrow.previous()) };
         previous
             .expect("another leaf is before it")
@@ -148,7 +148,7 @@ impl<'a> LayerBuilder<'a> {
         Ok(wide)
     }
 
-    /// Where the suffix of a slot of `leaf` begins among those of all.
+    /// Where the suffix of a slot of `leaf` begins among all the suffixes.
     fn suffix_begin(&self, slot: usize) -> usize {
         slot.checked_sub(1)
             .map_or(0, |before| self.suffix_ends[before])
@@ -160,7 +160,7 @@ impl<'a> LayerBuilder<'a> {
         leaf.set_value(leaf.permutation().count() - 1, value);
     }
 
-    /// Hangs a leaf in behind all others; `slice` is its first entry's.
+    /// Adds a leaf after all others; `slice` is its first entry's.
     pub(crate) fn add_leaf<M: Memory>(
         &mut self,
         tree: &Tree<'a, M>,
@@ -186,7 +186,7 @@ impl<'a> LayerBuilder<'a> {
         Ok(())
     }
 
-    /// Gives the complete leaf its bag.
+    /// Makes the bag of the complete leaf.
     pub(super) fn finish_leaf<M: Memory>(&mut self, tree: &Tree<'a, M>) -> Result<(), OutOfMemory> {
         let Some(leaf) = self.leaf else {
             return Ok(());
@@ -209,7 +209,7 @@ impl<'a> LayerBuilder<'a> {
         Ok(())
     }
 
-    /// Hangs a node in behind all others of its level (0: leaves).
+    /// Adds a node after all others of its level (0: leaves).
     fn attach<M: Memory>(
         &mut self,
         tree: &Tree<'a, M>,

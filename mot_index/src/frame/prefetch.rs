@@ -1,8 +1,8 @@
-//! Prefetches what a scan will come to, so that its misses overlap.
+//! Prefetches what a scan will read, so that its misses overlap.
 //!
-//! Nothing here moves a scan on. What is read of a leaf may be stale, and what is only prefetched
-//! need not be valid; an address is followed only behind a validation of what it was read from, as
-//! everywhere.
+//! Nothing here advances a scan. What is read of a leaf may be stale, and what is only prefetched
+//! need not be valid. As everywhere, an address is followed only after a validation of what it was
+//! read from.
 
 use super::{Frame, layer_at, slot_at};
 use crate::bag::Bag;
@@ -14,23 +14,23 @@ use crate::slice::LAYER;
 /// Layers prefetched in front of the one being read. Each is a miss of its own, and few of their
 /// entries are read.
 const LAYERS_AHEAD: usize = 4;
-/// Of so many of them, which were prefetched before, the suffixes as well, and the rest if they
-/// have many entries.
+/// Of so many of these layers, which were prefetched before, the suffixes are prefetched too. So is
+/// the rest, if they have many entries.
 const LAYERS_NEAR: usize = 2;
-/// About how many entries a layer beside the edge of a scan has; those prefetched should be read.
+/// About how many entries a layer beside the edge of a scan has. Those prefetched should be read.
 const ENTRIES_A_LAYER: usize = 16;
-/// Leaves still wanted from which on prefetching them pays.
+/// Prefetching leaves pays from so many leaves still wanted.
 pub(super) const LEAVES_WORTH_PREFETCHING: usize = 3;
 
 impl Frame<'_> {
-    /// Prefetches layers that follow the one the edge of a scan leads into, if the scan is long
-    /// enough to come to them.
+    /// Prefetches layers that follow the one into which the edge of a scan leads, if the scan is
+    /// long enough to reach them.
     pub(crate) fn prefetch_behind_edge(&mut self, direction: Direction, room: usize) {
         self.prefetch_layers(direction, room / ENTRIES_A_LAYER);
     }
 
-    /// Prefetches layers that follow the one just read, beyond the end of the leaf as well, and
-    /// what is in the next ones, which were prefetched before.
+    /// Prefetches layers that follow the one just read, also beyond the end of the leaf. Prefetches
+    /// also the content of the next ones, which were prefetched before.
     pub(super) fn prefetch_layers(&mut self, direction: Direction, room: usize) {
         let kinds = self.leaf.kinds();
         let ahead = self.read + LAYERS_AHEAD.min(room);
@@ -56,8 +56,8 @@ impl Frame<'_> {
         }
     }
 
-    /// Prefetches the suffixes of the next leaf, which was prefetched before, if this one has any.
-    /// Whatever that is by now: nothing is followed.
+    /// Prefetches the suffixes of the next leaf, which was prefetched before, if this leaf has any.
+    /// The next leaf may be anything by now: no address is followed.
     #[inline]
     pub(super) fn prefetch_suffixes_beside(&self, direction: Direction) {
         if self.leaf.bag() != 0
@@ -69,8 +69,8 @@ impl Frame<'_> {
         }
     }
 
-    /// Prefetches the layers of the first entries of the next leaf. Whatever that is by now:
-    /// nothing is followed.
+    /// Prefetches the layers of the first entries of the next leaf. That may be anything by now: no
+    /// address is followed.
     pub(super) fn prefetch_layers_beside(&mut self, direction: Direction, entries: usize) {
         // SAFETY: read under a validated version in the epoch that is still pinned (`Tree::new`).
         let Some(leaf) = (unsafe { Node::at(self.neighbour(direction)) }) else {
@@ -87,8 +87,8 @@ impl Frame<'_> {
         self.layers_prefetched_beside = self.layers_prefetched_beside.max(end);
     }
 
-    /// Prefetches the leaves behind this one by going down to it once more: cheaper than to wait
-    /// for each of so many.
+    /// Prefetches the leaves after this one by descending to it once more. That is cheaper than a
+    /// wait for each of so many.
     pub(super) fn prefetch_leaves(&mut self, direction: Direction, wanted: usize) {
         if self.permutation.count() == 0 {
             return;

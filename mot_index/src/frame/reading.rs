@@ -23,7 +23,7 @@ pub(super) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// The bag of the leaf, which has one; `None` if the leaf has changed.
+    /// The bag of the leaf, which has one. `None` if the leaf has changed.
     #[inline]
     pub(super) fn bag(&self) -> Option<Bag> {
         let cell = self.leaf.bag();
@@ -34,13 +34,13 @@ impl<'a> Reading<'a> {
         Some(unsafe { Bag::at(cell) }.expect("a leaf with a suffix has a bag"))
     }
 
-    /// The suffix of a slot in a bag of this leaf. Whether it is the entry's is for the version to
-    /// tell, later: an entry that was there when the bag was the leaf's has it in there.
+    /// The suffix of a slot in a bag of this leaf. The version says later whether the suffix is the
+    /// entry's: an entry that existed when the bag was the leaf's has its suffix in it.
     #[inline]
     pub(super) fn suffix(&self, bag: Bag, slot: usize) -> Suffix<'a> {
-        // SAFETY: the epoch in which the bag was read is still pinned (`Tree::new`); a word names
-        // bytes within the bag that never change, whosever they are, and what follows was put in
-        // before them.
+        // SAFETY: the epoch in which the bag was read is still pinned (`Tree::new`). A word names
+        // bytes within the bag that never change, whosever they are, and the bytes after them were
+        // added before them.
         unsafe {
             let word = bag.word(slot);
             Suffix::among(bag.suffix(word), bag.readable(word))
@@ -53,7 +53,7 @@ impl<'a> Reading<'a> {
     pub(super) fn search(&self, slice: u64, class: u64, suffix: &[u8]) -> Place {
         let mut bag = None;
         self.leaf.search(self.permutation, slice, class, |slot| {
-            // Without a bag the leaf has changed, whatever is said here.
+            // Without a bag the leaf has changed, whatever the result is.
             let bag = bag.get_or_insert_with(|| self.bag());
             bag.map_or(Ordering::Less, |bag| {
                 self.suffix(bag, slot).bytes.cmp(suffix)
@@ -61,8 +61,8 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// Puts entries, counted in the direction, into a batch until that is full or one of them leads
-    /// to a layer. All of it is to be validated; `None` if the leaf has changed.
+    /// Appends entries, counted in the direction, to a batch until that is full or an entry leads
+    /// to a layer. All of it is to be validated. `None` if the leaf has changed.
     #[inline(never)]
     pub(super) fn put_into(
         &self,
@@ -122,13 +122,13 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// How far putting entries into a batch came.
+/// How far appending entries to a batch went.
 pub(super) struct Put<'a> {
     /// The number of the first entry not read.
     pub(super) read: usize,
-    /// The address of the layer the last one read leads to, or 0.
+    /// The address of the layer that the last entry read leads to, or 0.
     pub(super) layer: u64,
-    /// The last one's suffix, if it has one.
+    /// The last entry's suffix, if it has one.
     pub(super) suffix: &'a [u8],
 }
 

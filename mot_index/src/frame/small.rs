@@ -1,8 +1,8 @@
-//! Reading a layer at once that is one leaf with nothing below, as most layers of long keys are.
+//! Reading a layer at once if it is one leaf with nothing below, as most layers of long keys are.
 //!
 //! A root that is a leaf is its whole layer: other leaves have an inner node above them. So the
-//! layer is what the leaf held while its version stood, which is what a frame would have read,
-//! without the cost of one.
+//! layer is what the leaf held while its version stood. That is what a frame would have read,
+//! without the cost of a frame.
 
 use super::{Frame, Reading};
 use crate::direction::Direction;
@@ -12,9 +12,9 @@ use crate::sync::is_broken;
 use crate::version::{is_deleted, is_inner};
 
 impl<'a> Frame<'a> {
-    /// Reads the layer that the last entry read leads to, if it is one leaf with nothing below, the
-    /// batch has room for all of it, and the scan does not end in there. Else, or if it changes
-    /// meanwhile, nothing is read and the answer is `false`.
+    /// Reads the layer that the last entry read leads to, if it is one leaf with nothing below. The
+    /// batch must have room for all of it, and the scan must not end in it. Otherwise, or if the
+    /// layer changes meanwhile, nothing is read and the result is `false`.
     #[inline]
     pub(crate) fn read_small_layer(
         &self,

@@ -1,7 +1,7 @@
 //! A node as an inner node: separators, and children between them.
 
 use super::{CELLS, INNER_KEYS, Node};
-use crate::lanes;
+use crate::simd;
 use crate::sync::Ordering;
 
 const SEPARATORS: usize = 0;
@@ -48,11 +48,11 @@ impl Node {
         let cells = self.cells[SEPARATORS..]
             .first_chunk()
             .expect("so many cells");
-        let behind = !lanes::at_most(cells, slice) | 1 << self.count();
+        let behind = !simd::at_most(cells, slice) | 1 << self.count();
         behind.trailing_zeros() as usize
     }
 
-    /// Puts in a child that covers what its left neighbour covered from `separator` on. The owner
+    /// Inserts a child that covers what its left neighbour covered from `separator` on. The owner
     /// has made the node dirty.
     pub(crate) fn insert_child(&self, separator: u64, address: u64) {
         let count = self.count();
@@ -67,7 +67,7 @@ impl Node {
         self.set_count(count + 1);
     }
 
-    /// Takes out the child at `index`; a neighbour covers its range from now on. The owner has made
+    /// Removes the child at `index`. A neighbour covers its range from now on. The owner has made
     /// the node dirty.
     pub(crate) fn remove_child(&self, index: usize) {
         let count = self.count();

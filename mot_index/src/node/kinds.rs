@@ -6,7 +6,7 @@ use crate::permutation::LEAF_ENTRIES;
 use crate::slice::SUFFIX;
 use crate::slice::{LAYER, SLICE_BYTES};
 
-/// Bits of a kind in the kinds cell; slot 15's field names the slot that was filled last.
+/// Bits of a kind in the kinds cell. The field of slot 15 names the slot that was filled last.
 const KIND_BITS: usize = 4;
 const KIND: u64 = 0xF;
 /// The kind of a key that ends with its slice, in all slots.
@@ -19,8 +19,8 @@ const _: () = assert!(WHOLE_SLICES & KIND == SLICE_BYTES as u64);
 pub(crate) struct Kinds(pub(super) u64);
 
 impl Kinds {
-    /// Those of a leaf that has none: slots that were never filled are of the kind most entries are
-    /// of.
+    /// The kinds of a leaf without entries. Slots that were never filled have the kind that most
+    /// entries have.
     pub(super) const NONE: Kinds =
         Kinds((NO_SLOT as u64) << (KIND_BITS * LEAF_ENTRIES) | WHOLE_SLICES);
 
@@ -29,15 +29,14 @@ impl Kinds {
         (self.0 >> (KIND_BITS * slot)) & KIND
     }
 
-    /// Whether all entries end with their slices, and all that were taken out and whose slots were
-    /// not used again did.
+    /// Whether all entries end with their slices. A removed entry counts until its slot is used
+    /// again.
     #[inline(always)]
     pub(crate) fn are_whole_slices(self) -> bool {
         (self.0 ^ WHOLE_SLICES) << KIND_BITS == 0
     }
 
-    /// Whether an entry may lead to a layer; one that was taken out counts until its slot is used
-    /// again.
+    /// Whether an entry may lead to a layer. A removed entry counts until its slot is used again.
     #[inline]
     pub(crate) fn may_have_layers(self) -> bool {
         // Of all kinds only `LAYER`, 1010, has these two bits.
@@ -45,7 +44,7 @@ impl Kinds {
         self.0 & self.0 << 2 & HIGHEST != 0
     }
 
-    /// Whether an entry may have a suffix; likewise.
+    /// Whether an entry may have a suffix. A removed entry counts here, too.
     #[inline]
     pub(crate) fn may_have_suffixes(self) -> bool {
         // Of all kinds only `SUFFIX`, 1001, has these two bits.

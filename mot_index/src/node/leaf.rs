@@ -13,7 +13,7 @@ pub(super) const KINDS: usize = 0;
 pub(super) const BAG: usize = 1;
 pub(super) const NEXT: usize = 2;
 pub(super) const PREVIOUS: usize = 3;
-/// How many cells every leaf has. What is behind them depends on its form.
+/// How many cells every leaf has. What lies after them depends on the leaf's form.
 pub(super) const HEAD_CELLS: usize = 4;
 
 /// A bit for each slot.
@@ -23,11 +23,11 @@ pub(crate) const NO_SLOT: usize = LEAF_ENTRIES;
 
 /// What a search in a leaf found.
 pub(crate) enum Place {
-    /// The entry of this slice, class and suffix, or the one that leads to the layer where it would
-    /// be; at this position and in this slot.
+    /// The entry of this slice, class and suffix, or the entry that leads to the layer where that
+    /// would be. The numbers are its position and its slot.
     At(usize, usize),
-    /// No such entry; it would go to this position. If it has a suffix: so many others of its slice
-    /// have.
+    /// There is no such entry, and it would go to this position. The second number is how many
+    /// other entries of its slice have suffixes, if it has one.
     Before(usize, usize),
 }
 
@@ -70,13 +70,14 @@ pub(crate) trait EntriesOfLeaf {
     /// Stores the value of an entry that no reader looks at yet, or of a dirty leaf.
     fn set_value(&self, slot: usize, value: u64);
 
-    /// The slice of the first slot, and ones where any slot's differs from it, used or not.
+    /// The slice of the first slot, and a mask. The mask has ones where the slice of any slot, used
+    /// or not, differs from the first one.
     fn first_and_differing(&self) -> [u64; 2];
 
-    /// Bit `i`: slot `i`, used or not, has the slice. Bits behind those of the slots mean nothing.
+    /// Bit `i`: slot `i`, used or not, has the slice. Bits after those of the slots mean nothing.
     fn equal(&self, slice: u64) -> u32;
 
-    /// The same, and the same of those that have the slice or a lesser one.
+    /// Bits as of `equal`, and the same bits for slots that have the slice or a lesser one.
     fn equal_and_at_most(&self, slice: u64) -> (u32, u32);
 }
 
@@ -86,7 +87,7 @@ pub(crate) enum Form<'n> {
     Wide(Wide<'n>),
 }
 
-/// Does the same with a leaf of either form.
+/// Runs the same code on a leaf of either form.
 macro_rules! by_form {
     ($leaf:expr, $entries:ident => $do:expr) => {
         match $leaf.form() {
@@ -98,7 +99,7 @@ macro_rules! by_form {
 pub(crate) use by_form;
 
 impl Node {
-    /// The leaf by its form, for who reads many entries.
+    /// The leaf by its form, for code that reads many entries.
     #[inline(always)]
     pub(crate) fn form(&self) -> Form<'_> {
         match self.narrow() {
@@ -147,7 +148,7 @@ impl Node {
         by_form!(self, entries => entries.holds(slice))
     }
 
-    /// What a narrow leaf would share that holds all that this full leaf does and one slice more;
+    /// The window of a narrow leaf that holds all that this full leaf does and one slice more.
     /// `None` if there is none.
     pub(crate) fn window_with(&self, slice: u64) -> Option<Window> {
         let [first, differing] = by_form!(self, entries => entries.first_and_differing());
@@ -178,8 +179,8 @@ impl Node {
         by_form!(self, entries => entries.set_value(slot, value))
     }
 
-    /// Stores slices and values of entries of another leaf, which this one holds, in slots that no
-    /// reader looks at yet: pairs of a slot there and one here.
+    /// Stores slices and values of another leaf's entries, which this leaf holds, in slots that no
+    /// reader looks at yet. `slots` are pairs of a slot there and a slot here.
     #[inline]
     pub(crate) fn take_entries(&self, leaf: &Node, slots: impl Iterator<Item = (usize, usize)>) {
         by_form!(leaf, theirs => by_form!(self, ours => {
@@ -191,8 +192,8 @@ impl Node {
     }
 
     /// Stores the value of an entry that readers may look at. Returns what the owner counts when it
-    /// gives the latch back: a narrow leaf's value is two stores, between which nobody may take it
-    /// for one.
+    /// releases the latch. A narrow leaf's value is two stores: a reader between them must not take
+    /// what it reads for one value.
     pub(crate) fn replace_value(&self, slot: usize, value: u64) -> u64 {
         let is_narrow = self.version.is_narrow();
         if is_narrow && !is_broken("index: dirty while a value is stored in two") {
@@ -202,7 +203,7 @@ impl Node {
         if is_narrow { CHANGE } else { 0 }
     }
 
-    /// What names the leaf's bag and its room, or 0. See `bag.rs`.
+    /// The cell that names the leaf's bag and its room, or 0. See `bag.rs`.
     #[inline]
     pub(crate) fn bag(&self) -> u64 {
         self.load_address(BAG)
@@ -250,15 +251,16 @@ impl Node {
         debug_assert!(class < LONGER);
         let kinds = self.kinds();
         by_form!(self, entries => {
-            // Hardly ever more than one: what was removed may still have the slice.
+            // There is hardly ever more than one such slot: a removed entry may still have the
+            // slice.
             Slots(entries.equal(slice) & ALL_SLOTS)
                 .find(|slot| kinds.of(*slot) == class && permutation.position(*slot).is_some())
                 .map(|slot| entries.value(slot))
         })
     }
 
-    /// The slots of the entries that go on behind a slice, in a permutation of this leaf: one that
-    /// leads to a layer, or some with suffixes.
+    /// The slots of the entries that continue after a slice, in a permutation of this leaf. They
+    /// are one that leads to a layer, or some with suffixes.
     #[inline(always)]
     pub(crate) fn longer(&self, permutation: Permutation, kinds: Kinds, slice: u64) -> Slots {
         let mut longer = 0;
@@ -269,9 +271,9 @@ impl Node {
         Slots(longer)
     }
 
-    /// Where an entry is or would be, in a permutation of this leaf. `order` says of the slot of an
-    /// entry of kind `SUFFIX` how its suffix lies to the one looked for; it is asked only about
-    /// entries of the slice, and only if the class is [`LONGER`].
+    /// Where an entry is or would be, in a permutation of this leaf. `order` gets the slot of an
+    /// entry of kind `SUFFIX`, and compares its suffix with the one searched for. It is called only
+    /// for entries of the slice, and only if the class is [`LONGER`].
     #[inline(always)]
     pub(crate) fn search(
         &self,

@@ -1,12 +1,15 @@
-//! Narrow leaves: entries of ten bytes instead of sixteen, where all slices of the leaf are alike
-//! but for 32 bits.
+//! Narrow leaves: entries of ten bytes instead of sixteen, if all slices of the leaf are alike
+//! except for 32 bits.
 //!
-//! The slices of a leaf lie close to each other: of whole numbers that are given out in some order,
-//! or drawn from a few billion, a leaf's differ in the lower half alone, those of four-byte columns
-//! in the upper half, those of two such columns (an order, a line of it) in the lower bits of both.
-//! Such a leaf keeps what they share once (its [`Window`]) and of each slice the 32 bits in which
-//! they may differ; of values it keeps 48 bits, as no value has more ([`MAX_VALUE`]). Eight of 32
-//! bits are compared at once where a wide leaf compares four.
+//! The slices of a leaf lie close to each other. If they are whole numbers, assigned in some order
+//! or drawn from a few billion, only their lower halves differ. Slices of four-byte columns differ
+//! in the upper half. Slices of two such columns (an order, a line of it) differ in the lower bits
+//! of both halves.
+//!
+//! Such a leaf keeps the bits that its slices share once (its [`Window`]). Of each slice it keeps
+//! the 32 bits in which they may differ. Of values it keeps 48 bits, as no value has more
+//! ([`MAX_VALUE`]). Eight times 32 bits are compared at once where a wide leaf compares four
+//! slices.
 //!
 //! ```text
 //! 0..48     as in every leaf: version, permutation, kinds, bag, next, previous
@@ -17,46 +20,47 @@
 //! 206, 207  by how many bits each half of the window is shifted
 //! ```
 //!
-//! A leaf is made narrow when a full one is split (or a tree is built) and all its slices and the
-//! one to come would fit (`split.rs`, `bulk.rs`). A key that does not fit comes later: then a wide
+//! A leaf is made narrow when a full one is split (or a tree is built). All its slices and the one
+//! to come must fit (`split.rs`, `bulk.rs`). A key that does not fit may come later. Then a wide
 //! leaf takes the place of the narrow one (`widen.rs`), at most once for each split. The root of a
 //! layer is never narrow, as it may become an inner node.
 //!
-//! Where it differs from a wide leaf for those who use it:
-//! - A value is two stores, so to replace one that readers may look at is a change they must notice
-//!   (`Node::replace_value`).
-//! - What it shares never changes, so it is no atomic.
+//! For its users it differs from a wide leaf in two points:
+//! - A value is two stores. So the replacement of a value that readers may look at is a change that
+//!   they must notice (`Node::replace_value`).
+//! - What the slices share never changes, so it is no atomic.
 
 use super::leaf::{EntriesOfLeaf, HEAD_CELLS};
-use crate::lanes::{LANES, halves};
 use crate::permutation::LEAF_ENTRIES;
+use crate::simd::{LANES, halves};
 use crate::sync::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use core::ptr::NonNull;
 
 /// Bits of a slice in each half of a window.
 const HALF_BITS: u32 = u16::BITS;
 
-/// Where the halves of a window may lie, in the order in which they are tried: over the lower half
-/// of a slice, for numbers of eight bytes; over the upper, for those of four, behind which are
-/// zeros; over the lower parts of both, for two of those; and in between, for text that begins
-/// alike.
+/// Where the halves of a window may lie, in the order in which they are tried. Over the lower half
+/// of a slice, for numbers of eight bytes. Over the upper half, for numbers of four bytes, after
+/// which are zeros. Over the lower parts of both halves, for two of those. And in between, for text
+/// that begins alike.
 const SHIFTS: [[u8; 2]; 6] = [[0, 16], [32, 48], [0, 32], [8, 24], [16, 32], [24, 40]];
 
-/// The greatest value of an entry: what narrow leaves have room for, and more than any address.
+/// The greatest value of an entry. Narrow leaves have room for it, and it is greater than any
+/// address.
 pub const MAX_VALUE: u64 = (1 << (u32::BITS + u16::BITS)) - 1;
 
-/// What slices share that are alike but for two times 16 bits, and where those are.
+/// What slices share that are alike except for two times 16 bits, and where those bits are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     /// Zeros in the window.
     shared: u64,
-    /// Of the lower half and of the upper one.
+    /// The shifts of the lower half and of the upper one.
     shifts: [u8; 2],
 }
 
 impl Window {
-    /// The first window in which all of some slices differ, if there is one: by one of them, and
-    /// ones where any other differs from it.
+    /// The first window outside of which some slices do not differ, if there is one. `first` is one
+    /// of the slices, and `differing` has ones where any other differs from it.
     pub(crate) fn by(first: u64, differing: u64) -> Option<Self> {
         let window = |shifts: [u8; 2]| Window { shared: 0, shifts };
         let found =
@@ -74,7 +78,7 @@ impl Window {
         u64::from(u16::MAX) << lower | u64::from(u16::MAX) << upper
     }
 
-    /// Whether a slice is like the others but for the window.
+    /// Whether a slice is like the others outside of the window.
     #[inline(always)]
     pub(crate) fn holds(self, slice: u64) -> bool {
         slice & !self.mask() == self.shared
@@ -87,26 +91,26 @@ impl Window {
         u32::from(upper) << HALF_BITS | u32::from(lower)
     }
 
-    /// The slice of which these are the bits in the window. A greater part has a greater slice.
+    /// The slice that has these bits in the window. A greater part has a greater slice.
     #[inline(always)]
     fn slice(self, part: u32) -> u64 {
         let [lower, upper] = self.shifts;
         self.shared | u64::from(part as u16) << lower | u64::from(part >> HALF_BITS) << upper
     }
 
-    /// The greatest part whose slice is less than this one, which the window does not hold; `None`
+    /// The greatest part whose slice is less than this one, which the window does not hold. `None`
     /// if all are greater.
     #[cold]
     fn greatest_before(self, slice: u64) -> Option<u32> {
         let foreign = (slice ^ self.shared) & !self.mask();
-        // The highest bit in which it is unlike the others decides, but for the bits of the window
-        // above that.
+        // The highest bit outside of the window in which the slice differs from the others decides.
+        // Bits of the window above it come first.
         let bit = foreign.ilog2();
         let below = (self.mask() & ((1 << bit) - 1)).count_ones();
         let lower = (1_u64 << below) - 1;
         let part = u64::from(self.part(slice));
         let greatest = if slice >> bit & 1 == 1 {
-            // All that have the same bits above are less, whatever is below.
+            // All slices with the same bits above are less, whatever their lower bits are.
             part | lower
         } else {
             (part & !lower).checked_sub(1)?
@@ -120,8 +124,8 @@ impl Window {
 pub(crate) struct Narrow {
     head: [AtomicU64; 2 + HEAD_CELLS],
     shared: u64,
-    /// First the parts of slices, then the lower halves of values: a look at sixteen parts reads
-    /// one of the latter.
+    /// First the parts of slices, then the lower halves of values: a comparison of sixteen parts
+    /// reads one of the latter.
     halves: [AtomicU32; 2 * LEAF_ENTRIES],
     upper: [AtomicU16; LEAF_ENTRIES],
     shifts: [u8; 2],
@@ -130,10 +134,10 @@ pub(crate) struct Narrow {
 const _: () = assert!(LANES <= 2 * LEAF_ENTRIES);
 
 impl Narrow {
-    /// Makes a block that has the begin of a leaf, and zeros behind it, a narrow one.
+    /// Makes a narrow leaf of a block that has the first cells of a leaf, and zeros after them.
     ///
     /// # Safety
-    /// The block is as large as a `Narrow`, and nobody else uses it.
+    /// The block is as large as a `Narrow`, and no other thread uses it.
     pub(super) unsafe fn begin(block: NonNull<u8>, window: Window) {
         let narrow = block.cast::<Narrow>().as_ptr();
         // SAFETY: the caller's promise.
@@ -156,8 +160,8 @@ impl Narrow {
     }
 }
 
-/// The entries of a narrow leaf. What they share is read once for all of them: behind a load that
-/// acquires it would be loaded anew.
+/// The entries of a narrow leaf. What the slices share is read once for all of them: after an
+/// acquire load it would be loaded again.
 #[derive(Clone, Copy)]
 pub(crate) struct NarrowEntries<'n> {
     leaf: &'n Narrow,

@@ -2,8 +2,8 @@
 
 use super::leaf::{EntriesOfLeaf, HEAD_CELLS};
 use super::{CELLS, Node};
-use crate::lanes::{self, LANES};
 use crate::permutation::LEAF_ENTRIES;
+use crate::simd::{self, LANES};
 use crate::sync::{AtomicU64, Ordering};
 
 pub(super) const KEYS: usize = HEAD_CELLS;
@@ -56,11 +56,11 @@ impl EntriesOfLeaf for Wide<'_> {
 
     #[inline(always)]
     fn equal(&self, slice: u64) -> u32 {
-        lanes::equal(self.slices(), slice)
+        simd::equal(self.slices(), slice)
     }
 
     #[inline(always)]
     fn equal_and_at_most(&self, slice: u64) -> (u32, u32) {
-        lanes::equal_and_at_most(self.slices(), slice)
+        simd::equal_and_at_most(self.slices(), slice)
     }
 }

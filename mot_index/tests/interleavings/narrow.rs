@@ -99,7 +99,7 @@ fn widen_beside_writers(half: Half, fill: u64) {
     keys.extend(coming.iter().cloned().chain([half.foreign(0)]));
     threads(vec![
         work(&shared, move |shared| shared.insert(&half.foreign(0))),
-        work(&shared, move |shared| shared.insert_at_spots(&coming)),
+        work(&shared, move |shared| shared.insert_at_positions(&coming)),
         work(&shared, move |shared| {
             shared.remove(&half.key(160));
             shared.insert(&half.key(160));
@@ -123,8 +123,8 @@ fn widen_beside_an_unlink(half: Half, right: bool, direction: Direction) {
     shared.finish(&keys);
 }
 
-/// The leaf to the left is split meanwhile, in its middle or at its end, or gives to the narrow
-/// one.
+/// The leaf to the left is split meanwhile, in its middle or at its end, or moves entries to the
+/// narrow one.
 fn widen_beside_a_split(half: Half, fill: u64, at: u64, direction: Direction) {
     let (shared, mut keys) = half.three_leaves([15, fill, 2]);
     let for_scan = keys.clone();

@@ -17,8 +17,8 @@ type Balance = Mutex<BTreeMap<Vec<u8>, i64>>;
 /// What a thread does.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Enters a key unless it is there, as an unique index does; by a spot found before the others'
-    /// steps, perhaps.
+    /// Enters a key unless it is there, as an unique index does; by an insert position found before
+    /// the others' steps, perhaps.
     Claim(Vec<u8>, bool),
     /// Takes a key out if it is there.
     Drop(Vec<u8>),
@@ -169,22 +169,24 @@ fn begins_with(shared: &Shared, key: &[u8]) -> bool {
     })
 }
 
-fn update_by_spot<R>(
+fn update_at_position<R>(
     tree: &Handle<'_>,
     key: &[u8],
     mut decide: impl FnMut(Option<u64>) -> (Change, R),
 ) -> R {
     let mut found = None;
-    Tree::find_spots([(*tree, key)].into_iter(), |_, spot| found = Some(spot));
+    Tree::find_insert_positions([(*tree, key)].into_iter(), |_, position| {
+        found = Some(position)
+    });
     let result = match found {
         // SAFETY: found above for this key in this tree, under the same pin.
-        Some(spot) => unsafe { tree.update_at(spot, key, &mut decide) },
+        Some(position) => unsafe { tree.update_at(position, key, &mut decide) },
         None => tree.update(key, &mut decide),
     };
     result.expect("the heap has room")
 }
 
-fn enter(shared: &Shared, key: &[u8], by_spot: bool) -> bool {
+fn enter(shared: &Shared, key: &[u8], at_position: bool) -> bool {
     let decide = |old: Option<u64>| {
         assert!(
             old.is_none_or(|old| old == value_of(key)),
@@ -196,8 +198,8 @@ fn enter(shared: &Shared, key: &[u8], by_spot: bool) -> bool {
         }
     };
     shared.with(|tree| {
-        if by_spot {
-            update_by_spot(tree, key, decide)
+        if at_position {
+            update_at_position(tree, key, decide)
         } else {
             tree.update(key, decide).expect("the heap has room")
         }
@@ -208,7 +210,7 @@ fn perform(shared: &Shared, step: &Step, kept: &[Vec<u8>], known: &[Vec<u8>], ba
     let count =
         |key: &[u8], by: i64| *balance.lock().unwrap().entry(key.to_vec()).or_default() += by;
     match step {
-        Step::Claim(key, by_spot) => count(key, enter(shared, key, *by_spot).into()),
+        Step::Claim(key, at_position) => count(key, enter(shared, key, *at_position).into()),
         Step::Drop(key) => {
             let old = shared.with(|tree| tree.remove(key));
             assert!(
@@ -217,11 +219,11 @@ fn perform(shared: &Shared, step: &Step, kept: &[Vec<u8>], known: &[Vec<u8>], ba
             );
             count(key, -i64::from(old.is_some()));
         }
-        Step::Own(key, by_spot) => {
-            assert!(enter(shared, key, *by_spot), "{key:?} was there");
+        Step::Own(key, at_position) => {
+            assert!(enter(shared, key, *at_position), "{key:?} was there");
             shared.get_present(key);
             assert!(begins_with(shared, key), "a scan misses {key:?}");
-            assert!(!enter(shared, key, !*by_spot), "{key:?} twice");
+            assert!(!enter(shared, key, !*at_position), "{key:?} twice");
             let old = shared.with(|tree| tree.remove(key));
             assert_eq!(old, Some(value_of(key)));
             assert!(!begins_with(shared, key), "a scan finds {key:?}");

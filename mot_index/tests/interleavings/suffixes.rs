@@ -80,7 +80,7 @@ fn moved_for_room_of_two() {
     threads(vec![
         work(&shared, |shared| shared.insert(&number(15))),
         work(&shared, |shared| {
-            shared.insert_at_spots(&[key("five"), number(25)])
+            shared.insert_at_positions(&[key("five"), number(25)])
         }),
         work(&shared, move |shared| shared.get_present(&for_get[1])),
     ]);
@@ -132,7 +132,7 @@ fn moved_beside_an_edge(direction: Direction) {
     shared.finish(&[kept, keys(["9"])].concat());
 }
 
-/// Several writers bring a slice beyond what may stay, by spots, too.
+/// Several writers bring a slice beyond what may stay, by insert positions, too.
 fn writers() {
     let kept = keys(["1", "2", "3"]);
     let shared = with(&kept);
@@ -140,7 +140,9 @@ fn writers() {
         work(&shared, |shared| {
             keys(["4", "6"]).iter().for_each(|key| shared.insert(key));
         }),
-        work(&shared, |shared| shared.insert_at_spots(&keys(["5", "0"]))),
+        work(&shared, |shared| {
+            shared.insert_at_positions(&keys(["5", "0"]))
+        }),
         work(&shared, |shared| {
             shared.remove(&key("2"));
             shared.insert(&key("2"));

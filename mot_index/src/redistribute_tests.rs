@@ -1,6 +1,7 @@
-//! Long programs at random over trees whose leaves give: every call's answer against `BTreeMap`'s.
+//! Long programs at random over trees whose leaves redistribute: every call's answer against
+//! `BTreeMap`'s.
 
-use super::noted::given;
+use super::noted::redistributions;
 use crate::batch::{Batch, Bound};
 use crate::direction::Direction;
 use crate::scan::tests::Keeping;
@@ -42,8 +43,8 @@ fn check_scan(tree: &Tree<'_, Keeping>, model: &BTreeMap<Vec<u8>, u64>, directio
 }
 
 #[test]
-fn programs_at_random_over_leaves_that_give() {
-    let before = given();
+fn programs_at_random_over_leaves_that_redistribute() {
+    let before = redistributions();
     for program in 0..6 {
         println!("program {program}");
         let mut random = StdRng::seed_from_u64(program);
@@ -77,7 +78,7 @@ fn programs_at_random_over_leaves_that_give() {
         }
         assert!(root.is_empty());
     }
-    let (before, now) = (before, given());
+    let (before, now) = (before, redistributions());
     println!("{now:?}");
     assert!(now.right > before.right && now.left > before.left && now.suffixes > before.suffixes);
 }
@@ -85,7 +86,7 @@ fn programs_at_random_over_leaves_that_give() {
 /// A leaf is rearranged no more than once for an insert, and hardly ever so often, whatever the
 /// order.
 #[test]
-fn gifts_are_few_for_the_inserts() {
+fn redistributions_are_few_for_the_inserts() {
     const INSERTS: u64 = if cfg!(miri) { 500 } else { 40_000 };
     type Order = fn(&mut StdRng, u64) -> Vec<(bool, u64)>;
     let orders: [(&str, Order); 6] = [
@@ -126,7 +127,7 @@ fn gifts_are_few_for_the_inserts() {
             let root = TreeRoot::new();
             // SAFETY: nothing is ever freed.
             let tree = unsafe { Tree::new(&root, &Keeping) };
-            let before = given();
+            let before = redistributions();
             let mut inserts = 0;
             for at in 0..INSERTS {
                 for (insert, number) in order(&mut random, at) {
@@ -138,16 +139,16 @@ fn gifts_are_few_for_the_inserts() {
                     }
                 }
             }
-            let now = given();
-            let gifts = now.right + now.left - before.right - before.left;
+            let now = redistributions();
+            let redistributions = now.right + now.left - before.right - before.left;
             let stats = tree.verify().expect("the tree is sound");
             println!(
-                "{name}: {gifts} gifts, {inserts} inserts, {} entries in {} leaves",
+                "{name}: {redistributions} redistributions, {inserts} inserts, {} entries in {} leaves",
                 stats.entries, stats.leaves
             );
             assert!(
-                gifts * 3 < inserts.max(300),
-                "{name}: {gifts} for {inserts}"
+                redistributions * 3 < inserts.max(300),
+                "{name}: {redistributions} for {inserts}"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Full leaves that give entries to a neighbour: what moves, what does not, and what memory it
+//! Full leaves that redistribute to a neighbour: what moves, what does not, and what memory it
 //! takes.
 
 mod common;
@@ -55,7 +55,7 @@ fn three_leaves(
 
 /// Without suffixes, a neighbour with room enough makes a split, and the memory for it, needless.
 #[test]
-fn a_full_leaf_gives_to_a_neighbour_on_either_side() {
+fn a_full_leaf_redistributes_to_a_neighbour_on_either_side() {
     for (right, room) in [true, false]
         .into_iter()
         .flat_map(|right| (0..15).map(move |room| (right, room)))

@@ -1,8 +1,8 @@
-//! Full leaves that give entries to a neighbour, to the right and to the left, with and without
+//! Full leaves that redistribute to a neighbour, to the right and to the left, with and without
 //! suffixes, beside look-ups, scans, writers and leaves that go.
 
 use super::*;
-use mot_index::given;
+use mot_index::redistributions;
 
 /// On which side the neighbour is that has room, and what keys are: numbers, or such with a suffix.
 #[derive(Clone, Copy, Debug)]
@@ -74,14 +74,14 @@ impl Case {
         if self.right { 350 } else { 50 }
     }
 
-    /// One that makes the full leaf give: in its middle, and in no run.
+    /// One that makes the full leaf redistribute: in its middle, and in no run.
     fn comes(self) -> Vec<u8> {
         self.key(265)
     }
 }
 
-/// A leaf gives while one key that goes along is looked up.
-fn give_beside_a_get(case: Case) {
+/// A leaf redistributes while one key that goes along is looked up.
+fn redistribute_beside_a_get(case: Case) {
     let (shared, mut keys) = case.two_leaves(2);
     threads(vec![
         work(&shared, move |shared| shared.insert(&case.comes())),
@@ -91,8 +91,8 @@ fn give_beside_a_get(case: Case) {
     shared.finish(&keys);
 }
 
-/// A leaf gives while others are looked up as well, together too.
-fn give_beside_gets(case: Case) {
+/// A leaf redistributes while others are looked up as well, together too.
+fn redistribute_beside_gets(case: Case) {
     let (shared, mut keys) = case.two_leaves(2);
     threads(vec![
         work(&shared, move |shared| shared.insert(&case.comes())),
@@ -112,8 +112,8 @@ fn give_beside_gets(case: Case) {
     shared.finish(&keys);
 }
 
-/// A leaf gives beside a scan.
-fn give_beside_a_scan(case: Case, direction: Direction) {
+/// A leaf redistributes beside a scan.
+fn redistribute_beside_a_scan(case: Case, direction: Direction) {
     let (shared, mut keys) = case.two_leaves(2);
     let for_scan = keys.clone();
     threads(vec![
@@ -124,9 +124,9 @@ fn give_beside_a_scan(case: Case, direction: Direction) {
     shared.finish(&keys);
 }
 
-/// A leaf gives to the one beside it, which is filled then and gives back, beside a scan and a
-/// look-up.
-fn give_and_take_beside_a_scan(case: Case, direction: Direction) {
+/// A leaf redistributes to the one beside it, which is filled then and moves back, beside a scan
+/// and a look-up.
+fn redistribute_back_beside_a_scan(case: Case, direction: Direction) {
     let (shared, mut keys) = case.two_leaves(2);
     let for_scan = keys.clone();
     let more = (1..=8).map(|at| case.beside() + at);
@@ -142,8 +142,8 @@ fn give_and_take_beside_a_scan(case: Case, direction: Direction) {
     shared.finish(&keys);
 }
 
-/// Other writers' keys go to the leaf that gives and the one that takes, by spots as well.
-fn give_beside_writers(case: Case) {
+/// Other writers' keys go to the donor and the taker, by insert positions as well.
+fn redistribute_beside_writers(case: Case) {
     let (shared, mut keys) = case.two_leaves(2);
     let coming = case.keys([
         if case.right { 335 } else { 205 },
@@ -154,7 +154,7 @@ fn give_beside_writers(case: Case) {
     keys.extend(coming.iter().cloned());
     threads(vec![
         work(&shared, move |shared| shared.insert(&case.comes())),
-        work(&shared, move |shared| shared.insert_at_spots(&coming)),
+        work(&shared, move |shared| shared.insert_at_positions(&coming)),
         work(&shared, move |shared| {
             shared.remove(&case.moved());
             shared.insert(&case.moved());
@@ -164,7 +164,7 @@ fn give_beside_writers(case: Case) {
 }
 
 /// The leaf that is to take is emptied, and unlinked, meanwhile.
-fn give_beside_an_unlink(case: Case, direction: Direction) {
+fn redistribute_beside_an_unlink(case: Case, direction: Direction) {
     let (shared, mut keys) = case.two_leaves(1);
     let going = case.key(case.beside());
     keys.retain(|key| *key != going);
@@ -178,8 +178,8 @@ fn give_beside_an_unlink(case: Case, direction: Direction) {
     shared.finish(&keys);
 }
 
-/// A leaf between the one that gives and the one that takes goes, while a scan stands on it.
-fn give_past_a_leaf_that_goes(direction: Direction) {
+/// A leaf between donor and taker goes, while a scan stands on it.
+fn redistribute_past_an_unlinked_leaf(direction: Direction) {
     let shared = Arc::new(Shared::default());
     // Leaves of 15, of which the middle one keeps one entry, and the one on the scan's side four.
     let keys: Vec<Vec<u8>> = (0..45).map(|at| number(at * 10)).collect();
@@ -218,7 +218,7 @@ fn give_past_a_leaf_that_goes(direction: Direction) {
 }
 
 /// A scan of a short range, whose end a separator tells, while that separator moves.
-fn give_beside_a_range(case: Case) {
+fn redistribute_beside_a_range(case: Case) {
     let (shared, mut keys) = case.two_leaves(2);
     let wanted = case.keys([320, 330, 340]);
     threads(vec![
@@ -246,62 +246,64 @@ fn give_beside_a_range(case: Case) {
     shared.finish(&keys);
 }
 
-/// Runs a model and sees that leaves gave.
-fn explore_gifts(name: &str, runs: usize, body: impl Fn() + Send + Sync + 'static) {
-    let before = given();
+/// Runs a model and sees that leaves redistributed.
+fn explore_redistribution(name: &str, runs: usize, body: impl Fn() + Send + Sync + 'static) {
+    let before = redistributions();
     explore(name, runs, body);
-    assert_ne!(given(), before, "no leaf gave anything");
+    assert_ne!(redistributions(), before, "no leaf redistributed");
 }
 
 #[test]
-fn leaves_give_beside_look_ups() {
+fn leaves_redistribute_beside_look_ups() {
     for case in CASES {
-        explore_gifts("index, a gift beside a get", 1_000, move || {
-            give_beside_a_get(case)
+        explore_redistribution("index, redistribution beside a get", 1_000, move || {
+            redistribute_beside_a_get(case)
         });
-        explore_gifts("index, a gift beside gets", 1_000, move || {
-            give_beside_gets(case)
+        explore_redistribution("index, redistribution beside gets", 1_000, move || {
+            redistribute_beside_gets(case)
         });
     }
 }
 
 #[test]
-fn leaves_give_beside_scans() {
+fn leaves_redistribute_beside_scans() {
     for case in CASES {
         for direction in [Direction::Forward, Direction::Backward] {
-            explore_gifts("index, a gift beside a scan", 1_000, move || {
-                give_beside_a_scan(case, direction)
+            explore_redistribution("index, redistribution beside a scan", 1_000, move || {
+                redistribute_beside_a_scan(case, direction)
             });
-            explore_gifts("index, gifts there and back", 500, move || {
-                give_and_take_beside_a_scan(case, direction)
+            explore_redistribution("index, redistribution there and back", 500, move || {
+                redistribute_back_beside_a_scan(case, direction)
             });
         }
-        explore_gifts("index, a gift beside a range", 1_000, move || {
-            give_beside_a_range(case)
+        explore_redistribution("index, redistribution beside a range", 1_000, move || {
+            redistribute_beside_a_range(case)
         });
     }
 }
 
 #[test]
-fn leaves_give_beside_writers() {
+fn leaves_redistribute_beside_writers() {
     for case in CASES {
-        explore_gifts("index, a gift beside writers", 1_000, move || {
-            give_beside_writers(case)
+        explore_redistribution("index, redistribution beside writers", 1_000, move || {
+            redistribute_beside_writers(case)
         });
     }
 }
 
 #[test]
-fn leaves_give_beside_leaves_that_go() {
+fn leaves_redistribute_beside_leaves_that_are_unlinked() {
     for direction in [Direction::Forward, Direction::Backward] {
         for case in CASES {
-            explore_gifts("index, a gift beside an unlink", 500, move || {
-                give_beside_an_unlink(case, direction)
+            explore_redistribution("index, redistribution beside an unlink", 500, move || {
+                redistribute_beside_an_unlink(case, direction)
             });
         }
-        explore_gifts("index, a gift past a leaf that goes", 1_000, move || {
-            give_past_a_leaf_that_goes(direction)
-        });
+        explore_redistribution(
+            "index, redistribution past an unlinked leaf",
+            1_000,
+            move || redistribute_past_an_unlinked_leaf(direction),
+        );
     }
 }
 
@@ -320,39 +322,45 @@ mod seen {
 
     #[test]
     fn dirty_while_entries_move() {
-        finds_in_each("index: dirty while it is rearranged", give_beside_a_get);
+        finds_in_each(
+            "index: dirty while it is rearranged",
+            redistribute_beside_a_get,
+        );
     }
 
     #[test]
-    fn counting_what_a_leaf_gave() {
-        finds_in_each("index: counting what a leaf gave", give_beside_a_get);
+    fn counting_at_the_donor() {
+        finds_in_each("index: counting at the donor", redistribute_beside_a_get);
     }
 
     #[test]
     fn counting_that_a_separator_moved() {
-        finds_in_each("index: counting that a separator moved", give_beside_a_get);
+        finds_in_each(
+            "index: counting that a separator moved",
+            redistribute_beside_a_get,
+        );
     }
 
     #[test]
-    fn counting_what_a_leaf_took() {
-        finds_in_each("index: counting what a leaf took", |case| {
-            give_beside_a_scan(case, past(case))
+    fn counting_at_the_taker() {
+        finds_in_each("index: counting at the taker", |case| {
+            redistribute_beside_a_scan(case, past(case))
         });
     }
 
     #[test]
     fn validating_the_leaf_a_scan_comes_from() {
         finds_in_each("index: validating the leaf a scan comes from", |case| {
-            give_beside_a_scan(case, past(case))
+            redistribute_beside_a_scan(case, past(case))
         });
     }
 
     #[test]
-    fn dirty_before_others_give_past_a_leaf_that_goes() {
+    fn dirty_before_others_redistribute_past_an_unlinked_leaf() {
         finds(
-            "index: dirty before others give past a leaf that goes",
+            "index: dirty before others redistribute past an unlinked leaf",
             200_000,
-            || give_past_a_leaf_that_goes(Direction::Forward),
+            || redistribute_past_an_unlinked_leaf(Direction::Forward),
         );
     }
 

@@ -1,5 +1,5 @@
-//! Leaves that give beside scans and look-ups, on real threads: what nobody touches is always seen,
-//! once and in order.
+//! Leaves that redistribute beside scans and look-ups, on real threads: what nobody touches is
+//! always seen, once and in order.
 
 use mot_index::{Batch, Bound, Direction, Memory, Tree, TreeRoot};
 use rand::rngs::StdRng;
@@ -80,12 +80,12 @@ fn key(shape: u64, at: u64) -> Vec<u8> {
 }
 
 fn seconds() -> f64 {
-    let seconds = std::env::var("MOT_GIFTS_SECONDS").ok();
+    let seconds = std::env::var("MOT_REDISTRIBUTE_SECONDS").ok();
     seconds.and_then(|it| it.parse().ok()).unwrap_or(1.0)
 }
 
 #[test]
-fn what_stays_is_seen_beside_leaves_that_give() {
+fn what_stays_is_seen_beside_leaves_that_redistribute() {
     for (shape, range) in (0..8).flat_map(|shape| [(shape, 240u64), (shape, 2400)]) {
         let shared = Shared::default();
         let is_kept = |at: u64| at.is_multiple_of(4) && (at / 60).is_multiple_of(2);
@@ -95,7 +95,7 @@ fn what_stays_is_seen_beside_leaves_that_give() {
         }
         let stop = AtomicBool::new(false);
         let (scans, changes) = (AtomicU64::new(0), AtomicU64::new(0));
-        let seed = std::env::var("MOT_GIFTS_SEED").ok();
+        let seed = std::env::var("MOT_REDISTRIBUTE_SEED").ok();
         let seed: u64 = seed.and_then(|it| it.parse().ok()).unwrap_or(1);
         std::thread::scope(|scope| {
             for thread in 0..2u64 {

@@ -1,12 +1,15 @@
 //! Comparing sixteen cells of a node, or halves of cells, with a slice at once.
 //!
-//! A loop that stops at the place looked for is mispredicted once a node. These have no branch:
-//! with AVX-512 or AVX2 (`lanes/avx512.rs`, `lanes/avx2.rs`), looked for when the program runs,
-//! eight or four cells at a time or twice as many halves, else one by one. The vector loads are in
-//! `asm!`, for Rust has no vectors of atomics. No manual promises that a load of many cells reads
-//! each of them whole while somebody writes. It need not: a cell that is written meanwhile belongs
-//! to a slot that the permutation does not name, whose lane the caller masks out, or its rewriting
-//! moves the version, which the caller validates as with every read without the latch.
+//! A loop that stops at the place searched for is mispredicted once a node. These functions have no
+//! branch. With AVX-512 or AVX2 (`simd/avx512.rs`, `simd/avx2.rs`), found when the program runs,
+//! they compare eight or four cells at a time, or twice as many halves. Otherwise they compare
+//! cells one by one.
+//!
+//! The vector loads are in `asm!`, for Rust has no vectors of atomics. No manual promises that a
+//! load of many cells reads each of them whole while another thread writes. It need not. A cell
+//! that is written meanwhile belongs to a slot that the permutation does not name, whose lane the
+//! caller masks out. Or its rewriting moves the version, which the caller validates as with every
+//! read without the latch.
 
 #[cfg(all(
     target_arch = "x86_64",
@@ -24,8 +27,8 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 /// Cells compared.
 pub(crate) const LANES: usize = 16;
 
-/// Which vectors the processor has, once somebody has looked: a load and a comparison for each
-/// search, where std's own question takes twice as many steps for two kinds.
+/// Which vectors the processor has, once a thread has looked: a load and a comparison for each
+/// search. The test of std takes twice as many steps for two kinds.
 #[cfg(all(
     target_arch = "x86_64",
     not(any(miri, feature = "jitter", feature = "model"))
@@ -45,7 +48,7 @@ mod vectors {
         FOUND.load(Ordering::Relaxed)
     }
 
-    /// Looks, so that the next search knows.
+    /// Looks which vectors there are, so that the next search knows.
     #[cold]
     #[inline(never)]
     pub(super) fn look() {
@@ -60,8 +63,8 @@ mod vectors {
     }
 }
 
-/// Returns from the function with the vectors' answer, where there are vectors. Checkers want to
-/// see each access.
+/// Returns from the function with the vectors' result, where there are vectors. Checkers must see
+/// each access.
 macro_rules! vector {
     ($function:ident($cells:expr, $number:expr)) => {
         #[cfg(all(
@@ -69,10 +72,10 @@ macro_rules! vector {
             not(any(miri, feature = "jitter", feature = "model"))
         ))]
         {
-            use $crate::lanes::vectors;
+            use $crate::simd::vectors;
             match vectors::found() {
-                vectors::AVX512 => return $crate::lanes::avx512::$function($cells, $number),
-                vectors::AVX2 => return $crate::lanes::avx2::$function($cells, $number),
+                vectors::AVX512 => return $crate::simd::avx512::$function($cells, $number),
+                vectors::AVX2 => return $crate::simd::avx2::$function($cells, $number),
                 vectors::UNKNOWN => vectors::look(),
                 _ => {}
             }

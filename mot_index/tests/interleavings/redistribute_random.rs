@@ -1,10 +1,10 @@
-//! Programs made at random over a few leaves, some full and some not, so that they give to one
-//! another in each direction, beside writers, spots, look-ups and scans. Which programs,
-//! `MOT_MODEL_SEED` says, too.
+//! Programs made at random over a few leaves, some full and some not, so that they redistribute to
+//! one another in each direction, beside writers, insert positions, look-ups and scans. Which
+//! programs, `MOT_MODEL_SEED` says, too.
 
 use super::programs::{Asked, TURNS, Turn, scan};
 use super::*;
-use mot_index::given;
+use mot_index::redistributions;
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{Rng, SeedableRng};
@@ -38,7 +38,7 @@ fn key(shape: u64, at: u64) -> Vec<u8> {
 enum Step {
     Insert(Vec<u8>),
     Remove(Vec<u8>),
-    Spots(Vec<Vec<u8>>),
+    InsertPositions(Vec<Vec<u8>>),
 }
 
 fn run(seed: u64) {
@@ -94,8 +94,8 @@ fn run(seed: u64) {
         } else {
             after.insert(at);
             match own.last_mut() {
-                Some(Step::Spots(keys)) if random.random_bool(0.7) => keys.push(key),
-                _ if random.random_bool(0.3) => own.push(Step::Spots(vec![key])),
+                Some(Step::InsertPositions(keys)) if random.random_bool(0.7) => keys.push(key),
+                _ if random.random_bool(0.3) => own.push(Step::InsertPositions(vec![key])),
                 _ => {
                     own.push(Step::Insert(key.clone()));
                     if random.random_bool(0.15) {
@@ -119,7 +119,7 @@ fn run(seed: u64) {
                 match step {
                     Step::Insert(key) => shared.insert(&key),
                     Step::Remove(key) => shared.remove(&key),
-                    Step::Spots(keys) => shared.insert_at_spots(&keys),
+                    Step::InsertPositions(keys) => shared.insert_at_positions(&keys),
                 }
             }
         }));
@@ -152,16 +152,16 @@ fn run(seed: u64) {
 }
 
 #[test]
-fn leaves_give_in_programs_at_random() {
+fn leaves_redistribute_in_programs_at_random() {
     let seed = std::env::var("MOT_MODEL_SEED").ok();
     let seed: u64 = seed.and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let next = AtomicU64::new(seed << 32);
-    let before = given();
-    explore("index, gifts in programs", 2_000, move || {
+    let before = redistributions();
+    explore("index, redistribution in programs", 2_000, move || {
         let turn = Turn(next.fetch_add(1, Relaxed));
         run(turn.0 / TURNS);
     });
-    let now = given();
+    let now = redistributions();
     println!("{before:?} {now:?}");
     assert!(now.right > before.right && now.left > before.left && now.suffixes > before.suffixes);
 }

@@ -4,7 +4,7 @@ use super::{AtomicU32, AtomicU64, LANES};
 use core::arch::asm;
 
 /// Instructions with vectors. `vzeroupper`, without which the SSE code that follows would be slow,
-/// takes the upper halves of all sixteen: a build for processors that have them may keep something
+/// takes the upper halves of all sixteen. A build for processors that have them may keep something
 /// in any.
 macro_rules! with_vectors {
     ($($instruction:literal,)+ $($name:ident = $kind:ident(reg) $operand:expr,)+) => {

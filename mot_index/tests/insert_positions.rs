@@ -1,16 +1,17 @@
-//! Entries made at spots are those that updates from the root make, whatever happened to the trees
-//! in between.
+//! Entries made at insert positions are those that updates from the root make, whatever happened to
+//! the trees in between.
 
 mod common;
 
 use common::{TestMemory, any_key, layered_key, number_key};
-use mot_index::{Change, Spot, Tree, TreeRoot};
+use mot_index::{Change, InsertPosition, Tree, TreeRoot};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 const TREES: usize = 3;
 
-/// Spots are found for some keys; then others come and go; then the first ones are decided about.
+/// Insert positions are found for some keys; then others come and go; then the first ones are
+/// decided about.
 #[derive(Clone, Debug)]
 struct Round {
     keys: Vec<(usize, Vec<u8>, Option<u64>)>,
@@ -45,13 +46,13 @@ fn run(rounds: Vec<Round>) {
         .map(|root| unsafe { Tree::new(root, &memory) });
     let mut models: [BTreeMap<Vec<u8>, u64>; TREES] = Default::default();
     for Round { keys, between } in rounds {
-        let mut spots: Vec<Option<Spot<'_>>> = vec![None; keys.len()];
+        let mut positions: Vec<Option<InsertPosition<'_>>> = vec![None; keys.len()];
         let pairs = keys.iter().map(|(tree, key, _)| (trees[*tree], &key[..]));
-        Tree::find_spots(pairs, |number, spot| {
-            assert!(spots[number].replace(spot).is_none());
+        Tree::find_insert_positions(pairs, |number, position| {
+            assert!(positions[number].replace(position).is_none());
         });
-        for (spot, (tree, ..)) in spots.iter().zip(&keys) {
-            assert_eq!(spot.is_some(), !roots[*tree].is_empty());
+        for (position, (tree, ..)) in positions.iter().zip(&keys) {
+            assert_eq!(position.is_some(), !roots[*tree].is_empty());
         }
         let model =
             |models: &mut [BTreeMap<Vec<u8>, u64>; TREES], tree: usize, key, value| match value {
@@ -62,11 +63,11 @@ fn run(rounds: Vec<Round>) {
             let old = trees[tree].update(&key, |old| (change_to(value), old));
             assert_eq!(old, Ok(model(&mut models, tree, key, value)));
         }
-        for (spot, (tree, key, value)) in spots.into_iter().zip(keys) {
+        for (position, (tree, key, value)) in positions.into_iter().zip(keys) {
             let decide = |old: Option<u64>| (change_to(value), old);
-            let old = match spot {
+            let old = match position {
                 // SAFETY: found above for this key in this tree; nothing was reclaimed since.
-                Some(spot) => unsafe { trees[tree].update_at(spot, &key, decide) },
+                Some(position) => unsafe { trees[tree].update_at(position, &key, decide) },
                 None => trees[tree].update(&key, decide),
             };
             assert_eq!(old, Ok(model(&mut models, tree, key, value)));

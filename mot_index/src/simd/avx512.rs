@@ -1,8 +1,8 @@
 //! Comparing with AVX-512: eight cells or sixteen halves at a time, as the unsigned numbers they
 //! are, into a register of bits.
 //!
-//! Of the vectors only those are used that no SSE or AVX2 instruction has (16 and on), so none of
-//! those that follow is slowed and nothing has to be cleared.
+//! Only vectors are used that no SSE or AVX2 instruction has (16 and on). So none of the
+//! instructions that follow is slowed, and nothing has to be cleared.
 
 use super::{AtomicU32, AtomicU64, LANES};
 use core::arch::asm;
