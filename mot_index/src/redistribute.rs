@@ -7,10 +7,10 @@
 //! without redistribution: the leaf that it leaves behind is full.
 //!
 //! The writer owns the full leaf, the *donor*, and latches the parent, as for a split. While it
-//! owns that latch, no child of the parent can be unlinked, added or linked to others. All of that
-//! is done under the parent's latch. So the children beside the leaf are the leaves that it is
-//! linked with, and they stay that. The writer only tries to latch either neighbour, since one of
-//! them is the leaf's right neighbour, which is against the latch order. A writer that gets no
+//! owns that latch, no two children of the parent can be unlinked or get another between them. All
+//! of that is done under the parent's latch. So the children beside the leaf are the leaves that it
+//! is linked with, and they stay that. The writer only tries to latch either neighbour, since the
+//! order has children before their parent, which it owns already. A writer that gets no
 //! latch or finds no room splits the leaf.
 //!
 //! What the bag of the neighbour, the *taker*, needs is allocated before anything changes. The
