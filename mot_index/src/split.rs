@@ -23,8 +23,8 @@ use crate::update::{Site, place_in_owned};
 use crate::version::{CHANGE, DIRTY, LATCHED, SPLIT, is_deleted, is_inner};
 
 /// Levels of one layer. A split in the middle leaves at least eight children to a node, and a run
-/// leaves full nodes. At five children a node, so many levels would need 5^24 entries: no memory has
-/// room for them.
+/// leaves full nodes. At five children a node, so many levels would need 5^24 entries: no memory
+/// has room for them.
 const MAX_HEIGHT: usize = 24;
 
 /// Latched nodes of one layer, each the parent of the one before.
