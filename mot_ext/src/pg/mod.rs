@@ -8,7 +8,7 @@
 //! | `node`, `relation` | typed views of nodes and open relations |
 //! | `nodes`, `list`, `depth`, `planning`, `executor`, `wire` | parse trees, plans, output |
 //! | `partition_routing` | the partition of a row |
-//! | `index_row`, `inheritance`, `rights`, `search_path`, `btree` | the catalog |
+//! | `catalog`, `index_row`, `inheritance`, `rights`, `search_path`, `btree` | the catalog |
 //! | `owner`, `predicate`, `snapshot`, `sxact` | processes and transactions; predicate locks |
 //! | `interrupts`, `worker`, `checkpointer`, `title` | waits, background processes |
 //! | `slot`, `timeline`, `unlogged` | WAL and files |
@@ -18,6 +18,7 @@
 //! PostgreSQL may raise an error. The functions declared `extern "C"` here never raise one, as
 //! their sources in 15 to 18 show. Most are called for each row.
 pub mod btree;
+pub mod catalog;
 pub mod checkpointer;
 pub mod copy;
 pub mod depth;

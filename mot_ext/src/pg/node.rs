@@ -9,13 +9,15 @@
 //! read any more: a call of core that frees nodes is `unsafe`, and says that no view of them is
 //! left.
 //!
-//! `planner` has the fields of the planner's structures.
+//! `planner` has the fields of the planner's structures, `statement` those of statements.
 mod planner;
+mod statement;
 
 pub use planner::KeyColumn;
 
 use super::list;
 use pgrx::pg_sys;
+use std::ffi::{CStr, c_char};
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -135,6 +137,12 @@ impl<'p, T: NodeType> Node<'p, T> {
     pub fn cast<U: Tagged>(self) -> Option<Node<'p, U>> {
         // SAFETY: a live node with the tag of the type.
         (self.tag() == U::TAG).then(|| unsafe { Node::at(self.pointer.cast()) })
+    }
+
+    /// A deep copy, in the current memory context.
+    pub fn copied(self) -> Node<'p, T> {
+        // SAFETY: a live node; the copy is one of the same type. The context outlives the time.
+        unsafe { Node::enter(pg_sys::copyObjectImpl(self.as_ptr().cast()).cast()) }
     }
 }
 
@@ -266,11 +274,73 @@ impl<'p, T> Iterator for Items<'p, T> {
 
 impl<T> FusedIterator for Items<'_, T> {}
 
+/// A field of a node that may get another value.
+pub struct Field<'p, V> {
+    place: NonNull<V>,
+    time: PhantomData<&'p V>,
+}
+
+impl<V> Clone for Field<'_, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<V> Copy for Field<'_, V> {}
+
+impl<'p, V: Copy> Field<'p, V> {
+    /// # Safety
+    /// A field of a node that is as [`Node::enter`] wants it.
+    unsafe fn enter(place: *mut V) -> Field<'p, V> {
+        Field {
+            // SAFETY: a field of a live node (caller).
+            place: unsafe { NonNull::new_unchecked(place) },
+            time: PhantomData,
+        }
+    }
+
+    /// Its value.
+    pub fn get(self) -> V {
+        // SAFETY: a live node's.
+        unsafe { self.place.read() }
+    }
+
+    /// Gives it another one.
+    pub fn set(self, value: V) {
+        // SAFETY: as above; one thread, and nobody holds a reference.
+        unsafe { self.place.write(value) };
+    }
+}
+
+impl<'p> Field<'p, *mut c_char> {
+    /// A string; `None`: NULL.
+    pub fn text(self) -> Option<&'p CStr> {
+        // SAFETY: a field of this type has NULL, or a string as live as the node.
+        unsafe { string(self.get()) }
+    }
+
+    /// Gives it a copy of a string, in the current memory context.
+    pub fn set_text(self, text: &CStr) {
+        // SAFETY: a string. The context outlives the time.
+        self.set(unsafe { pg_sys::pstrdup(text.as_ptr()) });
+    }
+}
+
+/// A string of a node's; `None`: NULL.
+///
+/// # Safety
+/// NULL, or a string that is live for `'p`.
+unsafe fn string<'p>(text: *const c_char) -> Option<&'p CStr> {
+    // SAFETY: the caller's.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
+}
+
 /// Methods that read fields, one for each, of types of core's nodes, with their tags:
 ///
 /// - `value`: as it is. `set`: set by the method that follows. `cell`: both;
 /// - `node`: another node, or NULL. `list`: a list of nodes;
 /// - `base`: the node that this begins with;
+/// - `string`: a name, or NULL. `field`: the place, to be read and set;
 /// - `has`: whether a pointer or a list is there.
 macro_rules! views {
     ($($of:ident $(= $tag:ident)? { $($kind:ident $field:ident $(/ $set:ident)? $(: $type:ty)?,)* })*) => {$(
@@ -329,6 +399,22 @@ macro_rules! views {
         pub fn $field(self) -> $crate::pg::node::Node<'p, $type> {
             // SAFETY: a live node of the type has it within.
             unsafe { $crate::pg::node::Node::enter(&raw mut (*self.as_ptr()).$field) }
+        }
+    };
+    (@string $field:ident) => {
+        #[doc = concat!("The string `", stringify!($field), "`.")]
+        #[inline]
+        pub fn $field(self) -> Option<&'p std::ffi::CStr> {
+            // SAFETY: a live node of the type has there NULL, or a string, as live.
+            unsafe { $crate::pg::node::string((*self.as_ptr()).$field) }
+        }
+    };
+    (@field $field:ident: $type:ty) => {
+        #[doc = concat!("The place of the field `", stringify!($field), "`.")]
+        #[inline]
+        pub fn $field(self) -> $crate::pg::node::Field<'p, $type> {
+            // SAFETY: a live node of the type.
+            unsafe { $crate::pg::node::Field::enter(&raw mut (*self.as_ptr()).$field) }
         }
     };
     (@has $field:ident) => {

@@ -30,13 +30,9 @@ static PATHS: LazyLock<ProcessLocal<pg_sys::CustomPathMethods>> = LazyLock::new(
 #[inline]
 pub fn may_be_offered(
     root: Node<'_, pg_sys::PlannerInfo>,
-    stage: pg_sys::UpperRelationKind::Type,
     input: Node<'_, pg_sys::RelOptInfo>,
 ) -> bool {
-    stage == pg_sys::UpperRelationKind::UPPERREL_GROUP_AGG
-        && !input.lateral_relids()
-        && filtered_scan::is_seqscan_enabled()
-        && is_of_whole_table(root, input)
+    !input.lateral_relids() && filtered_scan::is_seqscan_enabled() && is_of_whole_table(root, input)
 }
 
 /// Offers aggregates inside the scan of a table of ours, which is locked.

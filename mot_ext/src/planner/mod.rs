@@ -126,11 +126,21 @@ unsafe extern "C-unwind" fn create_upper_paths(
         // SAFETY: as above.
         unsafe { previous(root, stage, input, output, extra) };
     }
-    // SAFETY: as above.
-    let (root, input) = unsafe { (Node::enter(root), Node::enter(input)) };
-    if aggregated_scan::may_be_offered(root, stage, input) {
-        // SAFETY: as above; what is passed beside them is of this type at the stage of groups.
-        let (output, extra) = unsafe { (Node::enter(output), Node::enter(extra.cast())) };
+    if stage != pg_sys::UpperRelationKind::UPPERREL_GROUP_AGG {
+        return;
+    }
+    // SAFETY: as above. At this stage (others have no input) what is passed beside them is of this
+    // type.
+    let (root, input, output, extra) = unsafe {
+        let extra = Node::enter(extra.cast());
+        (
+            Node::enter(root),
+            Node::enter(input),
+            Node::enter(output),
+            extra,
+        )
+    };
+    if aggregated_scan::may_be_offered(root, input) {
         aggregated_scan::offer(root, input, output, extra);
     }
 }
