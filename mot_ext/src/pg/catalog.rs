@@ -77,37 +77,44 @@ pub fn function_source(function: Oid) -> Option<Vec<u8>> {
     let cache = pg_sys::SysCacheIdentifier::PROCOID as i32;
     let column = pg_sys::Anum_pg_proc_prosrc as i16;
     let mut is_null = false;
-    // SAFETY: a catalog's row, released when its text was copied.
-    unsafe {
-        let row = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(function));
-        if row.is_null() {
-            return None;
+    let source = read(cache, function, |row| {
+        // SAFETY: a row of this cache, whose column is a text.
+        unsafe {
+            let source = pg_sys::SysCacheGetAttr(cache, row, column, &raw mut is_null);
+            (!is_null).then(|| {
+                let text = pg_sys::text_to_cstring(source.cast_mut_ptr());
+                let copy = CStr::from_ptr(text).to_bytes().to_owned();
+                pg_sys::pfree(text.cast());
+                copy
+            })
         }
-        let source = pg_sys::SysCacheGetAttr(cache, row, column, &raw mut is_null);
-        let source = (!is_null).then(|| {
-            let text = pg_sys::text_to_cstring(source.cast_mut_ptr());
-            let copy = CStr::from_ptr(text).to_bytes().to_owned();
-            pg_sys::pfree(text.cast());
-            copy
-        });
-        pg_sys::ReleaseSysCache(row);
-        source
-    }
+    });
+    source.flatten()
 }
 
 /// The server of a foreign table; `None`: it is none.
 pub fn server_of(table: Oid) -> Option<Oid> {
-    // SAFETY: a catalog's row, released when its field was read.
-    unsafe {
-        let cache = pg_sys::SysCacheIdentifier::FOREIGNTABLEREL as i32;
-        let row = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(table));
-        let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_foreign_table>(row);
-        let server = form.as_ref().map(|form| form.ftserver);
-        if !row.is_null() {
-            pg_sys::ReleaseSysCache(row);
+    let cache = pg_sys::SysCacheIdentifier::FOREIGNTABLEREL as i32;
+    read(cache, table, |row| {
+        // SAFETY: a row of this catalog.
+        unsafe {
+            (*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_foreign_table>(row)).ftserver
         }
-        server
+    })
+}
+
+/// Reads the row that a cache has of an object; `None`: there is none. The row goes when `read`
+/// returns, or by core after an error.
+fn read<T>(cache: i32, object: Oid, read: impl FnOnce(pg_sys::HeapTuple) -> T) -> Option<T> {
+    // SAFETY: a cache by oid.
+    let row = unsafe { pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(object)) };
+    if row.is_null() {
+        return None;
     }
+    let found = read(row);
+    // SAFETY: the row from above.
+    unsafe { pg_sys::ReleaseSysCache(row) };
+    Some(found)
 }
 
 /// Locks a relation to the end of the transaction.

@@ -1,4 +1,4 @@
-//! Parse-tree plumbing: typed access to PostgreSQL's lists and nodes.
+//! Nodes by their pointers, for code that has no views of them (`node`), and names.
 //!
 //! All of it is unsafe in the same way: pointers must be live nodes of the type the caller names,
 //! which the node tag the caller has just tested guarantees.
