@@ -40,18 +40,11 @@ fn is_repeatable(expression: Any<'_>, table: pg_sys::Index) -> bool {
         pg_sys::MaxTransactionIdAttributeNumber,
         pg_sys::MaxCommandIdAttributeNumber,
     ];
-    let expression = expression.as_ptr();
+    let tree = expression.as_ptr();
     // SAFETY: an expression of the planner's.
-    unsafe {
-        let mut columns = std::ptr::null_mut();
-        pg_sys::pull_varattnos(expression, table, &raw mut columns);
-        let is_read = |column: i32| {
-            pg_sys::bms_is_member(column - pg_sys::FirstLowInvalidHeapAttributeNumber, columns)
-        };
-        !pg_sys::contain_mutable_functions(expression)
-            && !pg_sys::contain_subplans(expression)
-            && !CHANGING.into_iter().any(is_read)
-    }
+    let is_stable =
+        unsafe { !pg_sys::contain_mutable_functions(tree) && !pg_sys::contain_subplans(tree) };
+    is_stable && !expression.names_any_of(table, &CHANGING)
 }
 
 /// How many groups are expected; `None`: more than fit into memory, or the rows or what is made of

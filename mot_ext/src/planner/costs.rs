@@ -26,15 +26,7 @@ use pgrx::pg_sys;
 
 /// Whether an expression names a relation's `ctid`.
 pub fn names_place(tree: Any<'_>, relation: pg_sys::Index) -> bool {
-    let place = pg_sys::SelfItemPointerAttributeNumber - pg_sys::FirstLowInvalidHeapAttributeNumber;
-    // SAFETY: a live tree; the set is the planner's memory.
-    unsafe {
-        let mut columns = std::ptr::null_mut();
-        pg_sys::pull_varattnos(tree.as_ptr(), relation, &raw mut columns);
-        let is_named = pg_sys::bms_is_member(place, columns);
-        pg_sys::bms_free(columns);
-        is_named
-    }
+    tree.names_any_of(relation, &[pg_sys::SelfItemPointerAttributeNumber])
 }
 
 /// Takes the pages of a memory-optimized table out of its description.

@@ -196,18 +196,19 @@ fn is_written_out(index: Oid, column: i16) -> bool {
 fn computes_with(index: Relation<'_>, column: i16) -> bool {
     /// The table's place in the expressions of an index.
     const TABLE: pg_sys::Index = 1;
-    let index = index.as_ptr();
-    let member = i32::from(column) - pg_sys::FirstLowInvalidHeapAttributeNumber;
-    // SAFETY: an open index; the lists are copies.
-    unsafe {
-        let mut columns = std::ptr::null_mut();
-        let expressions = pg_sys::RelationGetIndexExpressions(index);
-        let predicate = pg_sys::RelationGetIndexPredicate(index);
-        for part in [expressions, predicate] {
-            pg_sys::pull_varattnos(part.cast(), TABLE, &raw mut columns);
-        }
-        pg_sys::bms_is_member(member, columns)
-    }
+    // SAFETY: an open index; copies of its lists, or NULL.
+    let parts = unsafe {
+        let index = index.as_ptr();
+        [
+            pg_sys::RelationGetIndexExpressions(index),
+            pg_sys::RelationGetIndexPredicate(index),
+        ]
+        .map(|list| Node::enter_if_any(list.cast::<pg_sys::Node>()))
+    };
+    parts
+        .into_iter()
+        .flatten()
+        .any(|part| part.names_any_of(TABLE, &[i32::from(column)]))
 }
 
 /// The constraint that a subcommand adds, if it has an index.

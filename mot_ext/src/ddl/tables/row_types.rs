@@ -134,53 +134,54 @@ fn dependents(
     object: pg_sys::Oid,
     column: Option<i16>,
 ) -> Vec<(pg_sys::Oid, pg_sys::Oid)> {
+    let mut keys = vec![
+        key(REFERENCED_CLASS, pg_sys::F_OIDEQ, class.into()),
+        key(REFERENCED_OBJECT, pg_sys::F_OIDEQ, object.into()),
+    ];
+    if let Some(column) = column {
+        let column = pg_sys::Datum::from(i32::from(column));
+        keys.push(key(REFERENCED_COLUMN, pg_sys::F_INT4EQ, column));
+    }
+    let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+    let found = relation::try_with(DEPENDENCIES.into(), lock, |catalog| {
+        rows_by_reference(catalog, &mut keys)
+    });
+    let mut found = found.unwrap_or_default();
+    found.retain(|(class, _)| {
+        matches!(
+            *class,
+            pg_sys::TypeRelationId | pg_sys::ProcedureRelationId | pg_sys::RelationRelationId
+        )
+    });
+    found
+}
+
+/// A condition of a look-up: a column is equal to a value.
+fn key(column: pg_sys::AttrNumber, function: u32, value: pg_sys::Datum) -> pg_sys::ScanKeyData {
+    let mut key = pg_sys::ScanKeyData::default();
+    let equal = pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber;
+    // SAFETY: a key that is filled here, with core's own function.
+    unsafe { pg_sys::ScanKeyInit(&raw mut key, column, equal, function.into(), value) };
+    key
+}
+
+/// What depends on something, by rows of `pg_depend` that its index finds with these keys.
+fn rows_by_reference(
+    catalog: Relation<'_>,
+    keys: &mut [pg_sys::ScanKeyData],
+) -> Vec<(pg_sys::Oid, pg_sys::Oid)> {
+    let (index, snapshot) = (BY_REFERENCE.into(), std::ptr::null_mut());
+    let (count, keys) = (keys.len() as i32, keys.as_mut_ptr());
     let mut found = Vec::new();
-    // SAFETY: a look-up in the catalog by its index; what is opened here is closed here.
+    // SAFETY: the open catalog and an index of it; the keys are of its columns. A row, which begins
+    // so, stays until the next one is read.
     unsafe {
-        let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-        let catalog = pg_sys::table_open(DEPENDENCIES.into(), lock);
-        let key = |column, function: u32, value| {
-            let mut key = pg_sys::ScanKeyData::default();
-            pg_sys::ScanKeyInit(
-                &raw mut key,
-                column,
-                pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
-                function.into(),
-                value,
-            );
-            key
-        };
-        let mut keys = vec![
-            key(REFERENCED_CLASS, pg_sys::F_OIDEQ, class.into()),
-            key(REFERENCED_OBJECT, pg_sys::F_OIDEQ, object.into()),
-        ];
-        if let Some(column) = column {
-            let column = pg_sys::Datum::from(i32::from(column));
-            keys.push(key(REFERENCED_COLUMN, pg_sys::F_INT4EQ, column));
-        }
-        let scan = pg_sys::systable_beginscan(
-            catalog,
-            BY_REFERENCE.into(),
-            true,
-            std::ptr::null_mut(),
-            keys.len() as i32,
-            keys.as_mut_ptr(),
-        );
-        loop {
-            let row = pg_sys::systable_getnext(scan);
-            if row.is_null() {
-                break;
-            }
+        let scan = pg_sys::systable_beginscan(catalog.as_ptr(), index, true, snapshot, count, keys);
+        while let Some(row) = pg_sys::systable_getnext(scan).as_mut() {
             let dependent = &*pg_sys::heap_tuple_get_struct::<Dependent>(row);
-            if matches!(
-                dependent.class,
-                pg_sys::TypeRelationId | pg_sys::ProcedureRelationId | pg_sys::RelationRelationId
-            ) {
-                found.push((dependent.class, dependent.object));
-            }
+            found.push((dependent.class, dependent.object));
         }
         pg_sys::systable_endscan(scan);
-        pg_sys::table_close(catalog, lock);
     }
     found
 }

@@ -134,6 +134,24 @@ views! {
     RowExpr = T_RowExpr {}
 }
 
+impl Any<'_> {
+    /// Whether an expression, or one of a list, names one of these columns of a relation.
+    pub fn names_any_of(self, relation: pg_sys::Index, columns: &[i32]) -> bool {
+        let mut named = std::ptr::null_mut();
+        // SAFETY: a live tree; the set is memory of the current context.
+        unsafe {
+            pg_sys::pull_varattnos(self.as_ptr(), relation, &raw mut named);
+            let is_named = |column: &i32| {
+                let member = column - pg_sys::FirstLowInvalidHeapAttributeNumber;
+                pg_sys::bms_is_member(member, named)
+            };
+            let names = columns.iter().any(is_named);
+            pg_sys::bms_free(named);
+            names
+        }
+    }
+}
+
 impl<'p> Node<'p, pg_sys::PlannerInfo> {
     /// The query that is planned.
     pub fn query(self) -> Node<'p, pg_sys::Query> {
