@@ -55,7 +55,7 @@ fn create<'p>(node: Node<'p, pg_sys::CreateForeignTableStmt>) -> Next<'p> {
     unsafe { version::check_server_usage(server) };
     refuse_options(node.options());
     let table = Node::<pg_sys::CreateStmt>::new(node.copied().base().fields());
-    table.accessMethod().set_text(storage::TABLE_METHOD);
+    table.accessMethod().set(storage::TABLE_METHOD);
     for column in table
         .tableElts()
         .iter()
@@ -164,7 +164,7 @@ fn drop_some<'p>(
     }
     let some = node.copied();
     some.set_kind(kind);
-    some.set_objects(List::of(names.iter().copied()).as_ptr());
+    some.set_names(List::of(names.iter().copied()));
     statement.run(some.copied().any());
     catalog::make_changes_visible();
 }

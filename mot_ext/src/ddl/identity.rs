@@ -1,4 +1,5 @@
 //! What names in statements mean.
+use crate::pg::catalog;
 use crate::pg::node::Node;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -35,9 +36,9 @@ pub fn named(names: Node<'_, pg_sys::List>) -> pg_sys::Oid {
 
 /// Has a statement's own name of a locked table say the schema that it is in at this moment.
 pub fn name_schema(name: Name<'_>, locked: pg_sys::Oid) {
-    // SAFETY: catalog look-ups, which give a string.
-    let schema = unsafe { pg_sys::get_namespace_name(pg_sys::get_rel_namespace(locked)) };
-    name.schemaname().set(schema);
+    if let Some(schema) = catalog::schema_name(catalog::schema_of(locked)) {
+        name.schemaname().set(&schema);
+    }
 }
 
 /// A callback of RangeVarGetRelidExtended: raises unless the user owns the relation.

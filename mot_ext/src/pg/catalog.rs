@@ -1,7 +1,7 @@
 //! Look-ups in the catalog, and locks of relations: each a guarded call, in a transaction.
 use super::text;
 use pgrx::pg_sys::{self, LOCKMODE, Oid};
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 /// The kind of a relation; 0: it is gone.
 pub fn kind(relation: Oid) -> u8 {
@@ -57,6 +57,15 @@ pub fn constraint_of(index: Oid) -> Oid {
 pub fn schema_of(relation: Oid) -> Oid {
     // SAFETY: a catalog look-up.
     unsafe { pg_sys::get_rel_namespace(relation) }
+}
+
+/// A schema's name; `None`: it is gone.
+pub fn schema_name(schema: Oid) -> Option<CString> {
+    // SAFETY: a catalog look-up, which gives a string or NULL.
+    unsafe {
+        let name = pg_sys::get_namespace_name(schema);
+        (!name.is_null()).then(|| CStr::from_ptr(name).to_owned())
+    }
 }
 
 /// Whether a relation is a partition, or an index of one that is attached to its parent's.

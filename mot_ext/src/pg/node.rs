@@ -9,7 +9,11 @@
 //! read any more: a call of core that frees nodes is `unsafe`, and says that no view of them is
 //! left.
 //!
-//! `planner` has the fields of the planner's structures, `statement` those of statements.
+//! New nodes are made in the current memory context. A view of one is for the callback at hand: it
+//! is kept in no static, and in nothing that outlives that context.
+//!
+//! `planner` has the fields of the planner's structures, `statement` those of statements. To read
+//! another field, or another type of node, add a line there ([`views!`]).
 mod planner;
 mod statement;
 
@@ -312,17 +316,21 @@ impl<'p, V: Copy> Field<'p, V> {
     }
 }
 
-impl<'p> Field<'p, *mut c_char> {
-    /// A string; `None`: NULL.
-    pub fn text(self) -> Option<&'p CStr> {
-        // SAFETY: a field of this type has NULL, or a string as live as the node.
-        unsafe { string(self.get()) }
+/// A field with a string, or NULL.
+#[derive(Clone, Copy)]
+pub struct TextField<'p>(Field<'p, *mut c_char>);
+
+impl<'p> TextField<'p> {
+    /// The string; `None`: NULL.
+    pub fn get(self) -> Option<&'p CStr> {
+        // SAFETY: the field has NULL, or a string as live as the node.
+        unsafe { string(self.0.get()) }
     }
 
     /// Gives it a copy of a string, in the current memory context.
-    pub fn set_text(self, text: &CStr) {
+    pub fn set(self, text: &CStr) {
         // SAFETY: a string. The context outlives the time.
-        self.set(unsafe { pg_sys::pstrdup(text.as_ptr()) });
+        self.0.set(unsafe { pg_sys::pstrdup(text.as_ptr()) });
     }
 }
 
@@ -340,7 +348,8 @@ unsafe fn string<'p>(text: *const c_char) -> Option<&'p CStr> {
 /// - `value`: as it is. `set`: set by the method that follows. `cell`: both;
 /// - `node`: another node, or NULL. `list`: a list of nodes;
 /// - `base`: the node that this begins with;
-/// - `string`: a name, or NULL. `field`: the place, to be read and set;
+/// - `string`: a string, or NULL. `text`: its place, to be read and set;
+/// - `field`: the place of a value, to be read and set;
 /// - `has`: whether a pointer or a list is there.
 macro_rules! views {
     ($($of:ident $(= $tag:ident)? { $($kind:ident $field:ident $(/ $set:ident)? $(: $type:ty)?,)* })*) => {$(
@@ -415,6 +424,16 @@ macro_rules! views {
         pub fn $field(self) -> $crate::pg::node::Field<'p, $type> {
             // SAFETY: a live node of the type.
             unsafe { $crate::pg::node::Field::enter(&raw mut (*self.as_ptr()).$field) }
+        }
+    };
+    (@text $field:ident) => {
+        #[doc = concat!("The place of the string `", stringify!($field), "`.")]
+        #[inline]
+        pub fn $field(self) -> $crate::pg::node::TextField<'p> {
+            // SAFETY: a live node of the type has there NULL, or a string, as live.
+            $crate::pg::node::TextField(unsafe {
+                $crate::pg::node::Field::enter(&raw mut (*self.as_ptr()).$field)
+            })
         }
     };
     (@has $field:ident) => {

@@ -30,14 +30,14 @@ pub fn is_default() -> bool {
 /// CREATE TABLE is about to run. Raises for one that cannot be memory-optimized.
 pub fn check_create_table(node: Node<'_, pg_sys::CreateStmt>) {
     if !node.partspec() && !has_method_from_parent(node) {
-        check_options(node.accessMethod().text(), node.options());
+        check_options(node.accessMethod().get(), node.options());
     }
 }
 
 /// Whether CREATE TABLE may make a memory-optimized table. A partition may have the method of its
 /// parent.
 pub fn may_be_ours(node: Node<'_, pg_sys::CreateStmt>) -> bool {
-    let method = node.accessMethod().text();
+    let method = node.accessMethod().get();
     is_ours(method) || method.is_none() && has_method_from_parent(node)
 }
 

@@ -140,7 +140,7 @@ impl After<'_> {
 fn made(name: Node<'_, pg_sys::RangeVar>) -> pg_sys::Oid {
     // SAFETY: a live name, looked up on a copy, since the look-up may note a schema in it.
     let schema = unsafe { pg_sys::RangeVarGetCreationNamespace(name.copied().as_ptr()) };
-    let name = name.relname().text();
+    let name = name.relname().get();
     name.map_or(pg_sys::InvalidOid, |name| catalog::find(schema, name))
 }
 

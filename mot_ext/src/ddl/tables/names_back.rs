@@ -7,11 +7,11 @@
 //!
 //! `CREATE INDEX ... USING mot`, by the name of the table access method, means the same. So does
 //! the name that indexes of foreign tables had: dumps of earlier builds have it.
-use crate::pg::node::{Any, Field};
+use crate::pg::node::{Any, TextField};
 use crate::storage;
 use pgrx::pg_sys;
 use pgrx::pg_sys::AlterTableType::AT_AddConstraint;
-use std::ffi::{CStr, c_char};
+use std::ffi::CStr;
 
 /// The access method that indexes had in builds whose tables were foreign tables.
 const INDEX_METHOD_OF_FOREIGN_TABLES: &CStr = c"mot_foreign_index";
@@ -23,13 +23,13 @@ pub fn rewritten(node: Any<'_>) -> Option<Any<'_>> {
     }
     let copy = node.copied();
     for place in places(copy).into_iter().filter(|place| is_ours(*place)) {
-        place.set_text(c"btree");
+        place.set(c"btree");
     }
     Some(copy)
 }
 
 /// Where an access method is named.
-type Place<'p> = Field<'p, *mut c_char>;
+type Place<'p> = TextField<'p>;
 
 /// Where a statement can name an index's access method.
 fn places(node: Any<'_>) -> Vec<Place<'_>> {
@@ -60,5 +60,5 @@ fn is_ours(place: Place<'_>) -> bool {
         storage::TABLE_METHOD,
         INDEX_METHOD_OF_FOREIGN_TABLES,
     ];
-    place.text().is_some_and(|name| ours.contains(&name))
+    place.get().is_some_and(|name| ours.contains(&name))
 }

@@ -17,8 +17,8 @@ views! {
     }
     RangeVar = T_RangeVar {
         value inh: bool,
-        field schemaname: *mut c_char,
-        field relname: *mut c_char,
+        text schemaname,
+        text relname,
     }
     DefElem = T_DefElem {
         string defname,
@@ -31,7 +31,7 @@ views! {
         has partbound,
         has partspec,
         list options: pg_sys::DefElem,
-        field accessMethod: *mut c_char,
+        text accessMethod,
     }
     CreateForeignTableStmt = T_CreateForeignTableStmt {
         base base: pg_sys::CreateStmt,
@@ -45,7 +45,7 @@ views! {
         value contype: pg_sys::ConstrType::Type,
         value deferrable: bool,
         string indexname,
-        field access_method: *mut c_char,
+        text access_method,
     }
     CreateTableAsStmt = T_CreateTableAsStmt {
         value objtype: pg_sys::ObjectType::Type,
@@ -58,7 +58,7 @@ views! {
     }
     IndexStmt = T_IndexStmt {
         node relation: pg_sys::RangeVar,
-        field accessMethod: *mut c_char,
+        text accessMethod,
         value concurrent: bool,
     }
     ReindexStmt = T_ReindexStmt {
@@ -108,7 +108,6 @@ views! {
     }
     DropStmt = T_DropStmt {
         cell removeType / set_kind: pg_sys::ObjectType::Type,
-        set objects / set_objects: *mut pg_sys::List,
         value behavior: pg_sys::DropBehavior::Type,
         value concurrent: bool,
     }
@@ -198,6 +197,12 @@ impl<'p> Node<'p, pg_sys::DropStmt> {
     pub fn names(self) -> List<'p, pg_sys::List> {
         // SAFETY: for these kinds of objects the grammar makes lists of lists.
         unsafe { List::enter((*self.as_ptr()).objects) }
+    }
+
+    /// Gives it other names.
+    pub fn set_names(self, names: List<'p, pg_sys::List>) {
+        // SAFETY: a live node; names as it has them.
+        unsafe { (*self.as_ptr()).objects = names.as_ptr() };
     }
 }
 
