@@ -119,8 +119,7 @@ impl Arbiters {
 
 /// What the statement asks of a locked table, now.
 fn find(relation: pg_sys::Oid, named: &[pg_sys::Oid], table: TableRef) -> Option<Vec<Arbiter>> {
-    // SAFETY: the table is locked.
-    let indexes = unsafe { indexes_of(relation) };
+    let indexes = indexes_of(relation);
     let mut found = Vec::with_capacity(indexes.len());
     for oid in indexes {
         if !named.is_empty() && !named.contains(&oid) {

@@ -76,57 +76,60 @@ impl QueryRow {
 
 /// The rows that a query gives, each as `read` makes it.
 pub fn select<T>(query: &str, arguments: &[Argument], read: impl Fn(&QueryRow) -> T) -> Vec<T> {
-    // SAFETY: connect and finish are paired; an error in between ends the transaction, which cleans
-    // up.
-    within_catalog(|| unsafe {
+    within_catalog(|| {
         let count = guard::without_context(|| run(query, arguments));
-        let table = pg_sys::SPI_tuptable;
-        let rows = (0..count as usize).map(|position| QueryRow {
-            row: *(*table).vals.add(position),
-            shape: (*table).tupdesc,
-        });
+        // SAFETY: the result of the query, which gave so many rows.
+        let (rows, shape) = unsafe {
+            let table = &*pg_sys::SPI_tuptable;
+            let rows = std::slice::from_raw_parts(table.vals, count as usize);
+            (rows, table.tupdesc)
+        };
+        let rows = rows.iter().map(|row| QueryRow { row: *row, shape });
         let result = rows.map(|row| read(&row)).collect();
-        pg_sys::SPI_finish();
+        // SAFETY: `run` has connected. No row is used any more.
+        unsafe { pg_sys::SPI_finish() };
         result
     })
 }
 
-/// Connects to SPI and runs one query; answers how many rows it gave.
-unsafe fn run(query: &str, arguments: &[Argument]) -> u64 {
+/// Connects to SPI and runs one query; answers how many rows it gave. The caller disconnects. An
+/// error ends the transaction, which cleans up.
+fn run(query: &str, arguments: &[Argument]) -> u64 {
     let text = text::to_c(query);
     let mut types: Vec<pg_sys::Oid> = arguments.iter().map(|argument| argument.0).collect();
     let mut values: Vec<pg_sys::Datum> = arguments.iter().map(|argument| argument.1).collect();
-    // SAFETY: the caller finishes; types and values are as many as the arguments, none of them
-    // NULL.
-    unsafe {
+    let (count, types) = (arguments.len() as i32, types.as_mut_ptr());
+    // SAFETY: as many types as arguments.
+    let plan = unsafe {
         pg_sys::SPI_connect();
-        let plan = pg_sys::SPI_prepare(text.as_ptr(), arguments.len() as i32, types.as_mut_ptr());
-        if plan.is_null() {
-            raise(
-                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-                format!("could not prepare {query:?}"),
-                None,
-                None,
-            );
-        }
-        let result = pg_sys::SPI_execute_snapshot(
+        pg_sys::SPI_prepare(text.as_ptr(), count, types)
+    };
+    if plan.is_null() {
+        failed(format!("could not prepare {query:?}"));
+    }
+    let (values, no_nulls) = (values.as_mut_ptr(), std::ptr::null());
+    let no_crosscheck = std::ptr::null_mut();
+    // SAFETY: as many values as the plan has arguments, of their types.
+    let result = unsafe {
+        let latest = pg_sys::GetLatestSnapshot();
+        pg_sys::SPI_execute_snapshot(
             plan,
-            values.as_mut_ptr(),
-            std::ptr::null(),
-            pg_sys::GetLatestSnapshot(),
-            std::ptr::null_mut(),
+            values,
+            no_nulls,
+            latest,
+            no_crosscheck,
             false,
             false,
             0,
-        );
-        if result < 0 {
-            raise(
-                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-                format!("could not run {query:?}: SPI error {result}"),
-                None,
-                None,
-            );
-        }
-        pg_sys::SPI_processed
+        )
+    };
+    if result < 0 {
+        failed(format!("could not run {query:?}: SPI error {result}"));
     }
+    // SAFETY: a plain variable of this process.
+    unsafe { pg_sys::SPI_processed }
+}
+
+fn failed(message: String) -> ! {
+    raise(PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message, None, None)
 }

@@ -35,28 +35,24 @@
 //! know.
 use crate::errors;
 use crate::pg::local::ProcessLocal;
+use crate::pg::node::Node;
 use crate::storage;
 use crate::transaction::{dropped_database, session, xact};
 use pgrx::pg_sys;
 use std::cell::RefCell;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 
 /// The name of the database that the running CREATE DATABASE copies.
 static TEMPLATE: ProcessLocal<RefCell<Option<CString>>> = ProcessLocal(RefCell::new(None));
 
 /// CREATE DATABASE is about to run: notes what it copies.
-pub unsafe fn create(node: *mut pg_sys::CreatedbStmt) {
-    // SAFETY: a live node of this type; its options are DefElem nodes.
-    unsafe {
-        let mut name: &CStr = c"template1";
-        for option in crate::pg::nodes::items::<pg_sys::DefElem>((*node).options) {
-            let is_template = CStr::from_ptr((*option).defname) == c"template";
-            if is_template && !(*option).arg.is_null() {
-                name = CStr::from_ptr(pg_sys::defGetString(option));
-            }
-        }
-        TEMPLATE.0.replace(Some(name.to_owned()));
-    }
+pub fn create(node: Node<'_, pg_sys::CreatedbStmt>) {
+    let options = node.options().iter();
+    let template = options
+        .filter(|option| option.is(c"template") && option.arg())
+        .last()
+        .map_or(c"template1", |option| option.value());
+    TEMPLATE.0.replace(Some(template.to_owned()));
 }
 
 /// The new database has its row in `pg_database`. Its template is locked and empty of sessions:

@@ -6,7 +6,7 @@
 //!
 //! The handlers answer without `shared_preload_libraries`.
 use crate::errors;
-use crate::pg::text;
+use crate::pg::{catalog, text};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use pgrx::{Array, Internal};
@@ -81,38 +81,15 @@ pub fn is_our_server(server: pg_sys::Oid) -> bool {
 ///
 /// Only the library of what bears our symbol is loaded: that of another handler may be gone.
 fn is_handler(function: pg_sys::Oid) -> bool {
-    // SAFETY: a catalog's row, released when its text was compared; a function that is there.
-    unsafe {
-        let none = pg_sys::Datum::from(0);
-        let procedures = pg_sys::SysCacheIdentifier::PROCOID as i32;
-        let row =
-            pg_sys::SearchSysCache(procedures, pg_sys::Datum::from(function), none, none, none);
-        if row.is_null() {
-            return false;
-        }
-        let mut is_null = false;
-        let source = pg_sys::SysCacheGetAttr(
-            procedures,
-            row,
-            pg_sys::Anum_pg_proc_prosrc as i16,
-            &raw mut is_null,
-        );
-        let is_meant = !is_null && {
-            let text = pg_sys::text_to_cstring(source.cast_mut_ptr());
-            let is_meant = CStr::from_ptr(text) == SYMBOL;
-            pg_sys::pfree(text.cast());
-            is_meant
-        };
-        pg_sys::ReleaseSysCache(row);
-        if !is_meant {
-            return false;
-        }
-        let mut called = pg_sys::FmgrInfo::default();
-        pg_sys::fmgr_info(function, &raw mut called);
-        called
-            .fn_addr
-            .is_some_and(|address| address as *const c_void == fdw_handler_wrapper as *const c_void)
+    if catalog::function_source(function).is_none_or(|source| source != SYMBOL.to_bytes()) {
+        return false;
     }
+    let mut called = pg_sys::FmgrInfo::default();
+    // SAFETY: a function that is there.
+    unsafe { pg_sys::fmgr_info(function, &raw mut called) };
+    called
+        .fn_addr
+        .is_some_and(|address| address as *const c_void == fdw_handler_wrapper as *const c_void)
 }
 
 /// Raises if a relation is a table of an earlier build, or an index of one.
@@ -124,30 +101,11 @@ pub fn refuse(relation: pg_sys::Oid) {
 
 /// Whether a relation is a table of an earlier build, or an index of one.
 pub fn is_one(relation: pg_sys::Oid) -> bool {
-    // SAFETY: catalog look-ups.
-    unsafe {
-        let table = match pg_sys::get_rel_relkind(relation) as u8 {
-            pg_sys::RELKIND_FOREIGN_TABLE => relation,
-            pg_sys::RELKIND_INDEX => pg_sys::IndexGetRelation(relation, true),
-            _ => return false,
-        };
-        pg_sys::get_rel_relkind(table) as u8 == pg_sys::RELKIND_FOREIGN_TABLE
-            && server_of(table).is_some_and(is_our_server)
-    }
-}
-
-/// The server of a foreign table, if that is there.
-unsafe fn server_of(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: the catalog entry is released before the return.
-    unsafe {
-        let cache = pg_sys::SysCacheIdentifier::FOREIGNTABLEREL as i32;
-        let entry = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(table));
-        if entry.is_null() {
-            return None;
-        }
-        let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_foreign_table>(entry);
-        let server = form.ftserver;
-        pg_sys::ReleaseSysCache(entry);
-        Some(server)
-    }
+    let table = match catalog::kind(relation) {
+        pg_sys::RELKIND_FOREIGN_TABLE => relation,
+        pg_sys::RELKIND_INDEX => catalog::table_if_any(relation),
+        _ => return false,
+    };
+    catalog::kind(table) == pg_sys::RELKIND_FOREIGN_TABLE
+        && catalog::server_of(table).is_some_and(is_our_server)
 }

@@ -6,22 +6,17 @@
 //! constraint), and for DROP DATABASE. The engine undoes it with the transaction and frees memory
 //! at commit only.
 use super::{database, earlier_build, tables};
-use crate::pg::local::ProcessLocal;
+use crate::pg::hook::Previous;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
-static PREVIOUS: ProcessLocal<Cell<pg_sys::object_access_hook_type>> =
-    ProcessLocal(Cell::new(None));
+static PREVIOUS: Previous<pg_sys::object_access_hook_type> = Previous::new(None);
 
 /// Installs the hook; called once, while the server loads its libraries.
 pub fn init() {
-    // SAFETY: single-threaded at load time.
-    unsafe {
-        PREVIOUS.0.set(pg_sys::object_access_hook);
-        pg_sys::object_access_hook = Some(object_access);
-    }
+    // SAFETY: libraries are being loaded; the hook's variable.
+    unsafe { PREVIOUS.install(&raw mut pg_sys::object_access_hook, Some(object_access)) };
 }
 
 /// Called for every function execution too when another module asks for it: a plain frame that
@@ -34,29 +29,25 @@ unsafe extern "C-unwind" fn object_access(
     sub_object: c_int,
     argument: *mut c_void,
 ) {
-    // SAFETY: the arguments are PostgreSQL's own; nothing to drop is in this frame.
-    unsafe {
-        if let Some(previous) = PREVIOUS.0.get() {
-            previous(access, class, object, sub_object, argument);
-        }
-        if class == pg_sys::RelationRelationId && changes(access, sub_object) {
-            of_earlier_build(object);
-        }
-        if class == pg_sys::RelationRelationId && changes_columns(access, sub_object) {
-            column_altered(object);
-        }
-        if access == pg_sys::ObjectAccessType::OAT_DROP && sub_object == 0 {
-            let flags = match argument.cast::<pg_sys::ObjectAccessDrop>() {
-                argument if argument.is_null() => 0,
-                argument => (*argument).dropflags,
-            };
-            dropped(class, object, flags);
-        } else if access == pg_sys::ObjectAccessType::OAT_POST_CREATE && sub_object == 0 {
-            if class == pg_sys::RelationRelationId {
-                relation_created(object);
-            } else if class == pg_sys::DatabaseRelationId {
-                database_created(object);
-            }
+    if let Some(previous) = PREVIOUS.get() {
+        // SAFETY: the arguments are PostgreSQL's own; nothing to drop is in this frame.
+        unsafe { previous(access, class, object, sub_object, argument) };
+    }
+    if class == pg_sys::RelationRelationId && changes(access, sub_object) {
+        of_earlier_build(object);
+    }
+    if class == pg_sys::RelationRelationId && changes_columns(access, sub_object) {
+        column_altered(object);
+    }
+    if access == pg_sys::ObjectAccessType::OAT_DROP && sub_object == 0 {
+        // SAFETY: what core passes with a drop: NULL, or this.
+        let drop = unsafe { argument.cast::<pg_sys::ObjectAccessDrop>().as_ref() };
+        dropped(class, object, drop.map_or(0, |drop| drop.dropflags));
+    } else if access == pg_sys::ObjectAccessType::OAT_POST_CREATE && sub_object == 0 {
+        if class == pg_sys::RelationRelationId {
+            relation_created(object);
+        } else if class == pg_sys::DatabaseRelationId {
+            database_created(object);
         }
     }
 }
@@ -81,29 +72,29 @@ fn changes_columns(access: pg_sys::ObjectAccessType::Type, sub_object: c_int) ->
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn column_altered(relation: pg_sys::Oid) {
+extern "C-unwind" fn column_altered(relation: pg_sys::Oid) {
     tables::column_altered(relation);
 }
 
 /// Raises for a table of an earlier build, by whatever way a change reaches it.
 #[pg_guard]
-unsafe extern "C-unwind" fn of_earlier_build(relation: pg_sys::Oid) {
+extern "C-unwind" fn of_earlier_build(relation: pg_sys::Oid) {
     earlier_build::refuse(relation);
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn relation_created(relation: pg_sys::Oid) {
+extern "C-unwind" fn relation_created(relation: pg_sys::Oid) {
     // SAFETY: core has just made it.
     unsafe { tables::created(relation) };
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn database_created(database: pg_sys::Oid) {
+extern "C-unwind" fn database_created(database: pg_sys::Oid) {
     database::created(database);
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn dropped(class: pg_sys::Oid, object: pg_sys::Oid, flags: c_int) {
+extern "C-unwind" fn dropped(class: pg_sys::Oid, object: pg_sys::Oid, flags: c_int) {
     if class == pg_sys::DatabaseRelationId {
         database::dropped(object);
     } else if class == pg_sys::RelationRelationId {

@@ -14,11 +14,12 @@
 //! Single-user mode fires no event triggers. DROP DATABASE never does: the storages of its tables
 //! stay until `mot` is preloaded again and finds them (`reclaim::orphans`).
 use super::{earlier_build, identity};
+use crate::pg::hook::Previous;
 use crate::pg::local::ProcessLocal;
-use crate::pg::{nodes, version};
+use crate::pg::local_transaction;
+use crate::pg::node::{Any, List, Node};
 use crate::{errors, shared_memory, storage};
 use pgrx::pg_sys::AlterTableType::{AT_AttachPartition, AT_DetachPartition};
-use pgrx::pg_sys::NodeTag::*;
 use pgrx::pg_sys::{self, ObjectAccessType::*};
 use pgrx::prelude::*;
 use std::cell::Cell;
@@ -37,57 +38,39 @@ fn require_preload(fcinfo: pg_sys::FunctionCallInfo) {
         return;
     }
     // SAFETY: core's call information; an event trigger is called with its data as context.
-    unsafe {
-        let context = (*fcinfo).context;
-        if context.is_null() || (*context).type_ != T_EventTriggerData {
-            return;
-        }
-        let statement = (*context.cast::<pg_sys::EventTriggerData>()).parsetree;
-        if changes_definition(statement) {
-            errors::definition_not_preloaded();
-        }
-        arm();
+    let context = unsafe { Node::enter_if_any((*fcinfo).context) };
+    let Some(data) = context.and_then(Any::cast::<pg_sys::EventTriggerData>) else {
+        return;
+    };
+    if data.parsetree().is_some_and(changes_definition) {
+        errors::definition_not_preloaded();
     }
+    arm();
 }
 
 /// Whether a statement's text names a memory-optimized table in order to change it. Where rows
 /// would be read (ALTER DOMAIN, partitions), the scan of the table is refused.
-unsafe fn changes_definition(statement: *mut pg_sys::Node) -> bool {
-    // SAFETY: a live parse tree; casts follow the tags.
-    unsafe {
-        match (*statement).type_ {
-            T_CreateForeignTableStmt => {
-                let statement = &*statement.cast::<pg_sys::CreateForeignTableStmt>();
-                let server = pg_sys::GetForeignServerByName(statement.servername, true);
-                !server.is_null() && earlier_build::is_our_server((*server).serverid)
-            }
-            T_IndexStmt => {
-                let relation = (*statement.cast::<pg_sys::IndexStmt>()).relation;
-                is_ours(identity::lookup(relation))
-            }
-            T_AlterTableStmt => {
-                let statement = &*statement.cast::<pg_sys::AlterTableStmt>();
-                is_ours(identity::lookup(statement.relation)) || attaches_ours(statement.cmds)
-            }
-            _ => false,
-        }
+fn changes_definition(statement: Any<'_>) -> bool {
+    if let Some(statement) = statement.cast::<pg_sys::CreateForeignTableStmt>() {
+        // SAFETY: a name of the statement's; core's copy of what the catalog has, or NULL.
+        let server =
+            unsafe { pg_sys::GetForeignServerByName(statement.servername(), true).as_ref() };
+        server.is_some_and(|server| earlier_build::is_our_server(server.serverid))
+    } else if let Some(statement) = statement.cast::<pg_sys::IndexStmt>() {
+        is_ours(identity::lookup(statement.table()))
+    } else if let Some(statement) = statement.cast::<pg_sys::AlterTableStmt>() {
+        is_ours(identity::lookup(statement.table())) || attaches_ours(statement.cmds())
+    } else {
+        false
     }
 }
 
 /// Whether ALTER TABLE attaches a table of ours, or takes one off.
-unsafe fn attaches_ours(commands: *mut pg_sys::List) -> bool {
-    // SAFETY: commands of a live statement; such a one has the partition in its definition.
-    unsafe {
-        nodes::items::<pg_sys::AlterTableCmd>(commands)
-            .into_iter()
-            .filter(|command| {
-                matches!((**command).subtype, AT_AttachPartition | AT_DetachPartition)
-            })
-            .any(|command| {
-                let partition = (*command).def.cast::<pg_sys::PartitionCmd>();
-                is_ours(identity::lookup((*partition).name))
-            })
-    }
+fn attaches_ours(commands: List<'_, pg_sys::AlterTableCmd>) -> bool {
+    commands
+        .iter()
+        .filter(|command| matches!(command.subtype(), AT_AttachPartition | AT_DetachPartition))
+        .any(|command| is_ours(identity::lookup(command.partition())))
 }
 
 fn is_ours(relation: pg_sys::Oid) -> bool {
@@ -96,27 +79,24 @@ fn is_ours(relation: pg_sys::Oid) -> bool {
         || earlier_build::is_one(relation)
 }
 
-struct Hook {
-    previous: Cell<pg_sys::object_access_hook_type>,
+static PREVIOUS: Previous<pg_sys::object_access_hook_type> = Previous::new(None);
+
+struct Armed {
     is_installed: Cell<bool>,
     /// The transaction whose changes are checked.
-    armed_in: Cell<pg_sys::LocalTransactionId>,
+    transaction: Cell<pg_sys::LocalTransactionId>,
 }
-static HOOK: ProcessLocal<Hook> = ProcessLocal(Hook {
-    previous: Cell::new(None),
+static ARMED: ProcessLocal<Armed> = ProcessLocal(Armed {
     is_installed: Cell::new(false),
-    armed_in: Cell::new(0),
+    transaction: Cell::new(0),
 });
 
-unsafe fn arm() {
-    // SAFETY: plain variables of this process, which runs a transaction and so has a PGPROC.
-    unsafe {
-        if !HOOK.is_installed.replace(true) {
-            HOOK.previous.set(pg_sys::object_access_hook);
-            pg_sys::object_access_hook = Some(object_access);
-        }
-        HOOK.armed_in.set(*version::local_transaction());
+fn arm() {
+    if !ARMED.is_installed.replace(true) {
+        // SAFETY: the hook's variable, on this process's one thread.
+        unsafe { PREVIOUS.install(&raw mut pg_sys::object_access_hook, Some(object_access)) };
     }
+    ARMED.transaction.set(local_transaction());
 }
 
 /// A plain frame: errors of other hooks jump over it.
@@ -128,22 +108,20 @@ unsafe extern "C-unwind" fn object_access(
     sub_object: c_int,
     argument: *mut c_void,
 ) {
-    // SAFETY: the arguments are PostgreSQL's own.
-    unsafe {
-        if let Some(previous) = HOOK.previous.get() {
-            previous(access, class, object, sub_object, argument);
-        }
-        if class == pg_sys::RelationRelationId
-            && matches!(access, OAT_DROP | OAT_POST_ALTER | OAT_POST_CREATE)
-            && HOOK.armed_in.get() == *version::local_transaction()
-        {
-            refuse(object);
-        }
+    if let Some(previous) = PREVIOUS.get() {
+        // SAFETY: the arguments are PostgreSQL's own.
+        unsafe { previous(access, class, object, sub_object, argument) };
+    }
+    if class == pg_sys::RelationRelationId
+        && matches!(access, OAT_DROP | OAT_POST_ALTER | OAT_POST_CREATE)
+        && ARMED.transaction.get() == local_transaction()
+    {
+        refuse(object);
     }
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn refuse(relation: pg_sys::Oid) {
+extern "C-unwind" fn refuse(relation: pg_sys::Oid) {
     if is_ours(relation) {
         errors::definition_not_preloaded();
     }

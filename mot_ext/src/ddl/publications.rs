@@ -1,24 +1,20 @@
 //! Publications: changes of memory-optimized tables are not decoded, so none may name such a table.
 use super::{catalog_query, identity};
 use crate::errors::refuse::unsupported;
-use crate::pg::{inheritance, nodes, report, version};
+use crate::pg::node::{List, Node};
+use crate::pg::{catalog, inheritance, report, version};
 use crate::storage;
 use pgrx::pg_sys;
 
 /// CREATE PUBLICATION, and ALTER PUBLICATION that adds or sets tables: refused where a
 /// memory-optimized table is named, or is below a table that is. (One of all tables, or of a
 /// schema's, is warned of: `warn_of_tables_left_out`.)
-pub unsafe fn publish(objects: *mut pg_sys::List) {
-    // SAFETY: the objects of a live statement.
-    unsafe {
-        for object in nodes::items::<pg_sys::PublicationObjSpec>(objects) {
-            let table = (*object).pubtable;
-            if !table.is_null() && publishes_mot_table((*table).relation) {
-                refuse_publication();
-            }
-            if table.is_null() {
-                warn_of_tables_left_out();
-            }
+pub fn publish(objects: List<'_, pg_sys::PublicationObjSpec>) {
+    for object in objects {
+        match object.pubtable() {
+            Some(table) if publishes_mot_table(table.table()) => refuse_publication(),
+            Some(_) => {}
+            None => warn_of_tables_left_out(),
         }
     }
 }
@@ -41,7 +37,7 @@ pub fn warn_of_tables_left_out() {
 ///
 /// For a partition that is memory-optimized, or has such tables below it, and for a table that has
 /// become memory-optimized.
-pub unsafe fn refuse_published(table: pg_sys::Oid) {
+pub fn refuse_published(table: pg_sys::Oid) {
     let published = catalog_query::select(
         &with_tables_above(
             "SELECT r.prrelid FROM above JOIN pg_catalog.pg_publication_rel r ON r.prrelid = above.relation LIMIT 1",
@@ -73,21 +69,17 @@ fn with_tables_above(query: &str) -> String {
 /// Nothing happens unless it is a table of the access method, or has such partitions. Then a
 /// publication that names it raises 0A000; one that means it without its name gives a WARNING.
 ///
-/// # Safety
 /// The table is locked as CREATE TABLE, ATTACH PARTITION or SET ACCESS METHOD lock it: a
 /// publication that comes meanwhile waits.
-pub unsafe fn check_publications(table: pg_sys::Oid) {
-    // SAFETY: catalog look-ups; the table is locked (caller).
-    unsafe {
-        if pg_sys::get_rel_persistence(table) as u8 != pg_sys::RELPERSISTENCE_PERMANENT {
-            return;
-        }
-        let all = inheritance::find_all(table, pg_sys::NoLock as i32);
-        if !all.into_iter().any(storage::is_mot_table) {
-            return;
-        }
-        refuse_published(table);
+pub fn check_publications(table: pg_sys::Oid) {
+    if catalog::persistence(table) != pg_sys::RELPERSISTENCE_PERMANENT {
+        return;
     }
+    let all = inheritance::find_all(table, pg_sys::NoLock as i32);
+    if !all.into_iter().any(storage::is_mot_table) {
+        return;
+    }
+    refuse_published(table);
     let meant = catalog_query::select(
         &with_tables_above(
             "SELECT p.oid FROM pg_catalog.pg_publication p WHERE p.puballtables
@@ -120,49 +112,42 @@ fn refuse_publication() -> ! {
 }
 
 /// Whether the publication of a table would mean changes of memory-optimized ones.
-unsafe fn publishes_mot_table(relation: *mut pg_sys::RangeVar) -> bool {
-    // SAFETY: a live name; catalog look-ups and locks that last to the end of the transaction.
-    unsafe {
-        let relid = identity::lookup(relation);
-        if relid == pg_sys::InvalidOid {
-            return false;
+fn publishes_mot_table(relation: Node<'_, pg_sys::RangeVar>) -> bool {
+    let relid = identity::lookup(relation);
+    if relid == pg_sys::InvalidOid {
+        return false;
+    }
+    match catalog::kind(relid) {
+        // Core will refuse a table that the user does not own, so it is not locked here.
+        pg_sys::RELKIND_PARTITIONED_TABLE if version::owns_class(relid) => {
+            partitions_include_mot_table(relation)
         }
-        match pg_sys::get_rel_relkind(relid) as u8 {
-            // Core will refuse a table that the user does not own, so it is not locked here.
-            pg_sys::RELKIND_PARTITIONED_TABLE if version::owns_class(relid) => {
-                partitions_include_mot_table(relation)
-            }
-            // Core adds those that inherit, as they are now.
-            pg_sys::RELKIND_RELATION if (*relation).inh => {
-                inheritance::find_all(relid, pg_sys::NoLock as i32)
-                    .into_iter()
-                    .any(storage::is_mot_table)
-            }
-            _ => storage::is_mot_table(relid),
+        // Core adds those that inherit, as they are now.
+        pg_sys::RELKIND_RELATION if relation.inh() => {
+            inheritance::find_all(relid, pg_sys::NoLock as i32)
+                .into_iter()
+                .any(storage::is_mot_table)
         }
+        _ => storage::is_mot_table(relid),
     }
 }
 
 /// Whether a partitioned table has memory-optimized partitions, at any depth. Partitioned tables
 /// are locked against new partitions on the way: a session that waits for that finds the table
 /// published (`refuse_published`).
-unsafe fn partitions_include_mot_table(relation: *mut pg_sys::RangeVar) -> bool {
-    // SAFETY: a live name; oids of relations, which may go as long as they are not locked.
-    unsafe {
-        let lock = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
-        let root = pg_sys::RangeVarGetRelidExtended(relation, lock, 0, None, std::ptr::null_mut());
-        let mut locked = vec![root];
-        loop {
-            let all = inheritance::find_all(root, pg_sys::NoLock as i32);
-            let is_new = |table: &&pg_sys::Oid| {
-                !locked.contains(*table)
-                    && pg_sys::get_rel_relkind(**table) as u8 == pg_sys::RELKIND_PARTITIONED_TABLE
-            };
-            let Some(new) = all.iter().find(is_new).copied() else {
-                return all.into_iter().any(storage::is_mot_table);
-            };
-            pg_sys::LockRelationOid(new, lock);
-            locked.push(new);
-        }
+fn partitions_include_mot_table(relation: Node<'_, pg_sys::RangeVar>) -> bool {
+    let lock = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
+    let root = identity::locked(relation, lock, None);
+    let mut locked = vec![root];
+    loop {
+        // Relations may go as long as they are not locked.
+        let all = inheritance::find_all(root, pg_sys::NoLock as i32);
+        let is_new =
+            |table: &&pg_sys::Oid| !locked.contains(*table) && catalog::is_partitioned(**table);
+        let Some(new) = all.iter().find(is_new).copied() else {
+            return all.into_iter().any(storage::is_mot_table);
+        };
+        catalog::lock(new, lock);
+        locked.push(new);
     }
 }

@@ -11,17 +11,17 @@
 //!   always work on a copy.
 use super::{database, foreign_spelling, publications, tables};
 use crate::compiled;
-use crate::pg::local::ProcessLocal;
-use crate::pg::{guard, nodes};
+use crate::pg::guard;
+use crate::pg::hook::Previous;
+use crate::pg::node::{Any, Node};
+use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
-use pgrx::{is_a, pg_sys};
-use std::cell::Cell;
-use std::ffi::c_char;
+use std::ffi::{CStr, c_char};
 
 /// The arguments of a ProcessUtility call.
 #[derive(Clone, Copy)]
-pub struct Statement {
-    plan: *mut pg_sys::PlannedStmt,
+pub struct Statement<'p> {
+    plan: Node<'p, pg_sys::PlannedStmt>,
     query_string: *const c_char,
     read_only_tree: bool,
     context: pg_sys::ProcessUtilityContext::Type,
@@ -32,24 +32,23 @@ pub struct Statement {
 }
 
 /// What continues with a statement.
-pub enum Next {
+pub enum Next<'p> {
     /// Nothing: it is done.
     Done,
     /// PostgreSQL, as it came.
     PassOn,
     /// PostgreSQL, with another parse tree, in the memory of the statement.
-    PassOnAs(*mut pg_sys::Node),
+    PassOnAs(Any<'p>),
 }
 
-impl From<bool> for Next {
+impl From<bool> for Next<'_> {
     /// Whether it is done.
-    fn from(is_done: bool) -> Next {
+    fn from(is_done: bool) -> Self {
         if is_done { Next::Done } else { Next::PassOn }
     }
 }
 
-static PREVIOUS: ProcessLocal<Cell<pg_sys::ProcessUtility_hook_type>> =
-    ProcessLocal(Cell::new(None));
+static PREVIOUS: Previous<pg_sys::ProcessUtility_hook_type> = Previous::new(None);
 
 #[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" {
@@ -69,11 +68,8 @@ unsafe extern "C-unwind" {
 
 /// Installs the hook; called once, while the server loads its libraries.
 pub fn init() {
-    // SAFETY: single-threaded at load time.
-    unsafe {
-        PREVIOUS.0.set(pg_sys::ProcessUtility_hook);
-        pg_sys::ProcessUtility_hook = Some(process_utility);
-    }
+    // SAFETY: libraries are being loaded; the hook's variable.
+    unsafe { PREVIOUS.install(&raw mut pg_sys::ProcessUtility_hook, Some(process_utility)) };
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -88,7 +84,8 @@ unsafe extern "C-unwind" fn process_utility(
     completion: *mut pg_sys::QueryCompletion,
 ) {
     let mut statement = Statement {
-        plan,
+        // SAFETY: PostgreSQL passes a live plan, in memory that goes after the statement.
+        plan: unsafe { Node::enter(plan) },
         query_string,
         read_only_tree,
         context,
@@ -97,13 +94,15 @@ unsafe extern "C-unwind" fn process_utility(
         destination,
         completion,
     };
-    // SAFETY: PostgreSQL passes a live plan with a utility statement.
-    unsafe {
-        if concerns_tables((*(*plan).utilityStmt).type_) && guard::run(|| handle(&mut statement)) {
+    if concerns_tables(statement.node().tag()) {
+        // SAFETY: this is a plain frame, and so is core's.
+        if unsafe { guard::run(|| handle(&mut statement)) } {
             return;
         }
-        pass_on_unguarded(&statement);
     }
+    let next = PREVIOUS.get().unwrap_or(standard_process_utility_unguarded);
+    // SAFETY: the arguments are PostgreSQL's own; an error jumps over plain frames only.
+    unsafe { statement.pass_to(next) };
 }
 
 /// Statement kinds a handler examines; all others pass without a further test.
@@ -138,138 +137,112 @@ fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
 
 /// Lets a handler do the statement; false when it is for PostgreSQL alone, perhaps with another
 /// parse tree.
-unsafe fn handle(passed: &mut Statement) -> bool {
-    // SAFETY: `process_utility` passes its own frame's statement.
-    unsafe {
-        match foreign_spelling::resolve(passed) {
-            Next::Done => return true,
-            Next::PassOn => {}
-            Next::PassOnAs(node) => passed.replace(node),
-        }
-        look_at(passed.node());
-        let Some(after) = tables::before(passed) else {
-            return false;
-        };
-        passed.run(nodes::copy(passed.node()));
-        after.finish();
-        true
+fn handle(passed: &mut Statement<'_>) -> bool {
+    match foreign_spelling::resolve(passed) {
+        Next::Done => return true,
+        Next::PassOn => {}
+        Next::PassOnAs(node) => passed.replace(node),
     }
+    look_at(passed.node());
+    let Some(after) = tables::before(passed) else {
+        return false;
+    };
+    passed.run(passed.node().copied());
+    after.finish();
+    true
 }
 
 /// Examines a statement that core executes as it is.
-unsafe fn look_at(node: *mut pg_sys::Node) {
-    // SAFETY: the node of a live statement; each cast follows its tag.
-    unsafe {
-        match nodes::tag(node) {
-            T_CreatePublicationStmt => {
-                let node = node.cast::<pg_sys::CreatePublicationStmt>();
-                if (*node).for_all_tables {
-                    publications::warn_of_tables_left_out();
-                }
-                publications::publish((*node).pubobjects);
-            }
-            T_AlterPublicationStmt => {
-                let node = node.cast::<pg_sys::AlterPublicationStmt>();
-                if (*node).action != pg_sys::AlterPublicationAction::AP_DropObjects {
-                    publications::publish((*node).pubobjects);
-                }
-            }
-            T_CreatedbStmt => database::create(node.cast()),
-            T_LoadStmt => compiled::refuse_other_hooks(),
-            _ => {}
+fn look_at(node: Any<'_>) {
+    if let Some(node) = node.cast::<pg_sys::CreatePublicationStmt>() {
+        if node.for_all_tables() {
+            publications::warn_of_tables_left_out();
         }
+        publications::publish(node.pubobjects());
+    } else if let Some(node) = node.cast::<pg_sys::AlterPublicationStmt>() {
+        if node.action() != pg_sys::AlterPublicationAction::AP_DropObjects {
+            publications::publish(node.pubobjects());
+        }
+    } else if let Some(node) = node.cast() {
+        database::create(node);
+    } else if node.tag() == T_LoadStmt {
+        compiled::refuse_other_hooks();
     }
 }
 
-impl Statement {
+/// A function that executes utility statements.
+type Process = unsafe extern "C-unwind" fn(
+    *mut pg_sys::PlannedStmt,
+    *const c_char,
+    bool,
+    pg_sys::ProcessUtilityContext::Type,
+    pg_sys::ParamListInfo,
+    *mut pg_sys::QueryEnvironment,
+    *mut pg_sys::DestReceiver,
+    *mut pg_sys::QueryCompletion,
+);
+
+impl<'p> Statement<'p> {
     /// The parse tree as it came; not to be changed.
-    pub fn node(&self) -> *mut pg_sys::Node {
-        // SAFETY: the plan of a utility statement is live during its execution.
-        unsafe { (*self.plan).utilityStmt }
+    pub fn node(&self) -> Any<'p> {
+        self.plan
+            .utilityStmt()
+            .expect("a utility statement has one")
     }
 
-    /// Gives the statement another parse tree, which lives as long as it.
-    pub unsafe fn replace<T>(&mut self, node: *mut T) {
-        // SAFETY: the caller owns the node.
-        self.plan = unsafe { self.plan_of(node) };
+    /// Gives the statement another parse tree.
+    pub fn replace(&mut self, node: Any<'p>) {
+        self.plan = self.plan_of(node);
     }
 
     /// This statement's plan with another parse tree.
-    unsafe fn plan_of<T>(&self, node: *mut T) -> *mut pg_sys::PlannedStmt {
-        // SAFETY: the copy of the plan differs in its statement only; the caller owns the node.
-        unsafe {
-            let plan = nodes::make::<pg_sys::PlannedStmt>(T_PlannedStmt);
-            std::ptr::copy_nonoverlapping(self.plan, plan, 1);
-            (*plan).utilityStmt = node.cast();
-            debug_assert!(is_a((*plan).utilityStmt, nodes::tag(node)));
-            plan
-        }
+    fn plan_of(&self, node: Any<'p>) -> Node<'p, pg_sys::PlannedStmt> {
+        let mut plan = self.plan.fields();
+        plan.utilityStmt = node.as_ptr();
+        Node::new(plan)
     }
 
-    /// Runs another parse tree in this statement's place.
-    pub unsafe fn run<T>(&self, node: *mut T) {
-        // SAFETY: the caller owns the node.
+    /// Runs another parse tree, which core may change, in this statement's place.
+    pub fn run(&self, node: Any<'p>) {
+        let statement = Statement {
+            plan: self.plan_of(node),
+            read_only_tree: false,
+            ..*self
+        };
+        let next = PREVIOUS.get().unwrap_or(standard_process_utility_unguarded);
+        // SAFETY: the arguments are PostgreSQL's own, but for the tree; errors pass the guard.
+        unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| statement.pass_to(next)) };
+    }
+
+    /// Hands the statement on.
+    ///
+    /// # Safety
+    /// The frames around it are plain, or its errors pass a guard.
+    #[allow(ffi_unwind_calls)]
+    unsafe fn pass_to(&self, next: Process) {
+        let this = *self;
+        // SAFETY: arguments of a call of the hook (caller).
         unsafe {
-            let plan = self.plan_of(node);
-            let previous = PREVIOUS.0.get();
-            let this = *self;
-            match previous {
-                Some(previous) => pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                    #[allow(ffi_unwind_calls)]
-                    previous(
-                        plan,
-                        this.query_string,
-                        false,
-                        this.context,
-                        this.params,
-                        this.query_environment,
-                        this.destination,
-                        this.completion,
-                    )
-                }),
-                None => pg_sys::standard_ProcessUtility(
-                    plan,
-                    this.query_string,
-                    false,
-                    this.context,
-                    this.params,
-                    this.query_environment,
-                    this.destination,
-                    this.completion,
-                ),
-            }
+            next(
+                this.plan.as_ptr(),
+                this.query_string,
+                this.read_only_tree,
+                this.context,
+                this.params,
+                this.query_environment,
+                this.destination,
+                this.completion,
+            );
         }
     }
 }
 
 /// What core asks before a statement that writes the catalog; for those that do not go through
 /// core.
-pub fn refuse_read_only(statement: &std::ffi::CStr) {
+pub fn refuse_read_only(statement: &CStr) {
     // SAFETY: both raise or return.
     unsafe {
         pg_sys::PreventCommandIfReadOnly(statement.as_ptr());
         pg_sys::PreventCommandIfParallelMode(statement.as_ptr());
-    }
-}
-
-/// Hands the statement on as it came.
-#[allow(ffi_unwind_calls)]
-unsafe fn pass_on_unguarded(statement: &Statement) {
-    // SAFETY: the arguments are PostgreSQL's own; an error jumps over plain frames only.
-    unsafe {
-        let next = PREVIOUS
-            .0
-            .get()
-            .unwrap_or(standard_process_utility_unguarded);
-        next(
-            statement.plan,
-            statement.query_string,
-            statement.read_only_tree,
-            statement.context,
-            statement.params,
-            statement.query_environment,
-            statement.destination,
-            statement.completion,
-        );
     }
 }

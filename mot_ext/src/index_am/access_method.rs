@@ -1,6 +1,7 @@
 //! Changes an index's access method: in the catalog, and in the entry of the relation cache.
 use crate::errors::refuse::raise;
 use crate::pg::local::ProcessLocal;
+use crate::pg::relation::{self, NO_LOCK};
 use crate::pg::version;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::cell::{Cell, RefCell};
@@ -251,20 +252,15 @@ pub fn of(relation: pg_sys::Oid) -> pg_sys::Oid {
 }
 
 /// The indexes of a table that the caller has locked.
-///
-/// # Safety
-/// The table is there.
-pub unsafe fn indexes_of(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
-    // SAFETY: the table is opened and closed here; the list is core's copy.
-    unsafe {
-        let relation = pg_sys::relation_open(table, pg_sys::NoLock as pg_sys::LOCKMODE);
-        let list = pg_sys::RelationGetIndexList(relation);
-        let indexes = pgrx::PgList::<pg_sys::Oid>::from_pg(list)
-            .iter_oid()
-            .collect();
-        pg_sys::relation_close(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
-        indexes
-    }
+pub fn indexes_of(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    relation::with(table, NO_LOCK, |table| {
+        // SAFETY: an open table; the list of oids is core's copy.
+        let list = unsafe {
+            let list = pg_sys::RelationGetIndexList(table.as_ptr());
+            pgrx::PgList::<pg_sys::Oid>::from_pg(list)
+        };
+        list.iter_oid().collect()
+    })
 }
 
 /// Raises for a row that a lock of the caller's keeps in the catalog.

@@ -159,8 +159,8 @@ impl Group {
         let lock = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
         let mut shown = Vec::new();
         loop {
-            // SAFETY: the table is locked (caller). Waiting for one index may bring others.
-            let mut new = unsafe { indexes_of(table) };
+            // Waiting for one index may bring others.
+            let mut new = indexes_of(table);
             new.retain(|index| !shown.contains(index) && storage::is_unique_to_core(*index));
             if new.is_empty() {
                 return;

@@ -11,7 +11,7 @@ unsafe extern "C-unwind" {
 }
 
 /// The table itself and all that inherit from it, locked.
-pub unsafe fn find_all(relid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Vec<pg_sys::Oid> {
+pub fn find_all(relid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Vec<pg_sys::Oid> {
     // SAFETY: one call, guarded: it may raise while it waits for locks. The result is a list of
     // oids.
     unsafe {

@@ -5,33 +5,38 @@
 //! |---|---|
 //! | `guard`, `report`, `violation`, `text` | errors of users' code, reports, text |
 //! | `version/` | what differs between major versions: no other room asks |
+//! | `node`, `relation` | typed views of nodes and open relations |
 //! | `nodes`, `list`, `depth`, `planning`, `executor`, `wire` | parse trees, plans, output |
 //! | `partition_routing` | the partition of a row |
-//! | `index_row`, `inheritance`, `rights`, `search_path`, `btree` | the catalog |
+//! | `catalog`, `index_row`, `inheritance`, `rights`, `search_path`, `btree` | the catalog |
 //! | `owner`, `predicate`, `snapshot`, `sxact` | processes and transactions; predicate locks |
 //! | `interrupts`, `worker`, `checkpointer`, `title` | waits, background processes |
 //! | `slot`, `timeline`, `unlogged` | WAL and files |
-//! | `local` | statics of a process |
+//! | `local`, `hook` | statics of a process; hooks |
 //!
 //! pgrx wraps each bound function in a thread check and a `sigsetjmp`. That is right wherever
 //! PostgreSQL may raise an error. The functions declared `extern "C"` here never raise one, as
 //! their sources in 15 to 18 show. Most are called for each row.
 pub mod btree;
+pub mod catalog;
 pub mod checkpointer;
 pub mod copy;
 pub mod depth;
 pub mod executor;
 pub mod guard;
+pub mod hook;
 pub mod index_row;
 pub mod inheritance;
 pub mod interrupts;
 pub mod list;
 pub mod local;
+pub mod node;
 pub mod nodes;
 pub mod owner;
 pub mod partition_routing;
 pub mod planning;
 pub mod predicate;
+pub mod relation;
 pub mod report;
 pub mod rights;
 pub mod search_path;

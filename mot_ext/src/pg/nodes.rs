@@ -1,11 +1,11 @@
-//! Parse-tree plumbing: typed access to PostgreSQL's lists and nodes.
+//! Nodes by their pointers, for code that has no views of them (`node`), and names.
 //!
 //! All of it is unsafe in the same way: pointers must be live nodes of the type the caller names,
 //! which the node tag the caller has just tested guarantees.
-pub use super::list::{items, list};
+pub use super::list::items;
 use super::{text, version};
 use pgrx::pg_sys;
-use std::ffi::{c_char, c_void};
+use std::ffi::c_char;
 
 /// A zeroed node of a type.
 pub unsafe fn make<T>(tag: pg_sys::NodeTag) -> *mut T {
@@ -15,18 +15,6 @@ pub unsafe fn make<T>(tag: pg_sys::NodeTag) -> *mut T {
         (*node).type_ = tag;
         node.cast()
     }
-}
-
-/// A deep copy.
-pub unsafe fn copy<T>(node: *const T) -> *mut T {
-    // SAFETY: a live node, by contract.
-    unsafe { pg_sys::copyObjectImpl(node.cast::<c_void>()).cast() }
-}
-
-/// The tag of a node that is not NULL.
-pub unsafe fn tag<T>(node: *const T) -> pg_sys::NodeTag {
-    // SAFETY: every node begins with its tag.
-    unsafe { (*node.cast::<pg_sys::Node>()).type_ }
 }
 
 /// A C string as Rust text, for messages and comparisons, and to be handed back by `pstrdup`:

@@ -16,60 +16,43 @@
 //! least, as a heap table does: a plan of a new table that is kept is to be good when the table has
 //! grown. It also reads by keys, and a SERIALIZABLE transaction then locks what it reads and not
 //! the table.
-use crate::pg::list::cells;
+use super::workers;
+use crate::pg::node::{Any, Node};
+use crate::pg::relation::Relation;
 use crate::rows::tid;
 use crate::storage;
 use crate::table_am::relation::rows_at_least;
 use pgrx::pg_sys;
 
 /// Whether an expression names a relation's `ctid`.
-///
-/// # Safety
-/// A tree of the planner's, or NULL.
-pub unsafe fn names_place(tree: *mut pg_sys::Node, relation: pg_sys::Index) -> bool {
-    // SAFETY: the caller's tree; the set is the planner's memory.
-    unsafe {
-        let mut columns = std::ptr::null_mut();
-        pg_sys::pull_varattnos(tree, relation, &raw mut columns);
-        let place =
-            pg_sys::SelfItemPointerAttributeNumber - pg_sys::FirstLowInvalidHeapAttributeNumber;
-        let is_named = pg_sys::bms_is_member(place, columns);
-        pg_sys::bms_free(columns);
-        is_named
-    }
+pub fn names_place(tree: Any<'_>, relation: pg_sys::Index) -> bool {
+    tree.names_any_of(relation, &[pg_sys::SelfItemPointerAttributeNumber])
 }
 
 /// Takes the pages of a memory-optimized table out of its description.
-///
-/// # Safety
-/// The planner's own structures, as its hook has them; the relation is one of ours, open.
-pub unsafe fn forget_pages(
-    root: *mut pg_sys::PlannerInfo,
-    relation: pg_sys::Relation,
-    rel: *mut pg_sys::RelOptInfo,
+pub fn forget_pages(
+    root: Node<'_, pg_sys::PlannerInfo>,
+    relation: Relation<'_>,
+    rel: Node<'_, pg_sys::RelOptInfo>,
 ) {
-    // SAFETY: the caller's structures; each relation of a query has an entry.
-    unsafe {
-        let entry = *(*root).simple_rte_array.add((*rel).relid as usize);
-        if !(*entry).tablesample.is_null() {
-            return;
-        }
-        if (*rel).rel_parallel_workers == -1 {
-            let pages = f64::from((*rel).pages);
-            let most = pg_sys::max_parallel_workers_per_gather;
-            (*rel).rel_parallel_workers = pg_sys::compute_parallel_worker(rel, pages, -1.0, most);
-        }
-        let least = rows_at_least(relation);
-        if (*rel).tuples < least {
-            (*rel).tuples = least;
-            for index in cells::<pg_sys::IndexOptInfo>((*rel).indexlist) {
-                (**index).tuples = (*rel).tuples;
-            }
-        }
-        let conditions = (*(*root).parse).jointree.cast();
-        (*rel).pages = match names_place(conditions, (*rel).relid) {
-            true => tid::blocks(storage::described(relation)),
-            false => 0,
-        };
+    if root.entry(rel).tablesample() {
+        return;
     }
+    if rel.rel_parallel_workers() == -1 {
+        rel.set_parallel_workers(workers::for_pages(rel));
+    }
+    // SAFETY: an open table of ours.
+    let least = unsafe { rows_at_least(relation.as_ptr()) };
+    if rel.tuples() < least {
+        rel.set_tuples(least);
+        for index in rel.indexlist() {
+            index.set_tuples(least);
+        }
+    }
+    let conditions = root.query().jointree();
+    let names_place = conditions.is_some_and(|tree| names_place(tree.any(), rel.relid()));
+    rel.set_pages(match names_place {
+        true => tid::blocks(storage::described(relation.as_ptr())),
+        false => 0,
+    });
 }

@@ -13,7 +13,8 @@
 use super::{costs, row_comparisons, unique_proof};
 use crate::index_am::access_method::Method;
 use crate::index_am::flips;
-use crate::pg::list::items;
+use crate::pg::node::{KeyColumn, Node};
+use crate::pg::relation::{self, NO_LOCK};
 use crate::transaction::clock::widen;
 use crate::transaction::session;
 use crate::{keys, storage};
@@ -26,108 +27,91 @@ const FIRST_NORMAL_OBJECT: u32 = pg_sys::FirstNormalObjectId;
 
 /// Called for each table of each query that is planned, from a plain frame: reads the access
 /// methods first.
-///
-/// # Safety
-/// The planner's own structure, as its hook has it.
 #[inline]
-pub unsafe fn describe(
-    root: *mut pg_sys::PlannerInfo,
+pub fn describe(
+    root: Node<'_, pg_sys::PlannerInfo>,
     relation: pg_sys::Oid,
-    rel: *mut pg_sys::RelOptInfo,
+    rel: Node<'_, pg_sys::RelOptInfo>,
 ) {
-    // SAFETY: the caller's structure.
-    unsafe {
-        if relation.to_u32() >= FIRST_NORMAL_OBJECT && (*rel).fdwroutine.is_null() {
-            describe_ours(root, relation, rel);
-        }
+    if relation.to_u32() >= FIRST_NORMAL_OBJECT && !rel.fdwroutine() {
+        describe_ours(root, relation, rel);
     }
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn describe_ours(
-    root: *mut pg_sys::PlannerInfo,
+extern "C-unwind" fn describe_ours(
+    root: Node<'_, pg_sys::PlannerInfo>,
     relation: pg_sys::Oid,
-    rel: *mut pg_sys::RelOptInfo,
+    rel: Node<'_, pg_sys::RelOptInfo>,
 ) {
     let ours = Method::Mot.oid();
-    // SAFETY: the planner's own structures, fresh.
-    unsafe {
-        for index in pgrx::PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist).iter_ptr() {
-            if flips::is_shown((*index).indexoid) {
-                (*index).relam = ours;
-            }
-            if (*index).relam != ours {
-                continue;
-            }
-            unique_proof::withhold(root, index);
-            describe_order(index);
+    for index in rel.indexlist() {
+        if flips::is_shown(index.indexoid()) {
+            index.set_relam(ours);
         }
-        if storage::is_mot_table(relation) {
-            let opened = pg_sys::relation_open(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
-            let table = storage::described(opened);
+        if index.relam() != ours {
+            continue;
+        }
+        unique_proof::withhold(root, index);
+        describe_order(index);
+    }
+    if storage::is_mot_table(relation) {
+        let table = relation::with(relation, NO_LOCK, |opened| {
+            let table = storage::described(opened.as_ptr());
             costs::forget_pages(root, opened, rel);
-            pg_sys::relation_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
-            leave_out_young_indexes(root, rel, table);
-        }
+            table
+        });
+        leave_out_young_indexes(root, rel, table);
     }
 }
 
 /// Gives the planner the order of the keys.
-unsafe fn describe_order(index: *mut pg_sys::IndexOptInfo) {
-    // SAFETY: the planner's own description, and memory of its own.
-    unsafe {
-        let columns = || (0..(*index).nkeycolumns as usize).map(|at| column(index, at));
-        if columns().all(|column| column.is_ordered()) {
-            row_comparisons::allow(index);
-            return;
-        }
-        let opened = pg_sys::index_open((*index).indexoid, pg_sys::NoLock as pg_sys::LOCKMODE);
-        let definition = storage::definition_of(opened);
-        pg_sys::index_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
-        let known = |at: usize| definition.map(|definition| &definition.columns[at]);
-        if columns().enumerate().all(|(at, column)| {
-            column.is_ordered() || known(at).is_some_and(|known| column.is_ordered_as(known))
-        }) {
-            row_comparisons::allow(index);
-            return;
-        }
-        let families: Option<Vec<_>> = columns()
-            .enumerate()
-            .map(|(at, column)| column.order_family(known(at)))
-            .collect();
-        // Core asks `reverse_sort` without looking whether there is an order. Of an index that is
-        // shown as a btree the families of the operator classes lie in the same place.
-        (*index).sortopfamily = match families {
-            Some(families) => {
-                let bytes = size_of_val(&families[..]);
-                let place = pg_sys::palloc(bytes).cast::<pg_sys::Oid>();
-                place.copy_from_nonoverlapping(families.as_ptr(), families.len());
-                place
-            }
-            None => std::ptr::null_mut(),
-        };
+fn describe_order(index: Node<'_, pg_sys::IndexOptInfo>) {
+    let columns = || (0..index.nkeycolumns() as usize).map(|at| column(index, at));
+    if columns().all(|column| column.is_ordered()) {
+        row_comparisons::allow(index);
+        return;
     }
+    let definition = relation::with_index(index.indexoid(), NO_LOCK, |opened| {
+        storage::definition_of(opened.as_ptr())
+    });
+    let known = |at: usize| definition.map(|definition| &definition.columns[at]);
+    if columns().enumerate().all(|(at, column)| {
+        column.is_ordered() || known(at).is_some_and(|known| column.is_ordered_as(known))
+    }) {
+        row_comparisons::allow(index);
+        return;
+    }
+    let families: Option<Vec<_>> = columns()
+        .enumerate()
+        .map(|(at, column)| column.order_family(known(at)))
+        .collect();
+    // Core asks `reverse_sort` without looking whether there is an order. Of an index that is
+    // shown as a btree the families of the operator classes lie in the same place.
+    index.set_order_families(families.as_deref());
 }
 
 /// A key column of an index, from 0.
-unsafe fn column(index: *mut pg_sys::IndexOptInfo, position: usize) -> keys::IndexColumn {
-    // SAFETY: the planner's description of an index (caller) has a type, a family, a collation and
-    // an expression for each key column.
-    unsafe {
-        let input = *(*index).opcintype.add(position);
-        let own_type = match keys::is_polymorphic(input) {
-            true => {
-                let columns = items::<pg_sys::TargetEntry>((*index).indextlist);
-                pg_sys::exprType((*columns[position]).expr.cast())
-            }
-            false => input,
-        };
-        keys::IndexColumn {
-            input,
-            family: *(*index).opfamily.add(position),
-            collation: *(*index).indexcollations.add(position),
-            own_type,
+fn column(index: Node<'_, pg_sys::IndexOptInfo>, position: usize) -> keys::IndexColumn {
+    let KeyColumn {
+        input,
+        family,
+        collation,
+    } = index.key_column(position);
+    let own_type = match keys::is_polymorphic(input) {
+        true => {
+            let target = index.indextlist().get(position);
+            let target = target.expect("an index has a target for each column");
+            // SAFETY: a live expression.
+            unsafe { pg_sys::exprType(target.expression().as_ptr()) }
         }
+        false => input,
+    };
+    keys::IndexColumn {
+        input,
+        family,
+        collation,
+        own_type,
     }
 }
 
@@ -135,25 +119,22 @@ unsafe fn column(index: *mut pg_sys::IndexOptInfo, position: usize) -> keys::Ind
 /// one. Core does so where `indcheckxmin` is set, and a plan made so is kept only until its
 /// session's snapshots are younger. The catalog knows of the primary's snapshots alone. These are a
 /// standby's, which continue when it is promoted.
-unsafe fn leave_out_young_indexes(
-    root: *mut pg_sys::PlannerInfo,
-    rel: *mut pg_sys::RelOptInfo,
+fn leave_out_young_indexes(
+    root: Node<'_, pg_sys::PlannerInfo>,
+    rel: Node<'_, pg_sys::RelOptInfo>,
     table: TableRef,
 ) {
     let kept = session::session().indexes_kept_from_older(table);
     if kept.is_empty() {
         return;
     }
-    // SAFETY: the planner's own structures, and a plain variable of this process.
-    unsafe {
-        let oldest = widen(pg_sys::TransactionXmin);
-        for index in items::<pg_sys::IndexOptInfo>((*rel).indexlist) {
-            let oid = (*index).indexoid.to_u32();
-            let is_young = |(of, maker): &(u32, Xid)| *of == oid && *maker >= oldest;
-            if kept.iter().any(is_young) {
-                (*rel).indexlist = pg_sys::list_delete_ptr((*rel).indexlist, index.cast());
-                (*(*root).glob).transientPlan = true;
-            }
-        }
+    // SAFETY: a plain variable of this process.
+    let oldest = unsafe { widen(pg_sys::TransactionXmin) };
+    let is_young = |index: pg_sys::Oid| {
+        kept.iter()
+            .any(|(of, maker): &(u32, Xid)| *of == index.to_u32() && *maker >= oldest)
+    };
+    if rel.retain_indexes(|index| !is_young(index.indexoid())) {
+        root.set_transient_plan();
     }
 }

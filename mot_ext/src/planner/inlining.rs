@@ -11,10 +11,9 @@
 //!
 //! All of this is plain frames with nothing to drop, for errors of core jump over them.
 #![allow(ffi_unwind_calls)]
-use crate::pg::local::ProcessLocal;
+use crate::pg::hook::Previous;
 use crate::pg::version::tree;
 use pgrx::pg_sys;
-use std::cell::Cell;
 use std::ffi::CStr;
 
 /// What the text or the parse tree of a function that asks has in it: parts of names, and in a tree
@@ -39,23 +38,20 @@ const PARTS: [&CStr; 17] = [
     c":funcid 2998 ",
 ];
 
-static PREVIOUS: ProcessLocal<Cell<pg_sys::needs_fmgr_hook_type>> = ProcessLocal(Cell::new(None));
+static PREVIOUS: Previous<pg_sys::needs_fmgr_hook_type> = Previous::new(None);
 
 /// Installs the hook; called once, while the server loads its libraries.
 pub fn init() {
-    // SAFETY: single-threaded at load time.
-    unsafe {
-        PREVIOUS.0.set(pg_sys::needs_fmgr_hook);
-        pg_sys::needs_fmgr_hook = Some(needs_hook);
-    }
+    // SAFETY: libraries are being loaded; the hook's variable.
+    unsafe { PREVIOUS.install(&raw mut pg_sys::needs_fmgr_hook, Some(needs_hook)) };
 }
 
 /// Called whenever a function is looked up, or might be inlined.
 unsafe extern "C-unwind" fn needs_hook(function: pg_sys::Oid) -> bool {
-    // SAFETY: as core calls it, inside a transaction.
+    let is_core = function.to_u32() < pg_sys::FirstNormalObjectId;
+    // SAFETY: as core calls it, inside a transaction, from plain frames.
     unsafe {
-        let is_core = function.to_u32() < pg_sys::FirstNormalObjectId;
-        !is_core && asks(function) || PREVIOUS.0.get().is_some_and(|previous| previous(function))
+        !is_core && asks(function) || PREVIOUS.get().is_some_and(|previous| previous(function))
     }
 }
 

@@ -27,42 +27,46 @@ mod workers;
 
 pub use shown_method::shown;
 
-use crate::pg::local::ProcessLocal;
+use crate::pg::hook::Previous;
+use crate::pg::node::Node;
 use crate::pg::version::index_am::{ASKS_FOR_BTREE, LISTS_KEEP_ORDER};
 use crate::plan_nodes;
 use pgrx::pg_sys;
-use std::cell::Cell;
 use std::ffi::c_void;
 
-struct PreviousHooks {
-    tables: Cell<pg_sys::get_relation_info_hook_type>,
-    scans: Cell<pg_sys::set_rel_pathlist_hook_type>,
-    upper: Cell<pg_sys::create_upper_paths_hook_type>,
-}
-
-static PREVIOUS: ProcessLocal<PreviousHooks> = ProcessLocal(PreviousHooks {
-    tables: Cell::new(None),
-    scans: Cell::new(None),
-    upper: Cell::new(None),
-});
+static TABLES: Previous<pg_sys::get_relation_info_hook_type> = Previous::new(None);
+static SCANS: Previous<pg_sys::set_rel_pathlist_hook_type> = Previous::new(None);
+static UPPER: Previous<pg_sys::create_upper_paths_hook_type> = Previous::new(None);
 
 /// Installs the hooks; called once, while the server loads its libraries.
 pub fn init() {
-    // SAFETY: single-threaded at load time; the methods live as long as the process.
-    unsafe {
-        pg_sys::RegisterCustomScanMethods(&raw const plan_nodes::filtered_scan::METHODS.0);
-        pg_sys::RegisterCustomScanMethods(&raw const plan_nodes::aggregated_scan::METHODS.0);
-        if ASKS_FOR_BTREE {
-            pg_sys::RegisterCustomScanMethods(&raw const plan_nodes::row_comparison::METHODS.0);
-        }
-        PREVIOUS.0.tables.set(pg_sys::get_relation_info_hook);
-        pg_sys::get_relation_info_hook = Some(get_relation_info);
-        PREVIOUS.0.scans.set(pg_sys::set_rel_pathlist_hook);
-        pg_sys::set_rel_pathlist_hook = Some(set_rel_pathlist);
-        inlining::init();
-        PREVIOUS.0.upper.set(pg_sys::create_upper_paths_hook);
-        pg_sys::create_upper_paths_hook = Some(create_upper_paths);
+    register(&plan_nodes::filtered_scan::METHODS.0);
+    register(&plan_nodes::aggregated_scan::METHODS.0);
+    if ASKS_FOR_BTREE {
+        register(&plan_nodes::row_comparison::METHODS.0);
     }
+    // SAFETY: libraries are being loaded; each is that hook's variable.
+    unsafe {
+        TABLES.install(
+            &raw mut pg_sys::get_relation_info_hook,
+            Some(get_relation_info),
+        );
+        SCANS.install(
+            &raw mut pg_sys::set_rel_pathlist_hook,
+            Some(set_rel_pathlist),
+        );
+        UPPER.install(
+            &raw mut pg_sys::create_upper_paths_hook,
+            Some(create_upper_paths),
+        );
+    }
+    inlining::init();
+}
+
+/// Makes a node of ours known to core by its name.
+fn register(methods: &'static pg_sys::CustomScanMethods) {
+    // SAFETY: the methods live as long as the process.
+    unsafe { pg_sys::RegisterCustomScanMethods(methods) };
 }
 
 /// Called for each table of each query, before its paths: a plain frame, for an error of another
@@ -74,13 +78,13 @@ unsafe extern "C-unwind" fn get_relation_info(
     has_children: bool,
     rel: *mut pg_sys::RelOptInfo,
 ) {
-    // SAFETY: the arguments are PostgreSQL's own; nothing to drop is in this frame.
-    unsafe {
-        if let Some(previous) = PREVIOUS.0.tables.get() {
-            previous(root, relation, has_children, rel);
-        }
-        index_order::describe(root, relation, rel);
+    if let Some(previous) = TABLES.get() {
+        // SAFETY: the arguments are PostgreSQL's own.
+        unsafe { previous(root, relation, has_children, rel) };
     }
+    // SAFETY: the planner's own structures, live until the query is planned.
+    let (root, rel) = unsafe { (Node::enter(root), Node::enter(rel)) };
+    index_order::describe(root, relation, rel);
 }
 
 /// Called for each table of each query that is planned: a plain frame that reads plain fields
@@ -92,20 +96,20 @@ unsafe extern "C-unwind" fn set_rel_pathlist(
     position: pg_sys::Index,
     entry: *mut pg_sys::RangeTblEntry,
 ) {
-    // SAFETY: the arguments are PostgreSQL's own; nothing to drop is in this frame.
-    unsafe {
-        if let Some(previous) = PREVIOUS.0.scans.get() {
-            previous(root, rel, position, entry);
-        }
-        if filtered_scan::may_be_offered(rel, entry) {
-            filtered_scan::offer(root, rel, entry);
-        }
-        if !LISTS_KEEP_ORDER {
-            lists_in_order::offer(root, rel, entry);
-        }
-        if ASKS_FOR_BTREE {
-            row_comparisons::lead(rel);
-        }
+    if let Some(previous) = SCANS.get() {
+        // SAFETY: as above.
+        unsafe { previous(root, rel, position, entry) };
+    }
+    // SAFETY: as above.
+    let (root, rel, entry) = unsafe { (Node::enter(root), Node::enter(rel), Node::enter(entry)) };
+    if filtered_scan::may_be_offered(rel, entry) {
+        filtered_scan::offer(root, rel, entry);
+    }
+    if !LISTS_KEEP_ORDER {
+        lists_in_order::offer(root, rel, entry);
+    }
+    if ASKS_FOR_BTREE {
+        row_comparisons::lead(rel);
     }
 }
 
@@ -118,13 +122,25 @@ unsafe extern "C-unwind" fn create_upper_paths(
     output: *mut pg_sys::RelOptInfo,
     extra: *mut c_void,
 ) {
-    // SAFETY: as above.
-    unsafe {
-        if let Some(previous) = PREVIOUS.0.upper.get() {
-            previous(root, stage, input, output, extra);
-        }
-        if aggregated_scan::may_be_offered(root, stage, input) {
-            aggregated_scan::offer(root, input, output, extra);
-        }
+    if let Some(previous) = UPPER.get() {
+        // SAFETY: as above.
+        unsafe { previous(root, stage, input, output, extra) };
+    }
+    if stage != pg_sys::UpperRelationKind::UPPERREL_GROUP_AGG {
+        return;
+    }
+    // SAFETY: as above. At this stage (others have no input) what is passed beside them is of this
+    // type.
+    let (root, input, output, extra) = unsafe {
+        let extra = Node::enter(extra.cast());
+        (
+            Node::enter(root),
+            Node::enter(input),
+            Node::enter(output),
+            extra,
+        )
+    };
+    if aggregated_scan::may_be_offered(root, input) {
+        aggregated_scan::offer(root, input, output, extra);
     }
 }

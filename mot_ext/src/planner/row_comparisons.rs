@@ -4,8 +4,9 @@
 //! Core's planner makes such paths, for it takes our ordered indexes for btrees (`index_order`).
 //! Any other path of such an index is left as it is.
 use crate::pg::guard::guarded;
-use crate::pg::list::{cells, list};
+use crate::pg::list::cells;
 use crate::pg::local::ProcessLocal;
+use crate::pg::node::{List, Node};
 use crate::pg::version::index_am::ASKS_FOR_BTREE;
 use crate::plan_nodes::row_comparison::{METHODS, NAME};
 use crate::storage;
@@ -21,133 +22,114 @@ static PATHS: LazyLock<ProcessLocal<pg_sys::CustomPathMethods>> = LazyLock::new(
     })
 });
 
-/// Has the planner take an index for such as compare rows.
-///
-/// # Safety
-/// The planner's own description, of an index of ours.
-pub unsafe fn allow(index: *mut pg_sys::IndexOptInfo) {
-    // SAFETY: the caller's. What is executed is found by the index's oid.
-    unsafe {
-        (*index).relam = pg_sys::BTREE_AM_OID;
-        if ASKS_FOR_BTREE {
-            // For nothing else: estimates would read a btree's ends by an index-only scan, but for
-            // such as an extension only supposes.
-            (*index).hypothetical = true;
-        }
+/// Has the planner take an index of ours for such as compare rows.
+pub fn allow(index: Node<'_, pg_sys::IndexOptInfo>) {
+    // What is executed is found by the index's oid.
+    index.set_relam(pg_sys::BTREE_AM_OID);
+    if ASKS_FOR_BTREE {
+        // For nothing else: estimates would read a btree's ends by an index-only scan, but for
+        // such as an extension only supposes.
+        index.set_hypothetical(true);
     }
 }
 
 /// Whether an index is ours: extensions suppose indexes that look like allowed ones.
 #[pg_guard]
-unsafe extern "C-unwind" fn is_ours(index: pg_sys::Oid) -> bool {
+extern "C-unwind" fn is_ours(index: pg_sys::Oid) -> bool {
     storage::is_mot_index(index)
 }
 
 /// Whether an index may have been allowed.
-unsafe fn is_allowed(index: *const pg_sys::IndexOptInfo) -> bool {
-    // SAFETY: the planner's own description (caller).
-    unsafe { (*index).hypothetical && (*index).relam == pg_sys::BTREE_AM_OID }
+fn is_allowed(index: Node<'_, pg_sys::IndexOptInfo>) -> bool {
+    index.hypothetical() && index.relam() == pg_sys::BTREE_AM_OID
 }
 
 /// Puts a relation's paths that compare rows below nodes of ours: a plain walk over the paths, if
 /// none does.
 ///
-/// # Safety
-/// The planner's own structures, with all paths of the relation. So for the others here.
-pub unsafe fn lead(rel: *mut pg_sys::RelOptInfo) {
-    // SAFETY: the caller's: lists of paths, whose cells are replaced in place.
-    unsafe {
-        for paths in [(*rel).pathlist, (*rel).partial_pathlist] {
-            for (at, path) in cells::<pg_sys::Path>(paths).iter().enumerate() {
-                if compares_rows(*path) {
-                    (*(*paths).elements.add(at)).ptr_value = above(*path).cast();
-                }
+/// All paths of the relation are there.
+pub fn lead(rel: Node<'_, pg_sys::RelOptInfo>) {
+    for paths in [rel.pathlist(), rel.partial_pathlist()] {
+        for (at, path) in paths.iter().enumerate() {
+            if compares_rows(path) {
+                paths.set(at, above(path));
             }
         }
+    }
+}
+
+/// What a path consists of.
+enum Parts<'p> {
+    Index(Node<'p, pg_sys::IndexPath>),
+    /// A scan of a bitmap.
+    Bitmap(Node<'p, pg_sys::Path>),
+    /// Several bitmaps as one.
+    Bitmaps(List<'p, pg_sys::Path>),
+    Other,
+}
+
+fn parts(path: Node<'_, pg_sys::Path>) -> Parts<'_> {
+    if let Some(path) = path.cast() {
+        Parts::Index(path)
+    } else if let Some(scan) = path.cast::<pg_sys::BitmapHeapPath>() {
+        scan.bitmapqual().map_or(Parts::Other, Parts::Bitmap)
+    } else if let Some(both) = path.cast::<pg_sys::BitmapAndPath>() {
+        Parts::Bitmaps(both.bitmapquals())
+    } else if let Some(either) = path.cast::<pg_sys::BitmapOrPath>() {
+        Parts::Bitmaps(either.bitmapquals())
+    } else {
+        Parts::Other
     }
 }
 
 /// Whether a path has a condition of rows on an index of ours, in a bitmap's tree, too.
-unsafe fn compares_rows(path: *mut pg_sys::Path) -> bool {
-    // SAFETY: a path, cast by its tag.
-    unsafe {
-        let any = |paths| {
-            cells::<pg_sys::Path>(paths)
-                .iter()
-                .any(|one| compares_rows(*one))
-        };
-        match (*path).type_ {
-            T_IndexPath => {
-                let path = path.cast::<pg_sys::IndexPath>();
-                let index = (*path).indexinfo;
-                is_allowed(index) && has_row_condition(path) && is_ours((*index).indexoid)
-            }
-            T_BitmapHeapPath => compares_rows((*path.cast::<pg_sys::BitmapHeapPath>()).bitmapqual),
-            T_BitmapAndPath => any((*path.cast::<pg_sys::BitmapAndPath>()).bitmapquals),
-            T_BitmapOrPath => any((*path.cast::<pg_sys::BitmapOrPath>()).bitmapquals),
-            _ => false,
+fn compares_rows(path: Node<'_, pg_sys::Path>) -> bool {
+    match parts(path) {
+        Parts::Index(path) => {
+            let index = path.index();
+            is_allowed(index) && has_row_condition(path) && is_ours(index.indexoid())
         }
+        Parts::Bitmap(path) => compares_rows(path),
+        Parts::Bitmaps(paths) => paths.iter().any(compares_rows),
+        Parts::Other => false,
     }
 }
 
-unsafe fn has_row_condition(path: *const pg_sys::IndexPath) -> bool {
-    // SAFETY: an index clause has conditions of the index.
-    unsafe {
-        cells::<pg_sys::IndexClause>((*path).indexclauses)
-            .iter()
-            .flat_map(|clause| cells::<pg_sys::RestrictInfo>((**clause).indexquals))
-            .any(|condition| {
-                (*(**condition).clause.cast::<pg_sys::Node>()).type_ == T_RowCompareExpr
-            })
-    }
+fn has_row_condition(path: Node<'_, pg_sys::IndexPath>) -> bool {
+    path.conditions()
+        .any(|(_, condition)| condition.tag() == T_RowCompareExpr)
 }
 
 /// Adds the indexes of a path that compare rows to a list of oids.
-unsafe fn with_indexes(
-    mut indexes: *mut pg_sys::List,
-    path: *mut pg_sys::Path,
-) -> *mut pg_sys::List {
-    // SAFETY: as for `compares_rows`; a list of oids.
-    unsafe {
-        let below = match (*path).type_ {
-            T_BitmapHeapPath => {
-                let path = path.cast::<pg_sys::BitmapHeapPath>();
-                return with_indexes(indexes, (*path).bitmapqual);
-            }
-            T_BitmapAndPath => (*path.cast::<pg_sys::BitmapAndPath>()).bitmapquals,
-            T_BitmapOrPath => (*path.cast::<pg_sys::BitmapOrPath>()).bitmapquals,
-            _ if compares_rows(path) => {
-                let index = (*path.cast::<pg_sys::IndexPath>()).indexinfo;
-                return pg_sys::lappend_oid(indexes, (*index).indexoid);
-            }
-            _ => return indexes,
-        };
-        for path in cells::<pg_sys::Path>(below) {
-            indexes = with_indexes(indexes, *path);
+fn add_indexes(indexes: &mut *mut pg_sys::List, path: Node<'_, pg_sys::Path>) {
+    match parts(path) {
+        Parts::Bitmap(path) => add_indexes(indexes, path),
+        Parts::Bitmaps(paths) => paths.iter().for_each(|path| add_indexes(indexes, path)),
+        Parts::Index(found) if compares_rows(path) => {
+            // SAFETY: a list of oids, or NULL.
+            *indexes = unsafe { pg_sys::lappend_oid(*indexes, found.index().indexoid()) };
         }
-        indexes
+        _ => {}
     }
 }
 
 /// The node above a path: as costly, with the same rows in the same order.
 #[pg_guard]
-unsafe extern "C-unwind" fn above(path: *mut pg_sys::Path) -> *mut pg_sys::CustomPath {
-    // SAFETY: memory of the node's size in the planner's memory context, filled before use.
-    unsafe {
-        let node = pg_sys::palloc0(size_of::<pg_sys::CustomPath>()).cast::<pg_sys::CustomPath>();
-        (*node).path = *path;
-        (*node).path.type_ = T_CustomPath;
-        (*node).path.pathtype = T_CustomScan;
-        // Workers share what is below, if anything.
-        (*node).path.parallel_aware = false;
-        if (*path).type_ == T_IndexPath {
-            (*node).flags = pg_sys::CUSTOMPATH_SUPPORT_BACKWARD_SCAN;
-        }
-        (*node).custom_paths = list(&[path]);
-        (*node).custom_private = with_indexes(std::ptr::null_mut(), path);
-        (*node).methods = &raw const PATHS.0;
-        node
+extern "C-unwind" fn above(path: Node<'_, pg_sys::Path>) -> Node<'_, pg_sys::Path> {
+    let mut node = pg_sys::CustomPath {
+        path: path.fields(),
+        custom_paths: List::of(std::iter::once(path)).as_ptr(),
+        methods: &raw const PATHS.0,
+        ..Default::default()
+    };
+    node.path.pathtype = T_CustomScan;
+    // Workers share what is below, if anything.
+    node.path.parallel_aware = false;
+    if path.tag() == T_IndexPath {
+        node.flags = pg_sys::CUSTOMPATH_SUPPORT_BACKWARD_SCAN;
     }
+    add_indexes(&mut node.custom_private, path);
+    Node::new(node).path()
 }
 
 /// `PlanCustomPath`: the scan below evaluates the conditions.
@@ -159,18 +141,21 @@ unsafe fn plan(
     _clauses: *mut pg_sys::List,
     plans: *mut pg_sys::List,
 ) -> *mut pg_sys::Plan {
-    // SAFETY: as core calls it: a path that was made above, and zeroed memory of the node's size.
-    unsafe {
+    // SAFETY: as core calls it: a path that was made above, with one below; the copy is a list.
+    let (path, below, columns) = unsafe {
         let below = cells::<pg_sys::Plan>(plans)[0];
-        let node = pg_sys::palloc0(size_of::<pg_sys::CustomScan>()).cast::<pg_sys::CustomScan>();
-        (*node).scan.plan.type_ = T_CustomScan;
-        (*node).scan.plan.targetlist = targets;
-        // Core hands the parameters that change on to the node below.
-        (*node).scan.plan.lefttree = below;
-        (*node).custom_scan_tlist = pg_sys::copyObjectImpl((*below).targetlist.cast()).cast();
-        (*node).custom_private = (*path).custom_private;
-        (*node).flags = (*path).flags;
-        (*node).methods = &raw const METHODS.0;
-        node.cast()
-    }
+        let columns = pg_sys::copyObjectImpl((*below).targetlist.cast());
+        (Node::enter(path), below, columns)
+    };
+    let mut node = pg_sys::CustomScan {
+        custom_scan_tlist: columns.cast(),
+        custom_private: path.custom_private(),
+        flags: path.flags(),
+        methods: &raw const METHODS.0,
+        ..Default::default()
+    };
+    node.scan.plan.targetlist = targets;
+    // Core hands the parameters that change on to the node below.
+    node.scan.plan.lefttree = below;
+    Node::new(node).as_ptr().cast()
 }

@@ -18,8 +18,8 @@
 //!
 //! All of this is plain frames with nothing to drop, for errors of core jump over them, and calls
 //! core without guards (`pg::version::tree`).
-use crate::pg::list::cells;
-use crate::pg::version::tree::{self, change_below, look_below};
+use crate::pg::node::{Any, Node};
+use crate::pg::version::tree::{PlainFrame, change_below, look_below};
 use crate::planner::shown_sizes::{counterpart, returns_size};
 use crate::shared_memory::settings::SHOW_INDEXES_AS_BTREE;
 use crate::storage;
@@ -50,11 +50,12 @@ const REPLACEMENT: &CStr = c"\\1btree ";
 const QUERIES_DEEP_MAX: usize = 64;
 
 /// A walk over a query.
-struct Walk {
+struct Walk<'p> {
+    frame: PlainFrame<'p>,
     /// Our access method; invalid if it is not shown as btree.
     ours: pg_sys::Oid,
     /// The queries around the present node, the outermost first.
-    queries: [*mut pg_sys::Query; QUERIES_DEEP_MAX],
+    queries: [Option<Node<'p, pg_sys::Query>>; QUERIES_DEEP_MAX],
     depth: usize,
 }
 
@@ -64,78 +65,81 @@ struct Walk {
 /// # Safety
 /// A query that the planner is about to plan. The caller is a plain frame.
 pub unsafe fn shown(query: *mut pg_sys::Query) -> *mut pg_sys::Query {
-    // SAFETY: the caller's query, and a context that outlives the walk.
-    unsafe {
-        if !asks(query.cast(), std::ptr::null_mut()) {
-            return query;
-        }
-        let ours = match SHOW_INDEXES_AS_BTREE.get() {
-            true => tree::access_method(storage::INDEX_METHOD),
-            false => pg_sys::InvalidOid,
-        };
-        let mut walk = Walk {
-            ours,
-            queries: [std::ptr::null_mut(); QUERIES_DEEP_MAX],
-            depth: 0,
-        };
-        changed(query.cast(), (&raw mut walk).cast()).cast()
+    // SAFETY: the caller's query; the walk looks at nothing else.
+    if !unsafe { asks(query.cast(), std::ptr::null_mut()) } {
+        return query;
     }
+    // SAFETY: the caller's promise, and the walk's callbacks are plain, too.
+    let frame = unsafe { PlainFrame::enter() };
+    let mut walk = Walk {
+        frame,
+        ours: match SHOW_INDEXES_AS_BTREE.get() {
+            true => frame.access_method(storage::INDEX_METHOD),
+            false => pg_sys::InvalidOid,
+        },
+        queries: [None; QUERIES_DEEP_MAX],
+        depth: 0,
+    };
+    // SAFETY: the caller's query, and the context of the walk, which outlives it.
+    unsafe { changed(query.cast(), (&raw mut walk).cast()).cast() }
 }
 
 /// Whether a node may ask for an access method, or for a definition that names one.
 unsafe extern "C-unwind" fn asks(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
-    if node.is_null() {
+    // SAFETY: core's walker calls this with nodes of the query, or NULL.
+    let Some(found) = (unsafe { Node::enter_if_any(node) }) else {
         return false;
-    }
-    // SAFETY: core's walker calls this with nodes of the query.
-    unsafe {
-        match (*node).type_ {
-            T_Query => {
-                let query = node.cast::<pg_sys::Query>();
-                (*query).commandType != pg_sys::CmdType::CMD_UTILITY
-                    && look_below(node, asks, context)
+    };
+    let is_asking = match found.tag() {
+        T_Query => {
+            let query = found.cast::<pg_sys::Query>();
+            if query.is_some_and(|query| query.commandType() == pg_sys::CmdType::CMD_UTILITY) {
+                return false;
             }
-            T_Var => is_like_method(node.cast()) || is_like_row(node.cast()),
-            T_FuncExpr if pattern_of(node.cast()).is_some() => true,
-            T_FuncExpr if returns_size((*node.cast::<pg_sys::FuncExpr>()).funcid) => true,
-            _ => look_below(node, asks, context),
+            None
         }
-    }
+        T_Var => Some(
+            found
+                .cast()
+                .is_some_and(|column| is_like_method(column) || is_like_row(column)),
+        ),
+        _ => found
+            .cast::<pg_sys::FuncExpr>()
+            .map(|call| call.funcid())
+            .filter(|function| pattern_of(*function).is_some() || returns_size(*function))
+            .map(|_| true),
+    };
+    // SAFETY: the node that the walk is at; a plain frame.
+    is_asking.unwrap_or_else(|| unsafe { look_below(node, asks, context) })
 }
 
 /// Whether a column has the number and type of the one with the access method.
-unsafe fn is_like_method(column: *const pg_sys::Var) -> bool {
-    // SAFETY: a column.
-    unsafe { (*column).varattno == METHOD && (*column).vartype == pg_sys::OIDOID }
+fn is_like_method(column: Node<'_, pg_sys::Var>) -> bool {
+    column.varattno() == METHOD && column.vartype() == pg_sys::OIDOID
 }
 
 /// Whether a column is a whole row of `pg_class`'s type.
-unsafe fn is_like_row(column: *const pg_sys::Var) -> bool {
-    // SAFETY: a column.
-    unsafe {
-        (*column).varattno == pg_sys::InvalidAttrNumber as pg_sys::AttrNumber
-            && (*column).vartype.to_u32() == pg_sys::RelationRelation_Rowtype_Id
-    }
+fn is_like_row(column: Node<'_, pg_sys::Var>) -> bool {
+    column.varattno() == pg_sys::InvalidAttrNumber as pg_sys::AttrNumber
+        && column.vartype().to_u32() == pg_sys::RelationRelation_Rowtype_Id
 }
 
 /// Whether a column is of a query's table, and that is `pg_class`, which is read.
-unsafe fn is_of_relations(query: *mut pg_sys::Query, column: *const pg_sys::Var) -> bool {
-    // SAFETY: a column of the query, whose range table has entries of this type.
-    unsafe {
-        (*column).varno != (*query).resultRelation
-            && cells::<pg_sys::RangeTblEntry>((*query).rtable)
-                .get((*column).varno as usize - 1)
-                .is_some_and(|table| {
-                    (**table).rtekind == pg_sys::RTEKind::RTE_RELATION
-                        && (**table).relid == pg_sys::RelationRelationId
-                })
-    }
+fn is_of_relations(query: Node<'_, pg_sys::Query>, column: Node<'_, pg_sys::Var>) -> bool {
+    let is_relations = |table: Node<'_, pg_sys::RangeTblEntry>| {
+        table.rtekind() == pg_sys::RTEKind::RTE_RELATION
+            && table.relid() == pg_sys::RelationRelationId
+    };
+    column.varno() != query.resultRelation()
+        && query
+            .rtable()
+            .get((column.varno() as usize).wrapping_sub(1))
+            .is_some_and(is_relations)
 }
 
 /// The pattern for the result of a function that gives a definition.
-unsafe fn pattern_of(call: *const pg_sys::FuncExpr) -> Option<&'static CStr> {
-    // SAFETY: a function call.
-    match unsafe { (*call).funcid.to_u32() } {
+fn pattern_of(function: pg_sys::Oid) -> Option<&'static CStr> {
+    match function.to_u32() {
         1643 | pg_sys::F_PG_GET_INDEXDEF_OID_INT4_BOOL => Some(INDEX_PATTERN),
         1387 | pg_sys::F_PG_GET_CONSTRAINTDEF_OID_BOOL => Some(CONSTRAINT_PATTERN),
         _ => None,
@@ -147,126 +151,140 @@ unsafe extern "C-unwind" fn changed(
     node: *mut pg_sys::Node,
     context: *mut c_void,
 ) -> *mut pg_sys::Node {
-    if node.is_null() {
-        return node;
+    // SAFETY: core's mutator calls this with nodes of the query, or NULL, and with our context. No
+    // other reference to that is used until this frame ends or walks on.
+    let (found, walk) = unsafe {
+        let Some(found) = Node::enter_if_any(node) else {
+            return node;
+        };
+        (found, &mut *context.cast::<Walk>())
+    };
+    // SAFETY: the node that the walk is at; a plain frame.
+    let below = || unsafe { change_below(node, changed, context) };
+    if let Some(query) = found.cast() {
+        if walk.depth == QUERIES_DEEP_MAX {
+            return node;
+        }
+        walk.queries[walk.depth] = Some(query);
+        walk.depth += 1;
+        let copy = below();
+        // SAFETY: as above: the walk below has ended.
+        unsafe { (*context.cast::<Walk>()).depth -= 1 };
+        return copy;
     }
-    // SAFETY: core's mutator calls this with nodes of the query and our context.
-    unsafe {
-        let walk = &mut *context.cast::<Walk>();
-        match (*node).type_ {
-            T_Query => {
-                if walk.depth == QUERIES_DEEP_MAX {
-                    return node;
-                }
-                walk.queries[walk.depth] = node.cast();
-                walk.depth += 1;
-                let query = change_below(node, changed, context);
-                walk.depth -= 1;
-                query
-            }
-            T_Var if is_like_method(node.cast()) && is_shown(walk, node.cast()) => {
-                as_btree(walk.ours, node.cast())
-            }
-            T_Var if is_like_row(node.cast()) && is_shown(walk, node.cast()) => {
-                with_btree(walk.ours, node.cast())
-            }
-            T_FuncExpr => {
-                let call = change_below(node, changed, context).cast::<pg_sys::FuncExpr>();
-                match pattern_of(call).filter(|_| walk.ours != pg_sys::InvalidOid) {
-                    Some(pattern) => replaced(call.cast(), pattern),
-                    None => {
-                        (*call).funcid = counterpart((*call).funcid);
-                        call.cast()
-                    }
-                }
-            }
-            _ => change_below(node, changed, context),
+    let column = found.cast().filter(|column| is_shown(walk, *column));
+    if let Some(column) = column.filter(|column| is_like_method(*column)) {
+        return as_btree(walk, column).as_ptr();
+    }
+    if let Some(row) = column.filter(|column| is_like_row(*column)) {
+        return with_btree(walk, row).as_ptr();
+    }
+    if found.tag() != T_FuncExpr {
+        return below();
+    }
+    let (frame, ours) = (walk.frame, walk.ours);
+    // SAFETY: the mutator's copy of a call is a call.
+    let call = unsafe { Node::<pg_sys::FuncExpr>::enter(below().cast()) };
+    match pattern_of(call.funcid()).filter(|_| ours != pg_sys::InvalidOid) {
+        Some(pattern) => replaced(frame, call.any(), pattern).as_ptr(),
+        None => {
+            call.set_funcid(counterpart(frame, call.funcid()));
+            call.any().as_ptr()
         }
     }
 }
 
 /// Whether a column, or a whole row, is of `pg_class`, and is shown otherwise than it is.
-unsafe fn is_shown(walk: &Walk, column: *const pg_sys::Var) -> bool {
-    // SAFETY: a column of one of the queries around it, which has such a table.
-    unsafe {
-        let levels_up = (*column).varlevelsup as usize;
-        walk.ours != pg_sys::InvalidOid
-            && walk
-                .depth
-                .checked_sub(levels_up + 1)
-                .is_some_and(|level| is_of_relations(walk.queries[level], column))
-    }
+fn is_shown(walk: &Walk, column: Node<'_, pg_sys::Var>) -> bool {
+    let levels_up = column.varlevelsup() as usize;
+    walk.ours != pg_sys::InvalidOid
+        && (is_like_method(column) || is_like_row(column))
+        && walk
+            .depth
+            .checked_sub(levels_up + 1)
+            .and_then(|level| walk.queries[level])
+            .is_some_and(|query| is_of_relations(query, column))
+}
+
+/// `CASE WHEN condition THEN value ELSE other END`, of a type.
+fn case<'p>(
+    frame: PlainFrame<'p>,
+    of: pg_sys::Oid,
+    (condition, value): (Any<'p>, Any<'p>),
+    other: Any<'p>,
+) -> Any<'p> {
+    let when = frame.node(pg_sys::CaseWhen {
+        expr: condition.as_ptr().cast(),
+        result: value.as_ptr().cast(),
+        ..Default::default()
+    });
+    let case = frame.node(pg_sys::CaseExpr {
+        casetype: of,
+        args: frame.list([when.any()]),
+        defresult: other.as_ptr().cast(),
+        ..Default::default()
+    });
+    case.any()
 }
 
 /// `CASE WHEN method = ours THEN btree ELSE method END`.
-unsafe fn as_btree(ours: pg_sys::Oid, method: *mut pg_sys::Var) -> *mut pg_sys::Node {
-    // SAFETY: nodes as the parser makes them, in the planner's memory; a plain frame.
-    unsafe {
-        let oid = (pg_sys::OIDOID, 4, pg_sys::InvalidOid);
-        let ours = tree::constant(oid, pg_sys::Datum::from(ours), true);
-        let is_ours = tree::new_node::<pg_sys::OpExpr>(T_OpExpr);
-        (*is_ours).opno = pg_sys::Oid::from(OID_EQUAL);
-        (*is_ours).opfuncid = pg_sys::Oid::from(pg_sys::F_OIDEQ);
-        (*is_ours).opresulttype = pg_sys::BOOLOID;
-        (*is_ours).args = tree::list_of_nodes([tree::copied(method).cast(), ours]);
-        let when = tree::new_node::<pg_sys::CaseWhen>(T_CaseWhen);
-        (*when).expr = is_ours.cast();
-        (*when).result =
-            tree::constant(oid, pg_sys::Datum::from(pg_sys::BTREE_AM_OID), true).cast();
-        let case = tree::new_node::<pg_sys::CaseExpr>(T_CaseExpr);
-        (*case).casetype = pg_sys::OIDOID;
-        (*case).args = tree::list_of_nodes([when.cast()]);
-        (*case).defresult = tree::copied(method).cast();
-        case.cast()
-    }
+fn as_btree<'p>(walk: &Walk<'p>, method: Node<'_, pg_sys::Var>) -> Any<'p> {
+    let frame = walk.frame;
+    let oid = (pg_sys::OIDOID, 4, pg_sys::InvalidOid);
+    let ours = frame.constant(oid, pg_sys::Datum::from(walk.ours), true);
+    let is_ours = frame.node(pg_sys::OpExpr {
+        opno: pg_sys::Oid::from(OID_EQUAL),
+        opfuncid: pg_sys::Oid::from(pg_sys::F_OIDEQ),
+        opresulttype: pg_sys::BOOLOID,
+        args: frame.list([frame.copied(method).any(), ours]),
+        ..Default::default()
+    });
+    let btree = frame.constant(oid, pg_sys::Datum::from(pg_sys::BTREE_AM_OID), true);
+    let other = frame.copied(method).any();
+    case(frame, pg_sys::OIDOID, (is_ours.any(), btree), other)
 }
 
 /// `CASE WHEN oid IS NOT NULL THEN ROW(oid, ..., relam as btree, ...) ELSE NULL END`: an outer join
-/// may have no row.
-unsafe fn with_btree(ours: pg_sys::Oid, row: *mut pg_sys::Var) -> *mut pg_sys::Node {
-    // SAFETY: as for `as_btree`; `pg_class` has so many columns, none of them dropped.
-    unsafe {
-        let relations = pg_sys::RelationRelationId;
-        let column = |number| {
-            let column = tree::column_of_row(row, relations, number);
-            match number == METHOD {
-                true => as_btree(ours, column),
-                false => column.cast(),
-            }
-        };
-        let columns = tree::new_node::<pg_sys::RowExpr>(T_RowExpr);
-        (*columns).args = tree::list_of_nodes((1..=COLUMNS).map(column));
-        (*columns).row_typeid = (*row).vartype;
-        (*columns).row_format = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
-        (*columns).location = -1;
-        let is_there = tree::new_node::<pg_sys::NullTest>(T_NullTest);
-        (*is_there).arg = tree::column_of_row(row, relations, OWN_OID).cast();
-        (*is_there).nulltesttype = pg_sys::NullTestType::IS_NOT_NULL;
-        (*is_there).location = -1;
-        let when = tree::new_node::<pg_sys::CaseWhen>(T_CaseWhen);
-        (*when).expr = is_there.cast();
-        (*when).result = columns.cast();
-        let case = tree::new_node::<pg_sys::CaseExpr>(T_CaseExpr);
-        (*case).casetype = (*row).vartype;
-        (*case).args = tree::list_of_nodes([when.cast()]);
-        (*case).defresult = tree::null((*row).vartype).cast();
-        case.cast()
-    }
+/// may have no row. (`pg_class` has so many columns, none of them dropped.)
+fn with_btree<'p>(walk: &Walk<'p>, row: Node<'_, pg_sys::Var>) -> Any<'p> {
+    let (frame, relations) = (walk.frame, pg_sys::RelationRelationId);
+    let column = |number| {
+        let column = frame.column_of_row(row, relations, number);
+        match number == METHOD {
+            true => as_btree(walk, column),
+            false => column.any(),
+        }
+    };
+    let columns = frame.node(pg_sys::RowExpr {
+        args: frame.list((1..=COLUMNS).map(column)),
+        row_typeid: row.vartype(),
+        row_format: pg_sys::CoercionForm::COERCE_IMPLICIT_CAST,
+        location: -1,
+        ..Default::default()
+    });
+    let own_oid = frame.column_of_row(row, relations, OWN_OID);
+    let is_there = frame.node(pg_sys::NullTest {
+        arg: own_oid.any().as_ptr().cast(),
+        nulltesttype: pg_sys::NullTestType::IS_NOT_NULL,
+        location: -1,
+        ..Default::default()
+    });
+    let none = frame.null(row.vartype());
+    case(frame, row.vartype(), (is_there.any(), columns.any()), none)
 }
 
 /// `regexp_replace(call, pattern, replacement)`.
-unsafe fn replaced(call: *mut pg_sys::Node, pattern: &CStr) -> *mut pg_sys::Node {
-    // SAFETY: as for `as_btree`.
-    unsafe {
-        let text = (pg_sys::TEXTOID, -1, pg_sys::C_COLLATION_OID);
-        let pattern = tree::constant(text, tree::text(pattern), false);
-        let replacement = tree::constant(text, tree::text(REPLACEMENT), false);
-        let function = tree::new_node::<pg_sys::FuncExpr>(T_FuncExpr);
-        (*function).funcid = pg_sys::Oid::from(REPLACE_FIRST);
-        (*function).funcresulttype = pg_sys::TEXTOID;
-        (*function).funccollid = pg_sys::DEFAULT_COLLATION_OID;
-        (*function).inputcollid = pg_sys::C_COLLATION_OID;
-        (*function).args = tree::list_of_nodes([call, pattern, replacement]);
-        function.cast()
-    }
+fn replaced<'p>(frame: PlainFrame<'p>, call: Any<'p>, pattern: &CStr) -> Any<'p> {
+    let text = (pg_sys::TEXTOID, -1, pg_sys::C_COLLATION_OID);
+    let pattern = frame.constant(text, frame.text(pattern), false);
+    let replacement = frame.constant(text, frame.text(REPLACEMENT), false);
+    let function = frame.node(pg_sys::FuncExpr {
+        funcid: pg_sys::Oid::from(REPLACE_FIRST),
+        funcresulttype: pg_sys::TEXTOID,
+        funccollid: pg_sys::DEFAULT_COLLATION_OID,
+        inputcollid: pg_sys::C_COLLATION_OID,
+        args: frame.list([call, pattern, replacement]),
+        ..Default::default()
+    });
+    function.any()
 }

@@ -4,7 +4,7 @@
 //! function of the same name and arguments, which adds what rows and indexes take in memory
 //! (`monitoring::sizes`). Nothing is stored otherwise. A function of that name that is not the
 //! extension's is another user's, and is not called.
-use crate::pg::version::tree;
+use crate::pg::version::tree::PlainFrame;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
@@ -26,20 +26,14 @@ pub fn returns_size(function: pg_sys::Oid) -> bool {
 }
 
 /// The extension's function in place of one that returns a size; that one in a database without it.
-///
-/// # Safety
-/// The caller is a plain frame.
-pub unsafe fn counterpart(function: pg_sys::Oid) -> pg_sys::Oid {
+pub fn counterpart(frame: PlainFrame<'_>, function: pg_sys::Oid) -> pg_sys::Oid {
     let Some((name, arguments)) = size_function(function) else {
         return function;
     };
     let types = [pg_sys::REGCLASSOID, pg_sys::TEXTOID];
-    // SAFETY: the caller's.
-    unsafe {
-        let found = tree::function(c"mot", name, &types[..arguments]);
-        match found != pg_sys::InvalidOid && tree::is_of_extension(found, c"mot") {
-            true => found,
-            false => function,
-        }
+    let found = frame.function(c"mot", name, &types[..arguments]);
+    match found != pg_sys::InvalidOid && frame.is_of_extension(found, c"mot") {
+        true => found,
+        false => function,
     }
 }

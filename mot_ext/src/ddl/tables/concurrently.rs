@@ -14,8 +14,9 @@ use crate::ddl::identity;
 use crate::index_am::access_method::indexes_of;
 use crate::index_am::flips;
 use crate::pg::local::ProcessLocal;
+use crate::pg::node::{Any, Node};
 use crate::pg::version::index_am::ASKS_FOR_BTREE;
-use crate::pg::{nodes, version};
+use crate::pg::{catalog, version};
 use crate::storage;
 use mot_engine::FileKey;
 use pgrx::pg_sys;
@@ -33,13 +34,8 @@ static STATE: ProcessLocal<State> = ProcessLocal(State {
 
 /// Whether a statement is a DROP INDEX CONCURRENTLY. What an earlier one has left by an error is
 /// forgotten: its index is still in the catalog.
-///
-/// # Safety
-/// A live node.
-pub unsafe fn drop_begins(node: *mut pg_sys::DropStmt) -> bool {
-    // SAFETY: the caller's node.
-    let is_it =
-        unsafe { (*node).concurrent && (*node).removeType == pg_sys::ObjectType::OBJECT_INDEX };
+pub fn drop_begins(node: Node<'_, pg_sys::DropStmt>) -> bool {
+    let is_it = node.concurrent() && node.removeType() == pg_sys::ObjectType::OBJECT_INDEX;
     // Such a statement is part of no other, but an event trigger may drop something else before it
     // ends.
     if is_it {
@@ -63,39 +59,34 @@ pub fn index_dropped(index: pg_sys::Oid, flags: c_int) {
             .extend(storage::place_of_index(index));
         return;
     }
-    // SAFETY: core has it locked, mostly in this mode. After REINDEX CONCURRENTLY no session uses
-    // it: core has waited for all that did.
-    unsafe { pg_sys::LockRelationOid(index, pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE) };
+    // Core has it locked, mostly in this mode. After REINDEX CONCURRENTLY no session uses it: core
+    // has waited for all that did.
+    catalog::lock(index, pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE);
     storage::drop_index(index);
 }
 
 /// REFRESH MATERIALIZED VIEW CONCURRENTLY of one of ours: locked as core locks it, and named once
 /// and for all. Core looks for a unique btree of the view's, up to 17.
-///
-/// # Safety
-/// A live node.
-pub unsafe fn refresh(
-    node: *mut pg_sys::RefreshMatViewStmt,
-    after: &mut After,
-) -> Option<*mut pg_sys::Node> {
-    // SAFETY: the caller's node; core takes the same lock, after the same question for rights.
-    unsafe {
-        if !(*node).concurrent || !ASKS_FOR_BTREE {
-            return None;
-        }
-        if !storage::is_mot_table(identity::lookup((*node).relation)) {
-            return None;
-        }
-        let lock = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
-        let rights = Some(version::may_refresh as unsafe extern "C-unwind" fn(_, _, _, _));
-        let none = std::ptr::null_mut();
-        let view = pg_sys::RangeVarGetRelidExtended((*node).relation, lock, 0, rights, none);
-        if storage::is_mot_table(view) {
-            let shared = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-            after.flips.push(flips::show(&indexes_of(view), shared));
-        }
-        let named = nodes::copy(node);
-        identity::name_schema((*named).relation, view);
-        Some(named.cast())
+pub fn refresh<'p>(
+    node: Node<'p, pg_sys::RefreshMatViewStmt>,
+    after: &mut After<'_>,
+) -> Option<Any<'p>> {
+    if !node.concurrent() || !ASKS_FOR_BTREE {
+        return None;
     }
+    if !storage::is_mot_table(identity::lookup(node.table())) {
+        return None;
+    }
+    // Core takes the same lock, after the same question for rights.
+    let lock = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
+    let view = identity::locked(node.table(), lock, Some(version::may_refresh));
+    if storage::is_mot_table(view) {
+        let shared = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+        // SAFETY: the view is locked.
+        let flips = unsafe { flips::show(&indexes_of(view), shared) };
+        after.flips.push(flips);
+    }
+    let named = node.copied();
+    identity::name_schema(named.table(), view);
+    Some(named.any())
 }

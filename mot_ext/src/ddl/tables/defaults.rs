@@ -6,15 +6,17 @@
 //!   reads as catalogs.
 use crate::errors::refuse::unsupported;
 use crate::index_am::access_method;
-use crate::pg::{nodes, version};
+use crate::pg::node::{List, Node};
+use crate::pg::relation::{self, NO_LOCK};
+use crate::pg::{catalog, version};
 use crate::storage;
 use pgrx::pg_sys;
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_int};
 
 const SETTING: &CStr = c"default_table_access_method";
 const HEAP: &CStr = c"heap";
 /// A storage parameter of heap tables that logical decoding reads as catalogs.
-const CATALOG_TABLE: &str = "user_catalog_table";
+const CATALOG_TABLE: &CStr = c"user_catalog_table";
 
 /// Whether tables without USING are memory-optimized in this session.
 pub fn is_default() -> bool {
@@ -26,97 +28,58 @@ pub fn is_default() -> bool {
 }
 
 /// CREATE TABLE is about to run. Raises for one that cannot be memory-optimized.
-///
-/// # Safety
-/// A live node.
-pub unsafe fn check_create_table(node: *mut pg_sys::CreateStmt) {
-    // SAFETY: the caller's node.
-    unsafe {
-        let stmt = &*node;
-        if stmt.partspec.is_null() && !has_method_from_parent(stmt) {
-            check_options(stmt.accessMethod, stmt.options);
-        }
+pub fn check_create_table(node: Node<'_, pg_sys::CreateStmt>) {
+    if !node.partspec() && !has_method_from_parent(node) {
+        check_options(node.accessMethod().get(), node.options());
     }
 }
 
 /// Whether CREATE TABLE may make a memory-optimized table. A partition may have the method of its
 /// parent.
-///
-/// # Safety
-/// A live node.
-pub unsafe fn may_be_ours(node: *mut pg_sys::CreateStmt) -> bool {
-    // SAFETY: the caller's node.
-    unsafe {
-        let stmt = &*node;
-        is_ours(stmt.accessMethod) || stmt.accessMethod.is_null() && has_method_from_parent(stmt)
-    }
+pub fn may_be_ours(node: Node<'_, pg_sys::CreateStmt>) -> bool {
+    let method = node.accessMethod().get();
+    is_ours(method) || method.is_none() && has_method_from_parent(node)
 }
 
-/// Whether a statement's USING, NULL without one, makes a memory-optimized table.
-///
-/// # Safety
-/// NULL, or a name of the statement.
-pub unsafe fn is_ours(method: *const c_char) -> bool {
-    // SAFETY: the caller's name.
-    unsafe {
-        if method.is_null() {
-            is_default()
-        } else {
-            CStr::from_ptr(method) == storage::TABLE_METHOD
-        }
+/// Whether a statement's USING, if it has one, makes a memory-optimized table.
+pub fn is_ours(method: Option<&CStr>) -> bool {
+    match method {
+        None => is_default(),
+        Some(method) => method == storage::TABLE_METHOD,
     }
 }
 
 /// CREATE TABLE AS, SELECT INTO or CREATE MATERIALIZED VIEW is about to run. Raises for one that
 /// cannot be memory-optimized.
-///
-/// # Safety
-/// A live node.
-pub unsafe fn check_create_table_as(node: *mut pg_sys::CreateTableAsStmt) {
-    // SAFETY: the caller's node.
-    unsafe {
-        let into = &*(*node).into;
-        check_options(into.accessMethod, into.options);
-    }
+pub fn check_create_table_as(node: Node<'_, pg_sys::CreateTableAsStmt>) {
+    let made = node.made();
+    check_options(made.accessMethod(), made.options());
 }
 
 /// Raises for a memory-optimized table that is to be a catalog of logical decoding.
-unsafe fn check_options(method: *const c_char, options: *mut pg_sys::List) {
-    // SAFETY: parts of a live statement (caller).
-    unsafe {
-        let is_known = storage::table_method() != pg_sys::InvalidOid;
-        if is_ours(method) && is_known && sets_catalog_table(options) {
-            refuse_catalog_table();
-        }
+fn check_options(method: Option<&CStr>, options: List<'_, pg_sys::DefElem>) {
+    let is_known = storage::table_method() != pg_sys::InvalidOid;
+    if is_ours(method) && is_known && sets_catalog_table(options) {
+        refuse_catalog_table();
     }
 }
 
 /// Whether a partition has its access method from its parent, which says USING (17 and later).
-unsafe fn has_method_from_parent(stmt: &pg_sys::CreateStmt) -> bool {
-    if !version::PARTITIONS_HAVE_METHODS || stmt.partbound.is_null() {
-        return false;
-    }
-    // SAFETY: the names of a live statement's parents; a catalog look-up.
-    unsafe {
-        nodes::items::<pg_sys::RangeVar>(stmt.inhRelations)
-            .into_iter()
-            .map(|parent| crate::ddl::identity::lookup(parent))
+fn has_method_from_parent(node: Node<'_, pg_sys::CreateStmt>) -> bool {
+    version::PARTITIONS_HAVE_METHODS
+        && node.partbound()
+        && node
+            .inhRelations()
+            .iter()
+            .map(crate::ddl::identity::lookup)
             .any(|parent| access_method::of(parent) != pg_sys::InvalidOid)
-    }
 }
 
 /// Whether storage parameters make a table a catalog for logical decoding.
-///
-/// # Safety
-/// A live list of DefElem nodes.
-pub unsafe fn sets_catalog_table(options: *mut pg_sys::List) -> bool {
-    // SAFETY: the caller's list.
-    unsafe {
-        nodes::items::<pg_sys::DefElem>(options)
-            .into_iter()
-            .filter(|option| nodes::text((**option).defname) == CATALOG_TABLE)
-            .any(|option| pg_sys::defGetBoolean(option))
-    }
+pub fn sets_catalog_table(options: List<'_, pg_sys::DefElem>) -> bool {
+    options
+        .iter()
+        .any(|option| option.is(CATALOG_TABLE) && option.is_true())
 }
 
 /// Raises for a table that logical decoding is to read as a catalog.
@@ -129,28 +92,19 @@ pub fn refuse_catalog_table() -> ! {
 
 /// Raises for a table that cannot become memory-optimized.
 ///
-/// # Safety
 /// The caller has locked the table.
-pub unsafe fn refuse_change_to_ours(table: pg_sys::Oid) {
-    // SAFETY: the table is opened and closed here; its options, if it has any, are those of tables.
-    unsafe {
-        let extension = pg_sys::getExtensionOfObject(pg_sys::RelationRelationId, table);
-        if extension != pg_sys::InvalidOid {
-            unsupported(
-                format!(
-                    "table \"{}\" of an extension cannot be made memory-optimized",
-                    nodes::text(pg_sys::get_rel_name(table))
-                ),
-                "Leave it a heap table: the extension may write it without asking its access method.",
-            );
-        }
-        let opened = pg_sys::relation_open(table, pg_sys::NoLock as pg_sys::LOCKMODE);
-        let options = (*opened).rd_options.cast::<pg_sys::StdRdOptions>();
-        let is_catalog = !options.is_null() && (*options).user_catalog_table;
-        pg_sys::relation_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
-        if is_catalog {
-            refuse_catalog_table();
-        }
+pub fn refuse_change_to_ours(table: pg_sys::Oid) {
+    // SAFETY: a catalog look-up.
+    let extension = unsafe { pg_sys::getExtensionOfObject(pg_sys::RelationRelationId, table) };
+    if extension != pg_sys::InvalidOid {
+        let name = catalog::name(table).unwrap_or_default();
+        unsupported(
+            format!("table \"{name}\" of an extension cannot be made memory-optimized"),
+            "Leave it a heap table: the extension may write it without asking its access method.",
+        );
+    }
+    if relation::with(table, NO_LOCK, |opened| opened.is_catalog_table()) {
+        refuse_catalog_table();
     }
 }
 
@@ -171,19 +125,16 @@ pub fn no_workers() -> c_int {
 
 /// Gives a setting a value for this statement.
 fn set(name: &CStr, value: &CStr) -> c_int {
-    // SAFETY: core undoes the level with the (sub)transaction if the statement fails.
+    let (name, value) = (name.as_ptr(), value.as_ptr());
+    let (context, source) = (
+        pg_sys::GucContext::PGC_USERSET,
+        pg_sys::GucSource::PGC_S_SESSION,
+    );
+    let action = pg_sys::GucAction::GUC_ACTION_SAVE;
+    // SAFETY: strings; core undoes the level with the (sub)transaction if the statement fails.
     unsafe {
         let level = pg_sys::NewGUCNestLevel();
-        pg_sys::set_config_option(
-            name.as_ptr(),
-            value.as_ptr(),
-            pg_sys::GucContext::PGC_USERSET,
-            pg_sys::GucSource::PGC_S_SESSION,
-            pg_sys::GucAction::GUC_ACTION_SAVE,
-            true,
-            0,
-            false,
-        );
+        pg_sys::set_config_option(name, value, context, source, action, true, 0, false);
         level
     }
 }

@@ -10,18 +10,15 @@ use pgrx::pg_sys;
 
 /// Builds the indexes anew that are unique to the engine, and serve deferrable constraints.
 ///
-/// # Safety
 /// The statement has ended; it has locked the table exclusively, and its changes are visible.
-pub unsafe fn build_changed(table: pg_sys::Oid) {
+pub fn build_changed(table: pg_sys::Oid) {
     if !storage::is_mot_table(table) {
         return;
     }
-    // SAFETY: the table is there and locked (caller).
-    unsafe {
-        for index in indexes_of(table) {
-            if storage::is_kept_though_deferrable(index) {
-                version::rebuild_index(index);
-            }
+    for index in indexes_of(table) {
+        if storage::is_kept_though_deferrable(index) {
+            // SAFETY: the index is there, and its table locked (caller).
+            unsafe { version::rebuild_index(index) };
         }
     }
 }

@@ -10,49 +10,43 @@
 //! Core looks the name up again, checks rights and raises. A build that finds a row to change
 //! without this lock raises, too.
 use super::super::identity;
-use crate::pg::{nodes, version};
+use crate::pg::node::Node;
+use crate::pg::{catalog, relation, version};
 use crate::storage::{self, computed_keys};
 use pgrx::pg_sys;
 use pgrx::pg_sys::ReindexObjectType::{REINDEX_OBJECT_INDEX, REINDEX_OBJECT_TABLE};
-use std::ffi::CStr;
 
 const LOCK: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
 
 /// Locks the table of a REINDEX, if it has an index with computed keys.
-///
-/// # Safety
-/// A live statement.
-pub unsafe fn before_reindex(node: *mut pg_sys::ReindexStmt) {
-    // SAFETY: the caller's statement.
-    unsafe {
-        let is_concurrently =
-            |option: &*mut pg_sys::DefElem| CStr::from_ptr((**option).defname) == c"concurrently";
-        let options = nodes::items::<pg_sys::DefElem>((*node).params);
-        if (*node).relation.is_null() || options.iter().any(is_concurrently) || !may_lock() {
-            return;
+pub fn before_reindex(node: Node<'_, pg_sys::ReindexStmt>) {
+    let Some(name) = node.relation() else {
+        return;
+    };
+    let is_concurrently = node
+        .params()
+        .iter()
+        .any(|option| option.is(c"concurrently"));
+    if is_concurrently || !may_lock() {
+        return;
+    }
+    let named = identity::lookup(name);
+    if named == pg_sys::InvalidOid || !version::owns_class(named) {
+        return;
+    }
+    match node.kind() {
+        REINDEX_OBJECT_INDEX if computed_keys::has_computed_keys(named) => {
+            lock(catalog::table_if_any(named));
         }
-        let named = identity::lookup((*node).relation);
-        if named == pg_sys::InvalidOid || !version::owns_class(named) {
-            return;
-        }
-        match (*node).kind {
-            REINDEX_OBJECT_INDEX if computed_keys::has_computed_keys(named) => {
-                lock(pg_sys::IndexGetRelation(named, true));
+        REINDEX_OBJECT_TABLE if storage::is_mot_table(named) => {
+            let shared = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+            let is_computed =
+                relation::try_with(named, shared, |table| computed_keys::are_on(table.as_ptr()));
+            if is_computed.unwrap_or(false) {
+                lock(named);
             }
-            REINDEX_OBJECT_TABLE if storage::is_mot_table(named) => {
-                let shared = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-                let opened = pg_sys::try_relation_open(named, shared);
-                if opened.is_null() {
-                    return;
-                }
-                let is_computed = computed_keys::are_on(opened);
-                pg_sys::relation_close(opened, shared);
-                if is_computed {
-                    lock(named);
-                }
-            }
-            _ => {}
         }
+        _ => {}
     }
 }
 
@@ -65,7 +59,6 @@ fn may_lock() -> bool {
 /// Locks a table of the access method.
 fn lock(table: pg_sys::Oid) {
     if storage::is_mot_table(table) {
-        // SAFETY: a lock, kept to the transaction's end as core's.
-        unsafe { pg_sys::LockRelationOid(table, LOCK) };
+        catalog::lock(table, LOCK);
     }
 }

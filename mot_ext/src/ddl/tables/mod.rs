@@ -33,7 +33,8 @@ mod whose_index;
 use super::utility::{Statement, refuse_read_only};
 use super::{identity, publications};
 use crate::index_am::flips::{self, Flips};
-use crate::pg::nodes;
+use crate::pg::catalog;
+use crate::pg::node::{Any, Node};
 use crate::storage;
 use crate::table_am::{BecomesHeap, transient};
 use pgrx::pg_sys;
@@ -55,7 +56,7 @@ pub unsafe fn created(relation: pg_sys::Oid) {
 
 /// What is to be done when core has done its part of a statement.
 #[derive(Default)]
-pub struct After {
+pub struct After<'p> {
     /// Indexes that core sees as btrees meanwhile.
     flips: Vec<Flips>,
     /// Indexes whose files core may copy.
@@ -71,18 +72,18 @@ pub struct After {
     /// The nest level of settings that hold for this statement.
     settings: Option<c_int>,
     /// A table whose changes may be published from now on, and cannot be.
-    published: Option<Published>,
+    published: Option<Published<'p>>,
 }
 
 /// A table that publications may mean.
-enum Published {
+enum Published<'p> {
     /// One that is made by the statement.
-    Named(*mut pg_sys::RangeVar),
+    Named(Node<'p, pg_sys::RangeVar>),
     /// One that is altered.
     Altered(pg_sys::Oid),
 }
 
-impl After {
+impl After<'_> {
     fn is_nothing(&self) -> bool {
         self.flips.is_empty()
             && self.moved.is_empty()
@@ -94,11 +95,8 @@ impl After {
             && self.published.is_none()
     }
 
-    /// Does it.
-    ///
-    /// # Safety
-    /// The statement has ended without an error.
-    pub unsafe fn finish(self) {
+    /// Does it, when the statement has ended without an error.
+    pub fn finish(self) {
         for flips in self.flips {
             flips.end();
         }
@@ -109,156 +107,146 @@ impl After {
             concurrently::drop_ends();
         }
         let alters_row_types = self.alters_row_types && row_types::are_altered();
-        // SAFETY: the indexes' tables are locked since before the statement, the table since it was
+        if !self.moved.is_empty()
+            || self.published.is_some()
+            || self.deferred.is_some()
+            || alters_row_types
+        {
+            catalog::make_changes_visible();
+        }
+        // The indexes' tables are locked since before the statement, the table since it was
         // altered.
-        unsafe {
-            if !self.moved.is_empty()
-                || self.published.is_some()
-                || self.deferred.is_some()
-                || alters_row_types
-            {
-                pg_sys::CommandCounterIncrement();
-            }
-            for index in self.moved {
-                tablespace::build_if_moved(index);
-            }
-            if alters_row_types {
-                row_types::build_changed();
-            }
-            if let Some(table) = self.deferred {
-                deferrable::build_changed(table);
-            }
-            let published = self.published.map(|table| match table {
-                Published::Named(name) => made(name),
-                Published::Altered(table) => table,
-            });
-            if let Some(table) = published.filter(|table| *table != pg_sys::InvalidOid) {
-                publications::check_publications(table);
-            }
+        for index in self.moved {
+            tablespace::build_if_moved(index);
+        }
+        if alters_row_types {
+            row_types::build_changed();
+        }
+        if let Some(table) = self.deferred {
+            deferrable::build_changed(table);
+        }
+        let published = self.published.map(|table| match table {
+            Published::Named(name) => made(name),
+            Published::Altered(table) => table,
+        });
+        if let Some(table) = published.filter(|table| *table != pg_sys::InvalidOid) {
+            publications::check_publications(table);
         }
     }
 }
 
 /// The relation that a statement has made under a name. A user who may make it need not have the
 /// right that a look-up by the schema's name asks for.
-unsafe fn made(name: *mut pg_sys::RangeVar) -> pg_sys::Oid {
-    // SAFETY: a live name (caller), looked up on a copy, since the look-up may note a schema in it.
-    unsafe {
-        let namespace = pg_sys::RangeVarGetCreationNamespace(nodes::copy(name));
-        pg_sys::get_relname_relid((*name).relname, namespace)
-    }
+fn made(name: Node<'_, pg_sys::RangeVar>) -> pg_sys::Oid {
+    // SAFETY: a live name, looked up on a copy, since the look-up may note a schema in it.
+    let schema = unsafe { pg_sys::RangeVarGetCreationNamespace(name.copied().as_ptr()) };
+    let name = name.relname().get();
+    name.map_or(pg_sys::InvalidOid, |name| catalog::find(schema, name))
 }
 
 /// Examines a statement before core, and may give it another parse tree. `Some`: what is to be done
 /// behind it.
-///
-/// # Safety
-/// A statement that is being executed.
-pub unsafe fn before(statement: &mut Statement) -> Option<After> {
-    // SAFETY: the statement's node; each cast follows its tag.
-    unsafe {
-        if let Some(node) = names_back::rewritten(statement.node()) {
-            statement.replace(node);
-        }
-        let mut after = After::default();
-        let node = statement.node();
-        match nodes::tag(node) {
-            T_CreateStmt => {
-                after.published = defaults::may_be_ours(node.cast())
-                    .then(|| Published::Named((*node.cast::<pg_sys::CreateStmt>()).relation));
-                defaults::check_create_table(node.cast());
-            }
-            T_CreateTableAsStmt => {
-                let made = node.cast::<pg_sys::CreateTableAsStmt>();
-                let into = (*made).into;
-                let is_table = (*made).objtype == OBJECT_TABLE;
-                after.published = (is_table && defaults::is_ours((*into).accessMethod))
-                    .then(|| Published::Named((*into).rel));
-                defaults::check_create_table_as(made);
-            }
-            T_ReindexStmt => index_locks::before_reindex(node.cast()),
-            T_IndexStmt => {
-                replace(
-                    statement,
-                    btree_moments::create_index(node.cast(), &mut after),
-                );
-            }
-            T_AlterTableStmt => alter_table(statement, node.cast(), &mut after),
-            T_AlterObjectSchemaStmt => after.published = moved_to_schema(node.cast()),
-            T_AlterTableMoveAllStmt => after.moved = tablespace::indexes_in(node.cast()),
-            T_CreateExtensionStmt | T_AlterExtensionStmt => {
-                after.settings = defaults::heap_for_script();
-            }
-            T_DropStmt => {
-                after.drops = concurrently::drop_begins(node.cast());
-                after.alters_row_types = may_drop_columns(node.cast());
-            }
-            T_DropOwnedStmt | T_DiscardStmt => after.alters_row_types = true,
-            // A view that is replaced may get columns.
-            T_ViewStmt => after.alters_row_types = (*node.cast::<pg_sys::ViewStmt>()).replace,
-            T_RefreshMatViewStmt => {
-                replace(statement, concurrently::refresh(node.cast(), &mut after));
-            }
-            _ => {}
-        }
-        (!after.is_nothing()).then_some(after)
-    }
-}
-
-unsafe fn replace(statement: &mut Statement, node: Option<*mut pg_sys::Node>) {
-    if let Some(node) = node {
-        // SAFETY: a node of the caller's own, in the memory of the statement.
-        unsafe { statement.replace(node) };
-    }
-}
-
-unsafe fn alter_table(
-    statement: &mut Statement,
-    node: *mut pg_sys::AlterTableStmt,
-    after: &mut After,
-) {
-    // SAFETY: a live node of this type (caller), copied before it is changed.
-    unsafe {
-        let commands = nodes::items::<pg_sys::AlterTableCmd>((*node).cmds);
-        // Foreign tables of other servers have row types, too.
-        after.alters_row_types = commands.iter().any(|command| {
-            use pg_sys::AlterTableType::{AT_AddColumn, AT_DropColumn};
-            matches!((**command).subtype, AT_AddColumn | AT_DropColumn)
-        });
-        if !matches!(
-            (*node).objtype,
-            OBJECT_TABLE | OBJECT_MATVIEW | OBJECT_INDEX | OBJECT_TYPE
-        ) {
-            return;
-        }
-        after.moved.extend(tablespace::index_of(node));
-        if !commands
-            .into_iter()
-            .any(|command| btree_moments::concerns(command))
-        {
-            return;
-        }
-        // Locked as core will lock it before anything is decided by what it is, and named once and
-        // for all.
-        let node = nodes::copy(node);
-        let tag = pg_sys::CreateCommandTag(node.cast());
-        refuse_read_only(CStr::from_ptr(pg_sys::GetCommandTagName(tag)));
-        let lock = pg_sys::AlterTableGetLockLevel((*node).cmds);
-        let relid = pg_sys::AlterTableLookupRelation(node, lock);
-        if relid == pg_sys::InvalidOid {
-            return;
-        }
-        identity::name_schema((*node).relation, relid);
-        btree_moments::alter_table(node, relid, after);
+pub fn before<'p>(statement: &mut Statement<'p>) -> Option<After<'p>> {
+    if let Some(node) = names_back::rewritten(statement.node()) {
         statement.replace(node);
+    }
+    let mut after = After::default();
+    if let Some(node) = examined(statement.node(), &mut after) {
+        statement.replace(node);
+    }
+    (!after.is_nothing()).then_some(after)
+}
+
+/// Notes what a statement needs afterwards. `Some`: the parse tree to be executed instead.
+fn examined<'p>(node: Any<'p>, after: &mut After<'p>) -> Option<Any<'p>> {
+    if let Some(node) = node.cast::<pg_sys::CreateStmt>() {
+        let name = node.relation().filter(|_| defaults::may_be_ours(node));
+        after.published = name.map(Published::Named);
+        defaults::check_create_table(node);
+    } else if let Some(node) = node.cast::<pg_sys::CreateTableAsStmt>() {
+        let made = node.made();
+        let is_ours = node.objtype() == OBJECT_TABLE && defaults::is_ours(made.accessMethod());
+        after.published = made.rel().filter(|_| is_ours).map(Published::Named);
+        defaults::check_create_table_as(node);
+    } else if let Some(node) = node.cast() {
+        index_locks::before_reindex(node);
+    } else if let Some(node) = node.cast::<pg_sys::IndexStmt>() {
+        return btree_moments::create_index(node, after);
+    } else if let Some(node) = node.cast::<pg_sys::AlterTableStmt>() {
+        return alter_table(node, after);
+    } else if let Some(node) = node.cast() {
+        after.published = moved_to_schema(node);
+    } else if let Some(node) = node.cast() {
+        after.moved = tablespace::indexes_in(node);
+    } else if let Some(node) = node.cast::<pg_sys::DropStmt>() {
+        after.drops = concurrently::drop_begins(node);
+        after.alters_row_types = may_drop_columns(node);
+    } else if let Some(node) = node.cast::<pg_sys::ViewStmt>() {
+        // A view that is replaced may get columns.
+        after.alters_row_types = node.replace();
+    } else if let Some(node) = node.cast() {
+        return concurrently::refresh(node, after);
+    }
+    match node.tag() {
+        T_CreateExtensionStmt | T_AlterExtensionStmt => {
+            after.settings = defaults::heap_for_script();
+        }
+        T_DropOwnedStmt | T_DiscardStmt => after.alters_row_types = true,
+        _ => {}
+    }
+    None
+}
+
+/// ALTER TABLE, and what is spelled as it.
+fn alter_table<'p>(
+    node: Node<'p, pg_sys::AlterTableStmt>,
+    after: &mut After<'p>,
+) -> Option<Any<'p>> {
+    // Foreign tables of other servers have row types, too.
+    after.alters_row_types = node.cmds().iter().any(|command| {
+        use pg_sys::AlterTableType::{AT_AddColumn, AT_DropColumn};
+        matches!(command.subtype(), AT_AddColumn | AT_DropColumn)
+    });
+    if !matches!(
+        node.objtype().get(),
+        OBJECT_TABLE | OBJECT_MATVIEW | OBJECT_INDEX | OBJECT_TYPE
+    ) {
+        return None;
+    }
+    after.moved.extend(tablespace::index_of(node));
+    if !node.cmds().iter().any(btree_moments::concerns) {
+        return None;
+    }
+    // Locked as core will lock it before anything is decided by what it is, and named once and for
+    // all.
+    let node = node.copied();
+    refuse_read_only(tag_name(node.any()));
+    // SAFETY: a live statement; errors are raised for a relation that is not there, or another's.
+    let relid = unsafe {
+        let lock = pg_sys::AlterTableGetLockLevel(node.cmds().as_ptr());
+        pg_sys::AlterTableLookupRelation(node.as_ptr(), lock)
+    };
+    if relid == pg_sys::InvalidOid {
+        return None;
+    }
+    identity::name_schema(node.table(), relid);
+    btree_moments::alter_table(node, relid, after);
+    Some(node.any())
+}
+
+/// What a client reads as a statement's tag.
+fn tag_name(node: Any<'_>) -> &'static CStr {
+    // SAFETY: a live statement; the names of tags are constants.
+    unsafe {
+        CStr::from_ptr(pg_sys::GetCommandTagName(pg_sys::CreateCommandTag(
+            node.as_ptr(),
+        )))
     }
 }
 
 /// Whether a statement may drop a column of a relation that stays: with CASCADE, for its type goes.
-unsafe fn may_drop_columns(node: *mut pg_sys::DropStmt) -> bool {
-    // SAFETY: a live node of this type (caller).
-    let node = unsafe { &*node };
-    node.behavior == pg_sys::DropBehavior::DROP_CASCADE && !node.concurrent
+fn may_drop_columns(node: Node<'_, pg_sys::DropStmt>) -> bool {
+    node.behavior() == pg_sys::DropBehavior::DROP_CASCADE && !node.concurrent()
 }
 
 /// A relation gets or loses a column.
@@ -267,15 +255,12 @@ pub fn column_altered(relation: pg_sys::Oid) {
 }
 
 /// ALTER TABLE ... SET SCHEMA: a publication may mean all tables of the schema.
-unsafe fn moved_to_schema(node: *mut pg_sys::AlterObjectSchemaStmt) -> Option<Published> {
-    // SAFETY: a live node of this type (caller), whose table has a name.
-    unsafe {
-        if (*node).objectType != OBJECT_TABLE {
-            return None;
-        }
-        let table = identity::lookup((*node).relation);
-        (table != pg_sys::InvalidOid).then_some(Published::Altered(table))
+fn moved_to_schema<'p>(node: Node<'p, pg_sys::AlterObjectSchemaStmt>) -> Option<Published<'p>> {
+    if node.objectType().get() != OBJECT_TABLE {
+        return None;
     }
+    let table = identity::lookup(node.relation()?);
+    (table != pg_sys::InvalidOid).then_some(Published::Altered(table))
 }
 
 /// A relation is being dropped: its storage goes with it. `flags`: core's of the deletion.

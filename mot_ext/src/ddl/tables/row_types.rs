@@ -13,7 +13,8 @@ use super::whose_index;
 use crate::index_am::access_method::indexes_of;
 use crate::keys::IndexColumn;
 use crate::pg::local::ProcessLocal;
-use crate::pg::version;
+use crate::pg::relation::{self, Relation};
+use crate::pg::{catalog, version};
 use crate::storage;
 use crate::storage::computed_keys::is_computed;
 use pgrx::pg_sys;
@@ -74,19 +75,17 @@ fn of_transaction() -> RefMut<'static, Altered> {
 /// Builds the indexes anew whose keys hold values of row types that have changed. May raise where a
 /// new column has no encoding.
 ///
-/// # Safety
 /// The statement has ended, and its changes are visible.
-pub unsafe fn build_changed() {
+pub fn build_changed() {
     let altered = std::mem::take(&mut of_transaction().relations);
     for relation in altered {
-        // SAFETY: a catalog look-up; a relation that is gone has no row type.
-        let row_type = unsafe { pg_sys::get_rel_type_id(relation) };
+        // A relation that is gone has none.
+        let row_type = catalog::row_type(relation);
         if row_type == pg_sys::InvalidOid {
             continue;
         }
         for index in indexes_of_values(row_type) {
-            // SAFETY: the index is there: the dependency names it.
-            unsafe { build_if_changed(index) };
+            build_if_changed(index);
         }
     }
 }
@@ -107,12 +106,9 @@ fn indexes_of_values(of: pg_sys::Oid) -> Vec<pg_sys::Oid> {
             indexes.push(oid);
         } else {
             if storage::is_mot_table(oid) {
-                // SAFETY: the table is there: the dependency names it.
-                let all = unsafe { indexes_of(oid) };
-                left.extend(all.into_iter().map(|index| (class, index)));
+                left.extend(indexes_of(oid).into_iter().map(|index| (class, index)));
             }
-            // SAFETY: a catalog look-up.
-            let row_type = unsafe { pg_sys::get_rel_type_id(oid) };
+            let row_type = catalog::row_type(oid);
             if row_type != pg_sys::InvalidOid {
                 left.push((pg_sys::TypeRelationId, row_type));
             }
@@ -138,81 +134,91 @@ fn dependents(
     object: pg_sys::Oid,
     column: Option<i16>,
 ) -> Vec<(pg_sys::Oid, pg_sys::Oid)> {
+    let mut keys = vec![
+        key(REFERENCED_CLASS, pg_sys::F_OIDEQ, class.into()),
+        key(REFERENCED_OBJECT, pg_sys::F_OIDEQ, object.into()),
+    ];
+    if let Some(column) = column {
+        let column = pg_sys::Datum::from(i32::from(column));
+        keys.push(key(REFERENCED_COLUMN, pg_sys::F_INT4EQ, column));
+    }
+    let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+    let found = relation::try_with(DEPENDENCIES.into(), lock, |catalog| {
+        rows_by_reference(catalog, &mut keys)
+    });
+    let mut found = found.unwrap_or_default();
+    found.retain(|(class, _)| {
+        matches!(
+            *class,
+            pg_sys::TypeRelationId | pg_sys::ProcedureRelationId | pg_sys::RelationRelationId
+        )
+    });
+    found
+}
+
+/// A condition of a look-up: a column is equal to a value.
+fn key(column: pg_sys::AttrNumber, function: u32, value: pg_sys::Datum) -> pg_sys::ScanKeyData {
+    let mut key = pg_sys::ScanKeyData::default();
+    let equal = pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber;
+    // SAFETY: a key that is filled here, with core's own function.
+    unsafe { pg_sys::ScanKeyInit(&raw mut key, column, equal, function.into(), value) };
+    key
+}
+
+/// What depends on something, by rows of `pg_depend` that its index finds with these keys.
+fn rows_by_reference(
+    catalog: Relation<'_>,
+    keys: &mut [pg_sys::ScanKeyData],
+) -> Vec<(pg_sys::Oid, pg_sys::Oid)> {
+    let (index, snapshot) = (BY_REFERENCE.into(), std::ptr::null_mut());
+    let (count, keys) = (keys.len() as i32, keys.as_mut_ptr());
     let mut found = Vec::new();
-    // SAFETY: a look-up in the catalog by its index; what is opened here is closed here.
+    // SAFETY: the open catalog and an index of it; the keys are of its columns. A row, which begins
+    // so, stays until the next one is read.
     unsafe {
-        let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-        let catalog = pg_sys::table_open(DEPENDENCIES.into(), lock);
-        let key = |column, function: u32, value| {
-            let mut key = pg_sys::ScanKeyData::default();
-            pg_sys::ScanKeyInit(
-                &raw mut key,
-                column,
-                pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
-                function.into(),
-                value,
-            );
-            key
-        };
-        let mut keys = vec![
-            key(REFERENCED_CLASS, pg_sys::F_OIDEQ, class.into()),
-            key(REFERENCED_OBJECT, pg_sys::F_OIDEQ, object.into()),
-        ];
-        if let Some(column) = column {
-            let column = pg_sys::Datum::from(i32::from(column));
-            keys.push(key(REFERENCED_COLUMN, pg_sys::F_INT4EQ, column));
-        }
-        let scan = pg_sys::systable_beginscan(
-            catalog,
-            BY_REFERENCE.into(),
-            true,
-            std::ptr::null_mut(),
-            keys.len() as i32,
-            keys.as_mut_ptr(),
-        );
-        loop {
-            let row = pg_sys::systable_getnext(scan);
-            if row.is_null() {
-                break;
-            }
+        let scan = pg_sys::systable_beginscan(catalog.as_ptr(), index, true, snapshot, count, keys);
+        while let Some(row) = pg_sys::systable_getnext(scan).as_mut() {
             let dependent = &*pg_sys::heap_tuple_get_struct::<Dependent>(row);
-            if matches!(
-                dependent.class,
-                pg_sys::TypeRelationId | pg_sys::ProcedureRelationId | pg_sys::RelationRelationId
-            ) {
-                found.push((dependent.class, dependent.object));
-            }
+            found.push((dependent.class, dependent.object));
         }
         pg_sys::systable_endscan(scan);
-        pg_sys::table_close(catalog, lock);
     }
     found
 }
 
-/// Builds an index anew whose definition has another row type than the catalog.
-unsafe fn build_if_changed(index: pg_sys::Oid) {
-    // SAFETY: the index is there (caller). Its table is locked before it, as core's REINDEX does,
-    // and as one that may change rows does.
-    unsafe {
-        let table = pg_sys::IndexGetRelation(index, false);
-        pg_sys::LockRelationOid(table, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
-        let opened = pg_sys::index_open(index, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
-        let is_computed = is_computed(opened);
-        let definition = storage::definition_of(opened);
-        let is_changed = definition.is_some_and(|definition| {
-            let columns = definition.columns.iter().enumerate();
-            columns
-                .filter(|(_, column)| column.kind.record().is_some())
-                .any(|(at, column)| {
-                    IndexColumn::of(opened, at).kind_in(is_computed) != Some(column.kind)
-                })
-        });
+/// Builds an index anew whose definition has another row type than the catalog. A dependency names
+/// it, so it is there.
+fn build_if_changed(index: pg_sys::Oid) {
+    // As core's REINDEX its table is locked before it, and as by one that may change rows.
+    let exclusive = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
+    catalog::lock(catalog::table_of(index), exclusive);
+    let shared = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+    let is_changed = relation::with_index(index, shared, |opened| {
+        let is_changed = has_other_row_type(opened);
         if is_changed {
             whose_index::refuse_other_methods(opened);
         }
-        pg_sys::index_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
-        if is_changed {
-            version::rebuild_index(index);
-        }
+        is_changed
+    });
+    if is_changed {
+        // SAFETY: the index is there, and its table is locked.
+        unsafe { version::rebuild_index(index) };
     }
+}
+
+/// Whether a key column's row type is another one in the catalog than in the index's definition.
+fn has_other_row_type(index: Relation<'_>) -> bool {
+    // SAFETY: an open index.
+    let is_computed = unsafe { is_computed(index.as_ptr()) };
+    let Some(definition) = storage::definition_of(index.as_ptr()) else {
+        return false;
+    };
+    let columns = definition.columns.iter().enumerate();
+    columns
+        .filter(|(_, column)| column.kind.record().is_some())
+        .any(|(at, column)| {
+            // SAFETY: an open index, which has the columns of its definition.
+            let now = unsafe { IndexColumn::of(index.as_ptr(), at) };
+            now.kind_in(is_computed) != Some(column.kind)
+        })
 }

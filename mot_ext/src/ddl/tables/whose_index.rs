@@ -11,7 +11,8 @@
 use crate::errors::refuse::unsupported;
 use crate::index_am::access_method::{self, Method};
 use crate::index_am::flips;
-use crate::pg::nodes;
+use crate::pg::relation::{self, Relation};
+use crate::pg::{catalog, nodes};
 use crate::storage;
 use pgrx::pg_sys;
 
@@ -24,57 +25,47 @@ use pgrx::pg_sys;
 /// # Safety
 /// Core has just made the relation, and has it open.
 pub unsafe fn created(relation: pg_sys::Oid) {
-    // SAFETY: the entry is core's own, open, and valid: nothing has invalidated it since it was
-    // made.
-    unsafe {
-        flips::end_for_rewrite(relation);
-        if kind_of_open(relation) != pg_sys::RELKIND_INDEX
-            || storage::index_method() == pg_sys::InvalidOid
-        {
-            return;
-        }
-        pg_sys::CommandCounterIncrement();
-        let index = pg_sys::RelationIdGetRelation(relation);
-        let table = (*(*index).rd_index).indrelid;
-        if storage::is_mot_table(table) {
-            refuse_other_methods(index);
-            if (*(*index).rd_rel).relam != Method::Mot.oid() {
-                access_method::write(relation, Method::Mot);
-                access_method::refresh_routine(index);
-            }
-            if storage::has_storage(relation) {
-                // Core gave it the file of an index that it drops, and builds nothing.
-                storage::rebuild_reused_index(table, relation, storage::Repeated::Refused);
-            }
-            flips::created(table, relation);
-        }
-        pg_sys::RelationClose(index);
+    // SAFETY: core has just made the relation (caller).
+    unsafe { flips::end_for_rewrite(relation) };
+    let kind = relation::with_entry(relation, |opened| opened.kind());
+    if kind != Some(pg_sys::RELKIND_INDEX) || storage::index_method() == pg_sys::InvalidOid {
+        return;
     }
+    catalog::make_changes_visible();
+    relation::with_entry(relation, |index| {
+        let table = index.index_row().indrelid;
+        if storage::is_mot_table(table) {
+            // SAFETY: core has just made the index (caller).
+            unsafe { becomes_ours(table, index) };
+        }
+    });
 }
 
-/// The kind of a relation that core has open; 0: it has no entry.
-unsafe fn kind_of_open(relation: pg_sys::Oid) -> u8 {
-    // SAFETY: the entry is counted while it is read.
-    unsafe {
-        let opened = pg_sys::RelationIdGetRelation(relation);
-        if opened.is_null() {
-            return 0;
+/// Gives a new index of a table of ours our access method.
+///
+/// # Safety
+/// Core has just made it.
+unsafe fn becomes_ours(table: pg_sys::Oid, index: Relation<'_>) {
+    let oid = index.oid();
+    refuse_other_methods(index);
+    if index.access_method() != Method::Mot.oid() {
+        // SAFETY: no other session sees the index yet (caller). Its entry was read anew.
+        unsafe {
+            access_method::write(oid, Method::Mot);
+            access_method::refresh_routine(index.as_ptr());
         }
-        let kind = (*(*opened).rd_rel).relkind as u8;
-        pg_sys::RelationClose(opened);
-        kind
     }
+    if storage::has_storage(oid) {
+        // Core gave it the file of an index that it drops, and builds nothing.
+        storage::rebuild_reused_index(table, oid, storage::Repeated::Refused);
+    }
+    // SAFETY: the caller's.
+    unsafe { flips::created(table, oid) };
 }
 
 /// Raises 0A000 for an index of another access method than btree, which represents ours, and ours.
-///
-/// # Safety
-/// An open index.
-pub unsafe fn refuse_other_methods(index: pg_sys::Relation) {
-    // SAFETY: the caller's index is open.
-    unsafe {
-        refuse_method((*(*index).rd_rel).relam);
-    }
+pub fn refuse_other_methods(index: Relation<'_>) {
+    refuse_method(index.access_method());
 }
 
 /// The same by the access method's oid.

@@ -1,4 +1,5 @@
 //! Queries and paths.
+use crate::pg::node::Node;
 use pgrx::pg_sys;
 
 /// What a scan is expected to cost.
@@ -6,6 +7,18 @@ pub struct Cost {
     pub rows: f64,
     pub startup: f64,
     pub total: f64,
+}
+
+impl Cost {
+    /// What each of so many processes takes that share the scan.
+    pub fn shared(&self, processes: f64) -> Cost {
+        Cost {
+            // SAFETY: plain arithmetic.
+            rows: unsafe { pg_sys::clamp_row_est(self.rows / processes) },
+            startup: self.startup,
+            total: self.startup + (self.total - self.startup) / processes,
+        }
+    }
 }
 
 /// Whether a column is the row's own, and not RETURNING's `old` or `new`, which 18 has.
@@ -44,24 +57,20 @@ pub unsafe fn length_of_list(_root: *mut pg_sys::PlannerInfo, list: *mut pg_sys:
     }
 }
 
-/// Whether a path that costs so much can be one that the planner keeps. It keeps none of which this
-/// says no, so that one need not be made.
-pub unsafe fn may_be_kept(
-    rel: *mut pg_sys::RelOptInfo,
-    cost: &Cost,
-    order: *mut pg_sys::List,
-    outer: pg_sys::Relids,
-) -> bool {
-    // SAFETY: the planner's own structures (caller). No path is disabled.
+/// Whether a path that gives its rows in no order, and costs so much, can be one that the planner
+/// keeps. It keeps none of which this says no, so that one need not be made.
+pub fn may_be_kept(rel: Node<'_, pg_sys::RelOptInfo>, cost: &Cost) -> bool {
+    let (no_order, no_outer) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the planner's own structure. No path is disabled.
     unsafe {
         pg_sys::add_path_precheck(
-            rel,
+            rel.as_ptr(),
             #[cfg(feature = "pg18")]
             0,
             cost.startup,
             cost.total,
-            order,
-            outer,
+            no_order,
+            no_outer,
         )
     }
 }

@@ -4,8 +4,10 @@
 //! and so is their caller: an error of core jumps over both. A guarded call has no place there:
 //! it would make the error a panic, which cannot pass core's frames.
 #![allow(ffi_unwind_calls)]
+use crate::pg::node::{Any, Node, Tagged};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::marker::PhantomData;
 
 /// `SQLlanguageId` of `catalog/pg_language.h`.
 const SQL_LANGUAGE: u32 = 14;
@@ -97,157 +99,144 @@ unsafe extern "C-unwind" {
     fn find_method(name: *const c_char, missing_ok: bool) -> pg_sys::Oid;
 }
 
-/// A node of core's, empty, in the current memory context.
-///
-/// # Safety
-/// `T` is the node of this tag. The caller is a plain frame.
-pub unsafe fn new_node<T>(tag: pg_sys::NodeTag) -> *mut T {
-    // SAFETY: a node begins with its tag, and nothing else of it need be set.
-    unsafe {
-        let node = allocate_zeroed(size_of::<T>()).cast::<T>();
-        (*node.cast::<pg_sys::Node>()).type_ = tag;
-        node
+/// A promise that lets safe code call core without guards: an error of core may jump over the frame
+/// that has it. It also lets that make nodes, for the time `'p`.
+#[derive(Clone, Copy)]
+pub struct PlainFrame<'p>(PhantomData<&'p ()>);
+
+impl<'p> PlainFrame<'p> {
+    /// # Safety
+    /// All frames between core's and those that use it are plain, with nothing to drop. A
+    /// transaction is under way, and the current memory context outlives `'p`.
+    pub unsafe fn enter() -> PlainFrame<'p> {
+        PlainFrame(PhantomData)
     }
-}
 
-/// A copy of a node.
-///
-/// # Safety
-/// A node. The caller is a plain frame.
-pub unsafe fn copied<T>(node: *const T) -> *mut T {
-    // SAFETY: the caller's.
-    unsafe { copy_node(node.cast()).cast() }
-}
-
-/// A list of nodes.
-///
-/// # Safety
-/// Nodes, of an iterator with nothing to drop. The caller is a plain frame.
-pub unsafe fn list_of_nodes(
-    nodes: impl IntoIterator<Item = *mut pg_sys::Node>,
-) -> *mut pg_sys::List {
-    let mut list = std::ptr::null_mut();
-    for node in nodes {
-        // SAFETY: the caller's nodes, and a list of such.
-        list = unsafe { append(list, node.cast()) };
-    }
-    list
-}
-
-/// A constant of this type, width and collation, which is not NULL.
-///
-/// # Safety
-/// A value of the type. The caller is a plain frame.
-pub unsafe fn constant(
-    (of, width, collation): (pg_sys::Oid, i32, pg_sys::Oid),
-    value: pg_sys::Datum,
-    is_by_value: bool,
-) -> *mut pg_sys::Node {
-    // SAFETY: the caller's value.
-    unsafe {
-        let node = new_node::<pg_sys::Const>(pg_sys::NodeTag::T_Const);
-        (*node).consttype = of;
-        (*node).consttypmod = -1;
-        (*node).constcollid = collation;
-        (*node).constlen = width;
-        (*node).constvalue = value;
-        (*node).constbyval = is_by_value;
-        (*node).location = -1;
-        node.cast()
-    }
-}
-
-/// NULL of a type of any width.
-///
-/// # Safety
-/// The caller is a plain frame.
-pub unsafe fn null(of: pg_sys::Oid) -> *mut pg_sys::Node {
-    // SAFETY: a node, changed before other code sees it.
-    unsafe {
-        let none = (of, -1, pg_sys::InvalidOid);
-        let node = constant(none, pg_sys::Datum::from(0usize), false).cast::<pg_sys::Const>();
-        (*node).constisnull = true;
-        node.cast()
-    }
-}
-
-/// A column of the table whose whole row a node is.
-///
-/// # Safety
-/// The whole row of this relation, which has the column. The caller is a plain frame.
-pub unsafe fn column_of_row(
-    row: *const pg_sys::Var,
-    relation: pg_sys::Oid,
-    number: pg_sys::AttrNumber,
-) -> *mut pg_sys::Var {
-    // SAFETY: a copy of the caller's node, and a look-up in the catalog.
-    unsafe {
-        let column = copied(row);
-        (*column).varattno = number;
-        (*column).varattnosyn = number;
-        type_of_column(
-            relation,
-            number,
-            &raw mut (*column).vartype,
-            &raw mut (*column).vartypmod,
-            &raw mut (*column).varcollid,
-        );
-        column
-    }
-}
-
-/// A text as core has it.
-///
-/// # Safety
-/// The caller is a plain frame.
-pub unsafe fn text(text: &CStr) -> pg_sys::Datum {
-    // SAFETY: a string.
-    unsafe { pg_sys::Datum::from(make_text(text.as_ptr())) }
-}
-
-/// The oid of an access method; invalid if there is none of this name.
-///
-/// # Safety
-/// The caller is a plain frame.
-pub unsafe fn access_method(name: &CStr) -> pg_sys::Oid {
-    // SAFETY: a string.
-    unsafe { find_method(name.as_ptr(), true) }
-}
-
-/// The oid of a function of these argument types in a schema; invalid if there is none.
-///
-/// # Safety
-/// The caller is a plain frame.
-pub unsafe fn function(schema: &CStr, name: &CStr, arguments: &[pg_sys::Oid]) -> pg_sys::Oid {
-    // SAFETY: strings, a list of oids, and a cache's keys in its own order.
-    unsafe {
-        let schema = find_schema(schema.as_ptr(), true);
-        if schema == pg_sys::InvalidOid {
-            return schema;
+    /// A node in the current memory context. Fields of it that are not set are zero.
+    pub fn node<T: Tagged>(self, fields: T) -> Node<'p, T> {
+        // SAFETY: memory of the type's size, filled here.
+        unsafe {
+            let node = allocate_zeroed(size_of::<T>()).cast::<T>();
+            node.write(fields);
+            (*node.cast::<pg_sys::Node>()).type_ = T::TAG;
+            Node::enter(node)
         }
-        let types = vector_of_oids(arguments.as_ptr(), arguments.len() as c_int);
-        find_in_catalog(
-            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as c_int,
-            pg_sys::Anum_pg_proc_oid as pg_sys::AttrNumber,
-            pg_sys::Datum::from(name.as_ptr()),
-            pg_sys::Datum::from(types),
-            pg_sys::Datum::from(schema),
-            pg_sys::Datum::from(0usize),
-        )
     }
-}
 
-/// Whether a function belongs to an extension. Any user may make one of the same name where the
-/// extension is not there.
-///
-/// # Safety
-/// The caller is a plain frame.
-pub unsafe fn is_of_extension(function: pg_sys::Oid, extension: &CStr) -> bool {
-    // SAFETY: a string and oids.
-    unsafe {
-        let extension = find_extension(extension.as_ptr(), true);
-        extension != pg_sys::InvalidOid
-            && extension_of(pg_sys::ProcedureRelationId, function) == extension
+    /// A copy of a node.
+    pub fn copied<T>(self, node: Node<'_, T>) -> Node<'p, T> {
+        // SAFETY: a live node; the copy is one of the same type.
+        unsafe { Node::enter(copy_node(node.as_ptr().cast()).cast()) }
+    }
+
+    /// A list of nodes, of an iterator with nothing to drop.
+    pub fn list(self, nodes: impl IntoIterator<Item = Any<'p>>) -> *mut pg_sys::List {
+        let mut list = std::ptr::null_mut();
+        for node in nodes {
+            // SAFETY: live nodes, and a list of such.
+            list = unsafe { append(list, node.as_ptr().cast()) };
+        }
+        list
+    }
+
+    /// A constant of this type, width and collation, which is not NULL.
+    pub fn constant(
+        self,
+        (of, width, collation): (pg_sys::Oid, i32, pg_sys::Oid),
+        value: pg_sys::Datum,
+        is_by_value: bool,
+    ) -> Any<'p> {
+        let constant = pg_sys::Const {
+            consttype: of,
+            consttypmod: -1,
+            constcollid: collation,
+            constlen: width,
+            constvalue: value,
+            constbyval: is_by_value,
+            location: -1,
+            ..Default::default()
+        };
+        self.node(constant).any()
+    }
+
+    /// NULL of a type of any width.
+    pub fn null(self, of: pg_sys::Oid) -> Any<'p> {
+        let constant = pg_sys::Const {
+            consttype: of,
+            consttypmod: -1,
+            constlen: -1,
+            constisnull: true,
+            location: -1,
+            ..Default::default()
+        };
+        self.node(constant).any()
+    }
+
+    /// A column of the table whose whole row a node is: of this relation, which has the column.
+    pub fn column_of_row(
+        self,
+        row: Node<'_, pg_sys::Var>,
+        relation: pg_sys::Oid,
+        number: pg_sys::AttrNumber,
+    ) -> Node<'p, pg_sys::Var> {
+        let copy = self.copied(row);
+        let column = copy.as_ptr();
+        // SAFETY: the copy's own fields, and a look-up in the catalog.
+        unsafe {
+            (*column).varattno = number;
+            (*column).varattnosyn = number;
+            type_of_column(
+                relation,
+                number,
+                &raw mut (*column).vartype,
+                &raw mut (*column).vartypmod,
+                &raw mut (*column).varcollid,
+            );
+        }
+        copy
+    }
+
+    /// A text as core has it.
+    pub fn text(self, text: &CStr) -> pg_sys::Datum {
+        // SAFETY: a string.
+        unsafe { pg_sys::Datum::from(make_text(text.as_ptr())) }
+    }
+
+    /// The oid of an access method; invalid if there is none of this name.
+    pub fn access_method(self, name: &CStr) -> pg_sys::Oid {
+        // SAFETY: a string.
+        unsafe { find_method(name.as_ptr(), true) }
+    }
+
+    /// The oid of a function of these argument types in a schema; invalid if there is none.
+    pub fn function(self, schema: &CStr, name: &CStr, arguments: &[pg_sys::Oid]) -> pg_sys::Oid {
+        // SAFETY: strings, a list of oids, and a cache's keys in its own order.
+        unsafe {
+            let schema = find_schema(schema.as_ptr(), true);
+            if schema == pg_sys::InvalidOid {
+                return schema;
+            }
+            let types = vector_of_oids(arguments.as_ptr(), arguments.len() as c_int);
+            find_in_catalog(
+                pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as c_int,
+                pg_sys::Anum_pg_proc_oid as pg_sys::AttrNumber,
+                pg_sys::Datum::from(name.as_ptr()),
+                pg_sys::Datum::from(types),
+                pg_sys::Datum::from(schema),
+                pg_sys::Datum::from(0usize),
+            )
+        }
+    }
+
+    /// Whether a function belongs to an extension. Any user may make one of the same name where the
+    /// extension is not there.
+    pub fn is_of_extension(self, function: pg_sys::Oid, extension: &CStr) -> bool {
+        // SAFETY: a string and oids.
+        unsafe {
+            let extension = find_extension(extension.as_ptr(), true);
+            extension != pg_sys::InvalidOid
+                && extension_of(pg_sys::ProcedureRelationId, function) == extension
+        }
     }
 }
 

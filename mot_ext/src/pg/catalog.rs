@@ -1,0 +1,145 @@
+//! Look-ups in the catalog, and locks of relations: each a guarded call, in a transaction.
+use super::text;
+use pgrx::pg_sys::{self, LOCKMODE, Oid};
+use std::ffi::{CStr, CString};
+
+/// The kind of a relation; 0: it is gone.
+pub fn kind(relation: Oid) -> u8 {
+    // SAFETY: a catalog look-up.
+    unsafe { pg_sys::get_rel_relkind(relation) as u8 }
+}
+
+/// Whether a relation is a partitioned table.
+pub fn is_partitioned(relation: Oid) -> bool {
+    kind(relation) == pg_sys::RELKIND_PARTITIONED_TABLE
+}
+
+/// A relation's name; `None`: it is gone.
+pub fn name(relation: Oid) -> Option<String> {
+    // SAFETY: a catalog look-up, which gives a string or NULL.
+    unsafe {
+        let name = pg_sys::get_rel_name(relation);
+        (!name.is_null()).then(|| text::from_c(name))
+    }
+}
+
+/// The relation of a name in a schema; invalid: there is none.
+pub fn find(schema: Oid, name: &CStr) -> Oid {
+    // SAFETY: a catalog look-up.
+    unsafe { pg_sys::get_relname_relid(name.as_ptr(), schema) }
+}
+
+/// A relation's row type; invalid: it has none, or is gone.
+pub fn row_type(relation: Oid) -> Oid {
+    // SAFETY: a catalog look-up.
+    unsafe { pg_sys::get_rel_type_id(relation) }
+}
+
+/// An index's table. Raises if the index is gone.
+pub fn table_of(index: Oid) -> Oid {
+    // SAFETY: a catalog look-up.
+    unsafe { pg_sys::IndexGetRelation(index, false) }
+}
+
+/// An index's table; invalid: the index is gone.
+pub fn table_if_any(index: Oid) -> Oid {
+    // SAFETY: a catalog look-up.
+    unsafe { pg_sys::IndexGetRelation(index, true) }
+}
+
+/// The constraint whose index this is; invalid: it is of none.
+pub fn constraint_of(index: Oid) -> Oid {
+    // SAFETY: a catalog look-up.
+    unsafe { pg_sys::get_index_constraint(index) }
+}
+
+/// A relation's schema.
+pub fn schema_of(relation: Oid) -> Oid {
+    // SAFETY: a catalog look-up.
+    unsafe { pg_sys::get_rel_namespace(relation) }
+}
+
+/// A schema's name; `None`: it is gone.
+pub fn schema_name(schema: Oid) -> Option<CString> {
+    // SAFETY: a catalog look-up, which gives a string or NULL.
+    unsafe {
+        let name = pg_sys::get_namespace_name(schema);
+        (!name.is_null()).then(|| CStr::from_ptr(name).to_owned())
+    }
+}
+
+/// Whether a relation is a partition, or an index of one that is attached to its parent's.
+pub fn is_partition(relation: Oid) -> bool {
+    // SAFETY: a catalog look-up.
+    unsafe { pg_sys::get_rel_relispartition(relation) }
+}
+
+/// Whether a relation is permanent, temporary or not logged, as `pg_class` has it.
+pub fn persistence(relation: Oid) -> u8 {
+    // SAFETY: a catalog look-up.
+    unsafe { pg_sys::get_rel_persistence(relation) as u8 }
+}
+
+/// The text of a function, of one in C its symbol, in the database's encoding; `None`: it is gone,
+/// or has none.
+pub fn function_source(function: Oid) -> Option<Vec<u8>> {
+    let cache = pg_sys::SysCacheIdentifier::PROCOID as i32;
+    let column = pg_sys::Anum_pg_proc_prosrc as i16;
+    let mut is_null = false;
+    let source = read(cache, function, |row| {
+        // SAFETY: a row of this cache, whose column is a text.
+        unsafe {
+            let source = pg_sys::SysCacheGetAttr(cache, row, column, &raw mut is_null);
+            (!is_null).then(|| {
+                let text = pg_sys::text_to_cstring(source.cast_mut_ptr());
+                let copy = CStr::from_ptr(text).to_bytes().to_owned();
+                pg_sys::pfree(text.cast());
+                copy
+            })
+        }
+    });
+    source.flatten()
+}
+
+/// The server of a foreign table; `None`: it is none.
+pub fn server_of(table: Oid) -> Option<Oid> {
+    let cache = pg_sys::SysCacheIdentifier::FOREIGNTABLEREL as i32;
+    read(cache, table, |row| {
+        // SAFETY: a row of this catalog.
+        unsafe {
+            (*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_foreign_table>(row)).ftserver
+        }
+    })
+}
+
+/// Reads the row that a cache has of an object; `None`: there is none. The row goes when `read`
+/// returns, or by core after an error.
+fn read<T>(cache: i32, object: Oid, read: impl FnOnce(pg_sys::HeapTuple) -> T) -> Option<T> {
+    // SAFETY: a cache by oid.
+    let row = unsafe { pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(object)) };
+    if row.is_null() {
+        return None;
+    }
+    let found = read(row);
+    // SAFETY: the row from above.
+    unsafe { pg_sys::ReleaseSysCache(row) };
+    Some(found)
+}
+
+/// Locks a relation to the end of the transaction.
+pub fn lock(relation: Oid, mode: LOCKMODE) {
+    // SAFETY: a lock of the lock manager's.
+    unsafe { pg_sys::LockRelationOid(relation, mode) };
+}
+
+/// The same, if no other session is in the way; whether it is locked.
+pub fn lock_if_free(relation: Oid, mode: LOCKMODE) -> bool {
+    // SAFETY: a lock of the lock manager's.
+    unsafe { pg_sys::ConditionalLockRelationOid(relation, mode) }
+}
+
+/// Makes what this transaction has done to the catalog visible to what follows.
+pub fn make_changes_visible() {
+    // SAFETY: in a transaction.
+    unsafe { pg_sys::CommandCounterIncrement() };
+}

@@ -1,0 +1,147 @@
+//! Open relations.
+use pgrx::pg_sys;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// Of a call: it takes no lock, for the caller has one.
+pub const NO_LOCK: pg_sys::LOCKMODE = pg_sys::NoLock as pg_sys::LOCKMODE;
+
+/// An entry of the relation cache that is open for the time `'p`.
+#[derive(Clone, Copy)]
+pub struct Relation<'p> {
+    entry: NonNull<pg_sys::RelationData>,
+    time: PhantomData<&'p pg_sys::RelationData>,
+}
+
+impl<'p> Relation<'p> {
+    /// A view of an open relation.
+    ///
+    /// # Safety
+    /// It is open for `'p`.
+    pub unsafe fn enter(entry: pg_sys::Relation) -> Relation<'p> {
+        debug_assert!(!entry.is_null());
+        Relation {
+            // SAFETY: an open relation (caller).
+            entry: unsafe { NonNull::new_unchecked(entry) },
+            time: PhantomData,
+        }
+    }
+
+    /// The entry, for calls of core.
+    pub fn as_ptr(self) -> pg_sys::Relation {
+        self.entry.as_ptr()
+    }
+
+    /// The oid.
+    pub fn oid(self) -> pg_sys::Oid {
+        // SAFETY: an open relation.
+        unsafe { (*self.as_ptr()).rd_id }
+    }
+
+    /// The kind.
+    pub fn kind(self) -> u8 {
+        // SAFETY: an open relation has its row of `pg_class`.
+        unsafe { (*(*self.as_ptr()).rd_rel).relkind as u8 }
+    }
+
+    /// The access method.
+    pub fn access_method(self) -> pg_sys::Oid {
+        // SAFETY: as above.
+        unsafe { (*(*self.as_ptr()).rd_rel).relam }
+    }
+
+    /// An index's row of `pg_index`, but for its columns.
+    pub fn index_row(self) -> pg_sys::FormData_pg_index {
+        // SAFETY: as above.
+        let row = unsafe { (*self.as_ptr()).rd_index };
+        assert!(!row.is_null());
+        // SAFETY: an open index has its row of `pg_index`.
+        unsafe { row.read() }
+    }
+
+    /// The columns of an index, as numbers of its table's; 0: an expression.
+    pub fn index_columns(self) -> &'p [i16] {
+        let count = self.index_row().indnatts as usize;
+        // SAFETY: an open index's row, which stays in its place, has so many columns.
+        unsafe { (*(*self.as_ptr()).rd_index).indkey.values.as_slice(count) }
+    }
+
+    /// Whether an option of tables says that logical decoding reads it as a catalog.
+    pub fn is_catalog_table(self) -> bool {
+        // SAFETY: an open table's options, if it has any, are of this type.
+        unsafe {
+            let options = (*self.as_ptr()).rd_options.cast::<pg_sys::StdRdOptions>();
+            options
+                .as_ref()
+                .is_some_and(|options| options.user_catalog_table)
+        }
+    }
+
+    /// The row type.
+    pub fn row_type(self) -> pg_sys::TupleDesc {
+        // SAFETY: an open relation.
+        unsafe { (*self.as_ptr()).rd_att }
+    }
+}
+
+/// Opens a relation for the time of `read`. A lock that is taken stays to the end of the
+/// transaction. After an error core closes it.
+pub fn with<T>(
+    relation: pg_sys::Oid,
+    lock: pg_sys::LOCKMODE,
+    read: impl FnOnce(Relation<'_>) -> T,
+) -> T {
+    // SAFETY: core raises for what is not there.
+    let opened = unsafe { Relation::enter(pg_sys::relation_open(relation, lock)) };
+    let found = read(opened);
+    // SAFETY: opened above; its view has ended.
+    unsafe { pg_sys::relation_close(opened.as_ptr(), NO_LOCK) };
+    found
+}
+
+/// Opens a relation that may be gone for the time of `read`, and gives the lock back; `None`: it is
+/// gone.
+pub fn try_with<T>(
+    relation: pg_sys::Oid,
+    lock: pg_sys::LOCKMODE,
+    read: impl FnOnce(Relation<'_>) -> T,
+) -> Option<T> {
+    // SAFETY: open until it is closed below.
+    unsafe {
+        let opened = pg_sys::try_relation_open(relation, lock);
+        if opened.is_null() {
+            return None;
+        }
+        let found = read(Relation::enter(opened));
+        pg_sys::relation_close(opened, lock);
+        Some(found)
+    }
+}
+
+/// Gives what is done with a relation's entry of the cache, without a lock; `None`: there is none.
+pub fn with_entry<T>(relation: pg_sys::Oid, read: impl FnOnce(Relation<'_>) -> T) -> Option<T> {
+    // SAFETY: the entry is counted until it is closed below.
+    unsafe {
+        let entry = pg_sys::RelationIdGetRelation(relation);
+        if entry.is_null() {
+            return None;
+        }
+        let found = read(Relation::enter(entry));
+        pg_sys::RelationClose(entry);
+        Some(found)
+    }
+}
+
+/// As [`with`], of an index.
+pub fn with_index<T>(
+    index: pg_sys::Oid,
+    lock: pg_sys::LOCKMODE,
+    read: impl FnOnce(Relation<'_>) -> T,
+) -> T {
+    // SAFETY: core raises for what is no index, or not there.
+    let opened = unsafe { Relation::enter(pg_sys::index_open(index, lock)) };
+    let found = read(opened);
+    // SAFETY: as above.
+    unsafe { pg_sys::index_close(opened.as_ptr(), NO_LOCK) };
+    found
+}
