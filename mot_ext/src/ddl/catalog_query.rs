@@ -78,11 +78,14 @@ impl QueryRow {
 pub fn select<T>(query: &str, arguments: &[Argument], read: impl Fn(&QueryRow) -> T) -> Vec<T> {
     within_catalog(|| {
         let count = guard::without_context(|| run(query, arguments));
-        // SAFETY: the result of the query, which gave so many rows.
-        let (rows, shape) = unsafe {
-            let table = &*pg_sys::SPI_tuptable;
-            let rows = std::slice::from_raw_parts(table.vals, count as usize);
-            (rows, table.tupdesc)
+        // SAFETY: the result of the query, if it gave rows: so many.
+        let (rows, shape) = match unsafe { pg_sys::SPI_tuptable.as_ref() } {
+            Some(table) if count > 0 => {
+                // SAFETY: as above.
+                let rows = unsafe { std::slice::from_raw_parts(table.vals, count as usize) };
+                (rows, table.tupdesc)
+            }
+            _ => (&[][..], std::ptr::null_mut()),
         };
         let rows = rows.iter().map(|row| QueryRow { row: *row, shape });
         let result = rows.map(|row| read(&row)).collect();

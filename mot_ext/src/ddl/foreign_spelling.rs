@@ -54,7 +54,8 @@ fn create<'p>(node: Node<'p, pg_sys::CreateForeignTableStmt>) -> Next<'p> {
     // SAFETY: as above.
     unsafe { version::check_server_usage(server) };
     refuse_options(node.options());
-    let table = Node::<pg_sys::CreateStmt>::new(node.copied().base().fields());
+    // SAFETY: the fields of a live node.
+    let table = unsafe { Node::<pg_sys::CreateStmt>::new(node.copied().base().fields()) };
     table.accessMethod().set(storage::TABLE_METHOD);
     for column in table
         .tableElts()

@@ -18,13 +18,16 @@ pub fn lookup(relation: Name<'_>) -> pg_sys::Oid {
 
 /// The relation a name means when it is locked; core asks a callback for rights before. Raises if
 /// there is none.
-pub fn locked(
+///
+/// # Safety
+/// The callback takes no argument.
+pub unsafe fn locked(
     relation: Name<'_>,
     lock: pg_sys::LOCKMODE,
     rights: pg_sys::RangeVarGetRelidCallback,
 ) -> pg_sys::Oid {
     let argument = std::ptr::null_mut();
-    // SAFETY: a live name, and core's own callback, which takes no argument.
+    // SAFETY: a live name, and the caller's callback.
     unsafe { pg_sys::RangeVarGetRelidExtended(relation.as_ptr(), lock, 0, rights, argument) }
 }
 

@@ -137,7 +137,8 @@ fn publishes_mot_table(relation: Node<'_, pg_sys::RangeVar>) -> bool {
 /// published (`refuse_published`).
 fn partitions_include_mot_table(relation: Node<'_, pg_sys::RangeVar>) -> bool {
     let lock = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
-    let root = identity::locked(relation, lock, None);
+    // SAFETY: no callback.
+    let root = unsafe { identity::locked(relation, lock, None) };
     let mut locked = vec![root];
     loop {
         // Relations may go as long as they are not locked.

@@ -199,7 +199,8 @@ impl<'p> Statement<'p> {
     fn plan_of(&self, node: Any<'p>) -> Node<'p, pg_sys::PlannedStmt> {
         let mut plan = self.plan.fields();
         plan.utilityStmt = node.as_ptr();
-        Node::new(plan)
+        // SAFETY: the fields of a live node, and another one as live.
+        unsafe { Node::new(plan) }
     }
 
     /// Runs another parse tree, which core may change, in this statement's place.

@@ -9,8 +9,9 @@
 //! read any more: a call of core that frees nodes is `unsafe`, and says that no view of them is
 //! left.
 //!
-//! New nodes are made in the current memory context. A view of one is for the callback at hand: it
-//! is kept in no static, and in nothing that outlives that context.
+//! New nodes are made in the current memory context, of fields that may be raw pointers: that is
+//! `unsafe`. A view of a node is for the callback at hand. It is kept in no static, and in nothing
+//! that outlives that context.
 //!
 //! `planner` has the fields of the planner's structures, `statement` those of statements. To read
 //! another field, or another type of node, add a line there ([`views!`]).
@@ -152,8 +153,12 @@ impl<'p, T: NodeType> Node<'p, T> {
 
 impl<'p, T: Tagged> Node<'p, T> {
     /// A new node in the current memory context.
-    pub fn new(fields: T) -> Node<'p, T> {
-        // SAFETY: memory of the type's size, filled here. The context outlives the time.
+    ///
+    /// # Safety
+    /// Pointers among the fields lead to what the type says, as live as [`Node::enter`] wants it.
+    /// The current memory context outlives `'p`.
+    pub unsafe fn new(fields: T) -> Node<'p, T> {
+        // SAFETY: memory of the type's size, filled here.
         unsafe {
             let node = pg_sys::palloc(size_of::<T>()).cast::<T>();
             node.write(fields);
@@ -202,6 +207,13 @@ impl<'p, T> List<'p, T> {
     #[inline]
     pub fn as_ptr(self) -> *mut pg_sys::List {
         self.pointer
+    }
+
+    /// The list itself as a node, for walks over trees; `None`: it is empty.
+    #[inline]
+    pub fn tree(self) -> Option<Any<'p>> {
+        // SAFETY: NULL, or a live list, which begins with a tag.
+        unsafe { Node::enter_if_any(self.pointer.cast()) }
     }
 
     /// How many cells it has.

@@ -68,6 +68,9 @@ impl<'p> Relation<'p> {
 
     /// Whether an option of tables says that logical decoding reads it as a catalog.
     pub fn is_catalog_table(self) -> bool {
+        if ![pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW].contains(&self.kind()) {
+            return false;
+        }
         // SAFETY: an open table's options, if it has any, are of this type.
         unsafe {
             let options = (*self.as_ptr()).rd_options.cast::<pg_sys::StdRdOptions>();

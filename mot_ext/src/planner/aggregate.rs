@@ -54,16 +54,16 @@ pub fn groups(
     input: Node<'_, pg_sys::RelOptInfo>,
     targets: Targets<'_>,
 ) -> Option<f64> {
-    let expressions = || targets.iter().map(|target| target.expression());
     let are_repeatable = input
         .baserestrictinfo()
         .iter()
         .map(|clause| clause.condition())
-        .chain(expressions())
+        .chain(targets.tree())
         .all(|expression| is_repeatable(expression, input.relid()));
     if !are_repeatable {
         return None;
     }
+    let expressions = || targets.iter().map(|target| target.expression());
     let is_key = |expression: &Any| expression.cast::<pg_sys::Aggref>().is_none();
     let keys = List::of(expressions().filter(is_key));
     let aggregates = targets.len() - keys.len();

@@ -36,8 +36,11 @@ pub fn may_be_offered(
 }
 
 /// Offers aggregates inside the scan of a table of ours, which is locked.
+///
+/// # Safety
+/// No view of the output's paths is used after that: core may free them.
 #[pg_guard]
-pub extern "C-unwind" fn offer(
+pub unsafe extern "C-unwind" fn offer(
     root: Node<'_, pg_sys::PlannerInfo>,
     input: Node<'_, pg_sys::RelOptInfo>,
     output: Node<'_, pg_sys::RelOptInfo>,
@@ -67,19 +70,26 @@ pub extern "C-unwind" fn offer(
         false => 1.0,
     };
     let below = filtering.cost_in_place(input);
-    let scan = Node::new(filtered_scan::path_of_no_columns(input, &below));
+    // SAFETY: a path with the relation's own structures.
+    let scan = unsafe { Node::new(filtered_scan::path_of_no_columns(input, &below)) };
     let cost = cost(output, targets, below, groups);
-    let path = Node::new(path(output, scan, &cost, private(targets, having)));
-    // SAFETY: a path of the relation, which is not used any more: core may free it.
-    unsafe { pg_sys::add_path(output.as_ptr(), path.path().as_ptr()) };
-    if !is_grouped {
-        offer_to_workers(root, input, output, extra, &filtering);
+    // SAFETY: a path of the relation, with structures of the planner's. It is not used any more,
+    // and no other one is (caller).
+    unsafe {
+        let path = Node::new(path(output, scan, &cost, private(targets, having)));
+        pg_sys::add_path(output.as_ptr(), path.path().as_ptr());
+        if !is_grouped {
+            offer_to_workers(root, input, output, extra, &filtering);
+        }
     }
 }
 
 /// Offers aggregates that workers and leader compute by themselves, below core's nodes that put
 /// them together.
-fn offer_to_workers(
+///
+/// # Safety
+/// As for [`offer`].
+unsafe fn offer_to_workers(
     root: Node<'_, pg_sys::PlannerInfo>,
     input: Node<'_, pg_sys::RelOptInfo>,
     output: Node<'_, pg_sys::RelOptInfo>,
@@ -117,12 +127,15 @@ fn offer_to_workers(
     scan.path.parallel_aware = true;
     scan.path.parallel_workers = workers;
     let cost = cost(parts, targets, below, 1.0);
-    let mut part = path(parts, Node::new(scan), &cost, private(targets, None));
-    part.path.parallel_workers = workers;
-    let gathered = gathered(root, parts, Node::new(part), f64::from(workers));
-    let whole = put_together(root, output, gathered, extra);
-    // SAFETY: a path of the relation, which is not used any more: core may free it.
-    unsafe { pg_sys::add_path(output.as_ptr(), whole) };
+    // SAFETY: paths of the relations, with structures of the planner's. The last one is not used
+    // any more, and no other one of the output is (caller).
+    unsafe {
+        let mut part = path(parts, Node::new(scan), &cost, private(targets, None));
+        part.path.parallel_workers = workers;
+        let gathered = gathered(root, parts, Node::new(part), f64::from(workers));
+        let whole = put_together(root, output, gathered, extra);
+        pg_sys::add_path(output.as_ptr(), whole);
+    }
 }
 
 /// Core's node that gathers the parts of workers and leader, so many rows.
@@ -149,7 +162,10 @@ fn gathered(
 }
 
 /// Core's node that makes the whole of parts.
-fn put_together(
+///
+/// # Safety
+/// A path of the parts.
+unsafe fn put_together(
     root: Node<'_, pg_sys::PlannerInfo>,
     output: Node<'_, pg_sys::RelOptInfo>,
     parts: *mut pg_sys::Path,
@@ -224,5 +240,6 @@ unsafe fn plan(
     node.scan.plan.qual = private[1];
     // Core hands the parameters that change on to the node below.
     node.scan.plan.lefttree = below;
-    Node::new(node).as_ptr().cast()
+    // SAFETY: a node of what core has passed.
+    unsafe { Node::new(node) }.as_ptr().cast()
 }

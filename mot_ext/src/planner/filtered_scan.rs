@@ -63,8 +63,11 @@ pub fn is_seqscan_enabled() -> bool {
 
 /// Offers the scan, and one that parallel workers share, if the filter can do the first conditions
 /// of a table of ours, which is locked.
+///
+/// # Safety
+/// No view of the relation's paths is used after that: core may free them.
 #[pg_guard]
-pub extern "C-unwind" fn offer(
+pub unsafe extern "C-unwind" fn offer(
     root: Node<'_, pg_sys::PlannerInfo>,
     rel: Node<'_, pg_sys::RelOptInfo>,
     entry: Node<'_, pg_sys::RangeTblEntry>,
@@ -83,16 +86,21 @@ pub extern "C-unwind" fn offer(
         return;
     }
     let cost = filtering.cost(rel);
-    let whole = Node::new(path(rel, rel.target(), &cost));
-    // SAFETY: a path of the relation, which is not used any more: core may free it.
-    unsafe { pg_sys::add_path(rel.as_ptr(), whole.path().as_ptr()) };
+    // SAFETY: a path with the relation's own structures. It is not used any more, and no other one
+    // is (caller).
+    unsafe {
+        let whole = Node::new(path(rel, rel.target(), &cost));
+        pg_sys::add_path(rel.as_ptr(), whole.path().as_ptr());
+    }
     if let Some((workers, processes)) = workers::of_scan(rel) {
         let mut partial = path(rel, rel.target(), &cost.shared(processes));
         partial.path.parallel_aware = true;
         partial.path.parallel_workers = workers;
-        let partial = Node::new(partial);
-        // SAFETY: as above.
-        unsafe { pg_sys::add_partial_path(rel.as_ptr(), partial.path().as_ptr()) };
+        // SAFETY: the same of the relation's partial paths.
+        unsafe {
+            let partial = Node::new(partial);
+            pg_sys::add_partial_path(rel.as_ptr(), partial.path().as_ptr());
+        }
     }
 }
 
@@ -333,5 +341,6 @@ unsafe fn plan(
     scan.scan.plan.targetlist = targets;
     scan.scan.plan.qual = List::of(conditions).as_ptr();
     scan.scan.scanrelid = rel.relid();
-    Node::new(scan).as_ptr().cast()
+    // SAFETY: a node of what core has passed, and of a list made here.
+    unsafe { Node::new(scan) }.as_ptr().cast()
 }

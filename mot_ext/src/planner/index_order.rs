@@ -134,7 +134,8 @@ fn leave_out_young_indexes(
         kept.iter()
             .any(|(of, maker): &(u32, Xid)| *of == index.to_u32() && *maker >= oldest)
     };
-    if rel.retain_indexes(|index| !is_young(index.indexoid())) {
+    // SAFETY: no view of the list is there.
+    if unsafe { rel.retain_indexes(|index| !is_young(index.indexoid())) } {
         root.set_transient_plan();
     }
 }

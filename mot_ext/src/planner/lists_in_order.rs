@@ -12,8 +12,10 @@ use pgrx::{pg_guard, pg_sys};
 /// Offers a relation's paths that have such lists with the order in which they give rows, if that
 /// is of use: a plain walk over the paths, if there is none.
 ///
-/// All paths of the relation are there, and its table is locked.
-pub fn offer(
+/// # Safety
+/// All paths of the relation are there, and its table is locked. No view of its paths is used after
+/// that: core may free them.
+pub unsafe fn offer(
     root: Node<'_, pg_sys::PlannerInfo>,
     rel: Node<'_, pg_sys::RelOptInfo>,
     entry: Node<'_, pg_sys::RangeTblEntry>,
@@ -23,12 +25,15 @@ pub fn offer(
         .iter()
         .any(|path| list_behind(path).is_some())
     {
-        offer_ordered(root, rel, entry);
+        // SAFETY: the caller's.
+        unsafe { offer_ordered(root, rel, entry) };
     }
 }
 
+/// # Safety
+/// As for [`offer`].
 #[pg_guard]
-extern "C-unwind" fn offer_ordered(
+unsafe extern "C-unwind" fn offer_ordered(
     root: Node<'_, pg_sys::PlannerInfo>,
     rel: Node<'_, pg_sys::RelOptInfo>,
     entry: Node<'_, pg_sys::RangeTblEntry>,
@@ -42,7 +47,8 @@ extern "C-unwind" fn offer_ordered(
     let paths: Vec<_> = rel.pathlist().iter().filter_map(list_behind).collect();
     for path in paths {
         for direction in [ForwardScanDirection, BackwardScanDirection] {
-            offer_with_order(root, rel, path, direction);
+            // SAFETY: the caller's; those in hand are paths by an index, which are not freed.
+            unsafe { offer_with_order(root, rel, path, direction) };
         }
     }
 }
@@ -58,7 +64,9 @@ fn list_behind(path: Node<'_, pg_sys::Path>) -> Option<Node<'_, pg_sys::IndexPat
     })
 }
 
-fn offer_with_order(
+/// # Safety
+/// As for [`offer`].
+unsafe fn offer_with_order(
     root: Node<'_, pg_sys::PlannerInfo>,
     rel: Node<'_, pg_sys::RelOptInfo>,
     path: Node<'_, pg_sys::IndexPath>,
@@ -80,5 +88,6 @@ fn offer_with_order(
     ordered.path.pathkeys = order;
     ordered.indexscandir = direction;
     // SAFETY: a path of the relation. What goes for it is no index path, and so none of ours here.
+    // Its pointers are those of the path that it is made of.
     unsafe { pg_sys::add_path(rel.as_ptr(), Node::new(ordered).path().as_ptr()) };
 }

@@ -103,10 +103,12 @@ unsafe extern "C-unwind" fn set_rel_pathlist(
     // SAFETY: as above.
     let (root, rel, entry) = unsafe { (Node::enter(root), Node::enter(rel), Node::enter(entry)) };
     if filtered_scan::may_be_offered(rel, entry) {
-        filtered_scan::offer(root, rel, entry);
+        // SAFETY: no view of the relation's paths is there.
+        unsafe { filtered_scan::offer(root, rel, entry) };
     }
     if !LISTS_KEEP_ORDER {
-        lists_in_order::offer(root, rel, entry);
+        // SAFETY: core has made the relation's paths, under the table's lock; as above.
+        unsafe { lists_in_order::offer(root, rel, entry) };
     }
     if ASKS_FOR_BTREE {
         row_comparisons::lead(rel);
@@ -141,6 +143,7 @@ unsafe extern "C-unwind" fn create_upper_paths(
         )
     };
     if aggregated_scan::may_be_offered(root, input) {
-        aggregated_scan::offer(root, input, output, extra);
+        // SAFETY: no view of the output's paths is there.
+        unsafe { aggregated_scan::offer(root, input, output, extra) };
     }
 }

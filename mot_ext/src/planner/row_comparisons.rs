@@ -129,7 +129,8 @@ extern "C-unwind" fn above(path: Node<'_, pg_sys::Path>) -> Node<'_, pg_sys::Pat
         node.flags = pg_sys::CUSTOMPATH_SUPPORT_BACKWARD_SCAN;
     }
     add_indexes(&mut node.custom_private, path);
-    Node::new(node).path()
+    // SAFETY: the fields of the path below, and lists made here.
+    unsafe { Node::new(node) }.path()
 }
 
 /// `PlanCustomPath`: the scan below evaluates the conditions.
@@ -157,5 +158,6 @@ unsafe fn plan(
     node.scan.plan.targetlist = targets;
     // Core hands the parameters that change on to the node below.
     node.scan.plan.lefttree = below;
-    Node::new(node).as_ptr().cast()
+    // SAFETY: a node of what core has passed.
+    unsafe { Node::new(node) }.as_ptr().cast()
 }

@@ -213,17 +213,23 @@ fn case<'p>(
     (condition, value): (Any<'p>, Any<'p>),
     other: Any<'p>,
 ) -> Any<'p> {
-    let when = frame.node(pg_sys::CaseWhen {
-        expr: condition.as_ptr().cast(),
-        result: value.as_ptr().cast(),
-        ..Default::default()
-    });
-    let case = frame.node(pg_sys::CaseExpr {
-        casetype: of,
-        args: frame.list([when.any()]),
-        defresult: other.as_ptr().cast(),
-        ..Default::default()
-    });
+    // SAFETY: nodes and lists of this frame.
+    let when = unsafe {
+        frame.node(pg_sys::CaseWhen {
+            expr: condition.as_ptr().cast(),
+            result: value.as_ptr().cast(),
+            ..Default::default()
+        })
+    };
+    // SAFETY: nodes and lists of this frame.
+    let case = unsafe {
+        frame.node(pg_sys::CaseExpr {
+            casetype: of,
+            args: frame.list([when.any()]),
+            defresult: other.as_ptr().cast(),
+            ..Default::default()
+        })
+    };
     case.any()
 }
 
@@ -232,13 +238,16 @@ fn as_btree<'p>(walk: &Walk<'p>, method: Node<'_, pg_sys::Var>) -> Any<'p> {
     let frame = walk.frame;
     let oid = (pg_sys::OIDOID, 4, pg_sys::InvalidOid);
     let ours = frame.constant(oid, pg_sys::Datum::from(walk.ours), true);
-    let is_ours = frame.node(pg_sys::OpExpr {
-        opno: pg_sys::Oid::from(OID_EQUAL),
-        opfuncid: pg_sys::Oid::from(pg_sys::F_OIDEQ),
-        opresulttype: pg_sys::BOOLOID,
-        args: frame.list([frame.copied(method).any(), ours]),
-        ..Default::default()
-    });
+    // SAFETY: nodes and lists of this frame.
+    let is_ours = unsafe {
+        frame.node(pg_sys::OpExpr {
+            opno: pg_sys::Oid::from(OID_EQUAL),
+            opfuncid: pg_sys::Oid::from(pg_sys::F_OIDEQ),
+            opresulttype: pg_sys::BOOLOID,
+            args: frame.list([frame.copied(method).any(), ours]),
+            ..Default::default()
+        })
+    };
     let btree = frame.constant(oid, pg_sys::Datum::from(pg_sys::BTREE_AM_OID), true);
     let other = frame.copied(method).any();
     case(frame, pg_sys::OIDOID, (is_ours.any(), btree), other)
@@ -255,20 +264,26 @@ fn with_btree<'p>(walk: &Walk<'p>, row: Node<'_, pg_sys::Var>) -> Any<'p> {
             false => column.any(),
         }
     };
-    let columns = frame.node(pg_sys::RowExpr {
-        args: frame.list((1..=COLUMNS).map(column)),
-        row_typeid: row.vartype(),
-        row_format: pg_sys::CoercionForm::COERCE_IMPLICIT_CAST,
-        location: -1,
-        ..Default::default()
-    });
+    // SAFETY: nodes and lists of this frame.
+    let columns = unsafe {
+        frame.node(pg_sys::RowExpr {
+            args: frame.list((1..=COLUMNS).map(column)),
+            row_typeid: row.vartype(),
+            row_format: pg_sys::CoercionForm::COERCE_IMPLICIT_CAST,
+            location: -1,
+            ..Default::default()
+        })
+    };
     let own_oid = frame.column_of_row(row, relations, OWN_OID);
-    let is_there = frame.node(pg_sys::NullTest {
-        arg: own_oid.any().as_ptr().cast(),
-        nulltesttype: pg_sys::NullTestType::IS_NOT_NULL,
-        location: -1,
-        ..Default::default()
-    });
+    // SAFETY: nodes and lists of this frame.
+    let is_there = unsafe {
+        frame.node(pg_sys::NullTest {
+            arg: own_oid.any().as_ptr().cast(),
+            nulltesttype: pg_sys::NullTestType::IS_NOT_NULL,
+            location: -1,
+            ..Default::default()
+        })
+    };
     let none = frame.null(row.vartype());
     case(frame, row.vartype(), (is_there.any(), columns.any()), none)
 }
@@ -278,13 +293,16 @@ fn replaced<'p>(frame: PlainFrame<'p>, call: Any<'p>, pattern: &CStr) -> Any<'p>
     let text = (pg_sys::TEXTOID, -1, pg_sys::C_COLLATION_OID);
     let pattern = frame.constant(text, frame.text(pattern), false);
     let replacement = frame.constant(text, frame.text(REPLACEMENT), false);
-    let function = frame.node(pg_sys::FuncExpr {
-        funcid: pg_sys::Oid::from(REPLACE_FIRST),
-        funcresulttype: pg_sys::TEXTOID,
-        funccollid: pg_sys::DEFAULT_COLLATION_OID,
-        inputcollid: pg_sys::C_COLLATION_OID,
-        args: frame.list([call, pattern, replacement]),
-        ..Default::default()
-    });
+    // SAFETY: nodes and lists of this frame.
+    let function = unsafe {
+        frame.node(pg_sys::FuncExpr {
+            funcid: pg_sys::Oid::from(REPLACE_FIRST),
+            funcresulttype: pg_sys::TEXTOID,
+            funccollid: pg_sys::DEFAULT_COLLATION_OID,
+            inputcollid: pg_sys::C_COLLATION_OID,
+            args: frame.list([call, pattern, replacement]),
+            ..Default::default()
+        })
+    };
     function.any()
 }

@@ -44,7 +44,7 @@ fn is_compared_loosely(
         || query
             .rtable()
             .iter()
-            .any(|entry| entry.securityQuals().iter().any(is_loose))
+            .any(|entry| entry.securityQuals().tree().is_some_and(is_loose))
 }
 
 /// Whether a tree compares so.

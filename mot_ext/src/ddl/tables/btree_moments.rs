@@ -64,7 +64,8 @@ pub fn create_index<'p>(
     }
     // Core takes the same locks, after the same question for rights.
     let lock = pg_sys::ShareLock as LOCKMODE;
-    let parent = identity::locked(name, lock, Some(identity::check_ownership));
+    // SAFETY: a callback that takes no argument.
+    let parent = unsafe { identity::locked(name, lock, Some(identity::check_ownership)) };
     after.flips.extend(show_unattached(parent, lock));
     let named = node.copied();
     identity::name_schema(named.table(), parent);
@@ -230,7 +231,8 @@ fn add_key(key: Node<'_, pg_sys::Constraint>, relid: Oid, reaches: bool) -> Opti
     if let Some(name) = key.indexname() {
         let index = catalog::find(catalog::schema_of(relid), name);
         return storage::is_mot_index(index).then(|| {
-            let flips = show_shared(&[index]);
+            // SAFETY: its table is locked (caller).
+            let flips = unsafe { show_shared(&[index]) };
             flips.also(relid, name);
             flips
         });
@@ -249,7 +251,8 @@ fn add_key(key: Node<'_, pg_sys::Constraint>, relid: Oid, reaches: bool) -> Opti
 /// ATTACH PARTITION of a table: it, and what is below it, is locked exclusively, and named once and
 /// for all. Core takes the same lock, and asks for rights behind it.
 fn attach_table(partition: Node<'_, pg_sys::RangeVar>) -> Option<Flips> {
-    let table = identity::locked(partition, EXCLUSIVE, None);
+    // SAFETY: no callback.
+    let table = unsafe { identity::locked(partition, EXCLUSIVE, None) };
     let flips = show_unattached(table, EXCLUSIVE);
     identity::name_schema(partition, table);
     flips
@@ -267,7 +270,8 @@ fn attach_index(partition: Node<'_, pg_sys::RangeVar>, to: Oid) -> Option<Flips>
     if !storage::is_mot_index(index) {
         return None;
     }
-    let flips = show_shared(&[index]);
+    // SAFETY: its table is locked above.
+    let flips = unsafe { show_shared(&[index]) };
     identity::name_schema(partition, index);
     Some(flips)
 }
@@ -282,12 +286,16 @@ fn show_unattached(table: Oid, lock: LOCKMODE) -> Option<Flips> {
             indexes.extend(all.filter(|index| !catalog::is_partition(*index)));
         }
     }
-    (!indexes.is_empty()).then(|| show_shared(&indexes))
+    // SAFETY: their tables are locked above.
+    (!indexes.is_empty()).then(|| unsafe { show_shared(&indexes) })
 }
 
-/// Shows indexes of tables that the caller has locked.
-fn show_shared(indexes: &[Oid]) -> Flips {
-    // SAFETY: the tables are locked (caller): no session drops them.
+/// Shows indexes.
+///
+/// # Safety
+/// Their tables are locked, so that no session drops them.
+unsafe fn show_shared(indexes: &[Oid]) -> Flips {
+    // SAFETY: the caller's.
     unsafe { flips::show(indexes, SHARED) }
 }
 
@@ -328,7 +336,8 @@ fn set_access_method<'p>(
     let indexes = indexes_of(relid);
     refuse_in_use(relid, &indexes);
     for index in indexes {
-        change_for_good(index, becomes);
+        // SAFETY: the table is locked exclusively (caller).
+        unsafe { change_for_good(index, becomes) };
     }
 }
 
@@ -355,16 +364,19 @@ fn method_named(command: Command<'_>) -> Oid {
 /// before anything is changed that such a query would see. All are locked exclusively.
 fn refuse_in_use(table: Oid, indexes: &[Oid]) {
     for relation in std::iter::once(&table).chain(indexes) {
-        relation::with_entry(*relation, |opened| {
+        let checked = relation::with_entry(*relation, |opened| {
             // SAFETY: an open relation.
             unsafe { pg_sys::CheckTableNotInUse(opened.as_ptr(), c"ALTER TABLE".as_ptr()) };
         });
+        checked.expect("a locked relation has an entry");
     }
 }
 
-/// Gives an index another access method; its entries are made by the build that follows. The table
-/// is locked exclusively.
-fn change_for_good(index: Oid, becomes: Method) {
+/// Gives an index another access method; its entries are made by the build that follows.
+///
+/// # Safety
+/// The table is locked exclusively.
+unsafe fn change_for_good(index: Oid, becomes: Method) {
     relation::with_index(index, EXCLUSIVE, |opened| {
         if becomes == Method::Mot {
             whose_index::refuse_other_methods(opened);

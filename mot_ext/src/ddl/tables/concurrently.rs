@@ -79,7 +79,8 @@ pub fn refresh<'p>(
     }
     // Core takes the same lock, after the same question for rights.
     let lock = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
-    let view = identity::locked(node.table(), lock, Some(version::may_refresh));
+    // SAFETY: core's callback for this statement, which takes no argument.
+    let view = unsafe { identity::locked(node.table(), lock, Some(version::may_refresh)) };
     if storage::is_mot_table(view) {
         let shared = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
         // SAFETY: the view is locked.

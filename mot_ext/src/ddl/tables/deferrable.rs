@@ -10,8 +10,9 @@ use pgrx::pg_sys;
 
 /// Builds the indexes anew that are unique to the engine, and serve deferrable constraints.
 ///
+/// # Safety
 /// The statement has ended; it has locked the table exclusively, and its changes are visible.
-pub fn build_changed(table: pg_sys::Oid) {
+pub unsafe fn build_changed(table: pg_sys::Oid) {
     if !storage::is_mot_table(table) {
         return;
     }

@@ -114,16 +114,18 @@ impl After<'_> {
         {
             catalog::make_changes_visible();
         }
-        // The indexes' tables are locked since before the statement, the table since it was
-        // altered.
-        for index in self.moved {
-            tablespace::build_if_moved(index);
-        }
-        if alters_row_types {
-            row_types::build_changed();
-        }
-        if let Some(table) = self.deferred {
-            deferrable::build_changed(table);
+        // SAFETY: the statement has ended. The indexes' tables are locked since before it, those of
+        // row types and the table since they were altered.
+        unsafe {
+            for index in self.moved {
+                tablespace::build_if_moved(index);
+            }
+            if alters_row_types {
+                row_types::build_changed();
+            }
+            if let Some(table) = self.deferred {
+                deferrable::build_changed(table);
+            }
         }
         let published = self.published.map(|table| match table {
             Published::Named(name) => made(name),

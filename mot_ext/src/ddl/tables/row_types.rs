@@ -75,8 +75,9 @@ fn of_transaction() -> RefMut<'static, Altered> {
 /// Builds the indexes anew whose keys hold values of row types that have changed. May raise where a
 /// new column has no encoding.
 ///
-/// The statement has ended, and its changes are visible.
-pub fn build_changed() {
+/// # Safety
+/// The statement has ended, and its changes are visible. It has locked the tables.
+pub unsafe fn build_changed() {
     let altered = std::mem::take(&mut of_transaction().relations);
     for relation in altered {
         // A relation that is gone has none.
@@ -146,7 +147,7 @@ fn dependents(
     let found = relation::try_with(DEPENDENCIES.into(), lock, |catalog| {
         rows_by_reference(catalog, &mut keys)
     });
-    let mut found = found.unwrap_or_default();
+    let mut found = found.expect("the catalog is there");
     found.retain(|(class, _)| {
         matches!(
             *class,

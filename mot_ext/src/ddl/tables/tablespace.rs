@@ -94,8 +94,9 @@ fn not_available(table: pg_sys::Oid) -> ! {
 /// Builds an index whose file core has copied; one that kept its file is left alone. An invalid one
 /// stays invalid, as a copy does: REINDEX would ask for uniqueness, and make it valid.
 ///
-/// The caller has locked the index's table, and the statement has ended.
-pub fn build_if_moved(index: pg_sys::Oid) {
+/// # Safety
+/// The index's table is locked, and the statement has ended.
+pub unsafe fn build_if_moved(index: pg_sys::Oid) {
     if !storage::is_mot_index(index) || storage::has_storage(index) {
         return;
     }

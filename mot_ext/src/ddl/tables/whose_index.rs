@@ -28,7 +28,8 @@ pub unsafe fn created(relation: pg_sys::Oid) {
     // SAFETY: core has just made the relation (caller).
     unsafe { flips::end_for_rewrite(relation) };
     let kind = relation::with_entry(relation, |opened| opened.kind());
-    if kind != Some(pg_sys::RELKIND_INDEX) || storage::index_method() == pg_sys::InvalidOid {
+    let kind = kind.expect("a relation that core has open has an entry");
+    if kind != pg_sys::RELKIND_INDEX || storage::index_method() == pg_sys::InvalidOid {
         return;
     }
     catalog::make_changes_visible();

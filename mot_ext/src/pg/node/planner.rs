@@ -167,8 +167,14 @@ impl<'p> Node<'p, pg_sys::PlannerInfo> {
 
     /// The entry of a relation of the query in its range table.
     pub fn entry(self, rel: Node<'p, pg_sys::RelOptInfo>) -> Node<'p, pg_sys::RangeTblEntry> {
-        // SAFETY: each base relation has an entry at its place.
-        unsafe { Node::enter(*(*self.as_ptr()).simple_rte_array.add(rel.relid() as usize)) }
+        let place = rel.relid() as usize;
+        // SAFETY: a live node, whose array has so many places, each with NULL or a live entry.
+        let entry = unsafe {
+            let root = &*self.as_ptr();
+            assert!(place < root.simple_rel_array_size as usize);
+            Node::enter_if_any(*root.simple_rte_array.add(place))
+        };
+        entry.expect("a base relation has an entry")
     }
 }
 
@@ -179,7 +185,13 @@ impl<'p> Node<'p, pg_sys::RelOptInfo> {
     }
 
     /// Takes indexes away but for those meant; whether there was one to take.
-    pub fn retain_indexes(self, is_meant: impl Fn(Node<'_, pg_sys::IndexOptInfo>) -> bool) -> bool {
+    ///
+    /// # Safety
+    /// No view of its list of indexes is used after that: core frees one that becomes empty.
+    pub unsafe fn retain_indexes(
+        self,
+        is_meant: impl Fn(Node<'_, pg_sys::IndexOptInfo>) -> bool,
+    ) -> bool {
         let mut at = 0;
         let length = self.indexlist().len();
         while let Some(index) = self.indexlist().get(at) {
@@ -255,6 +267,7 @@ impl Node<'_, pg_sys::IndexOptInfo> {
     pub fn set_order_families(self, families: Option<&[Oid]>) {
         let place = match families {
             Some(families) => {
+                assert_eq!(families.len(), self.nkeycolumns() as usize);
                 // SAFETY: memory of this size in the planner's memory context, filled here.
                 unsafe {
                     let place = pg_sys::palloc(size_of_val(families)).cast::<Oid>();

@@ -172,6 +172,7 @@ impl<'p> Node<'p, pg_sys::AlterTableCmd> {
             pg_sys::AlterTableType::AT_SetRelOptions => self.def(),
             _ => None,
         };
+        let list = list.filter(|list| list.tag() == pg_sys::NodeTag::T_List);
         // SAFETY: for this subcommand the grammar makes a list of options.
         unsafe { List::enter(list.map_or(std::ptr::null_mut(), |list| list.as_ptr().cast())) }
     }
@@ -195,8 +196,15 @@ impl<'p> Node<'p, pg_sys::CreateTableAsStmt> {
 impl<'p> Node<'p, pg_sys::DropStmt> {
     /// The names of what is dropped, lists of their parts, where it is relations.
     pub fn names(self) -> List<'p, pg_sys::List> {
-        // SAFETY: for these kinds of objects the grammar makes lists of lists.
-        unsafe { List::enter((*self.as_ptr()).objects) }
+        // SAFETY: a live node.
+        let objects = unsafe { List::<pg_sys::Node>::enter((*self.as_ptr()).objects) };
+        assert!(
+            objects
+                .iter()
+                .all(|name| name.tag() == pg_sys::NodeTag::T_List)
+        );
+        // SAFETY: a list of lists.
+        unsafe { List::enter(objects.as_ptr()) }
     }
 
     /// Gives it other names.

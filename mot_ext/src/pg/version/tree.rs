@@ -4,7 +4,7 @@
 //! and so is their caller: an error of core jumps over both. A guarded call has no place there:
 //! it would make the error a panic, which cannot pass core's frames.
 #![allow(ffi_unwind_calls)]
-use crate::pg::node::{Any, Node, Tagged};
+use crate::pg::node::{Any, Node, NodeType, Tagged};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
@@ -102,7 +102,7 @@ unsafe extern "C-unwind" {
 /// A promise that lets safe code call core without guards: an error of core may jump over the frame
 /// that has it. It also lets that make nodes, for the time `'p`.
 #[derive(Clone, Copy)]
-pub struct PlainFrame<'p>(PhantomData<&'p ()>);
+pub struct PlainFrame<'p>(PhantomData<(&'p (), *mut ())>);
 
 impl<'p> PlainFrame<'p> {
     /// # Safety
@@ -113,7 +113,10 @@ impl<'p> PlainFrame<'p> {
     }
 
     /// A node in the current memory context. Fields of it that are not set are zero.
-    pub fn node<T: Tagged>(self, fields: T) -> Node<'p, T> {
+    ///
+    /// # Safety
+    /// Pointers among the fields lead to what the type says, and are live for `'p`.
+    pub unsafe fn node<T: Tagged>(self, fields: T) -> Node<'p, T> {
         // SAFETY: memory of the type's size, filled here.
         unsafe {
             let node = allocate_zeroed(size_of::<T>()).cast::<T>();
@@ -124,7 +127,7 @@ impl<'p> PlainFrame<'p> {
     }
 
     /// A copy of a node.
-    pub fn copied<T>(self, node: Node<'_, T>) -> Node<'p, T> {
+    pub fn copied<T: NodeType>(self, node: Node<'_, T>) -> Node<'p, T> {
         // SAFETY: a live node; the copy is one of the same type.
         unsafe { Node::enter(copy_node(node.as_ptr().cast()).cast()) }
     }
@@ -156,7 +159,8 @@ impl<'p> PlainFrame<'p> {
             location: -1,
             ..Default::default()
         };
-        self.node(constant).any()
+        // SAFETY: it has no pointers but the value, which the caller gives with its type.
+        unsafe { self.node(constant) }.any()
     }
 
     /// NULL of a type of any width.
@@ -169,7 +173,8 @@ impl<'p> PlainFrame<'p> {
             location: -1,
             ..Default::default()
         };
-        self.node(constant).any()
+        // SAFETY: it has no pointers.
+        unsafe { self.node(constant) }.any()
     }
 
     /// A column of the table whose whole row a node is: of this relation, which has the column.
