@@ -82,13 +82,13 @@ PREPARE TRANSACTION 'w'));
 	refused($node, q(INSERT INTO t VALUES (200, 'k2')), $taken, "$what: a key of a row");
 	refused($node, q(SET lock_timeout = '50ms'; INSERT INTO t VALUES (200, 'moved')), $waits, "$what: a key of a prepared row");
 	refused($node, q(SET lock_timeout = '50ms'; INSERT INTO t VALUES (200, 'k3')), $waits, "$what: a key that a prepared row may keep");
-	refused($node, q(INSERT INTO t VALUES (200, repeat('long', 1000))), qr/exceeds the maximum of/, "$what: a long key");
+	refused($node, q(INSERT INTO t VALUES (200, repeat('long', 1000))), qr/exceeds maximum/, "$what: a long key");
 	$node->safe_psql('postgres', "$end PREPARED 'w'");
 	sound($node, "$what, ended", 't');
 	refused($node, q(INSERT INTO t VALUES (200, 'k1')), $taken, "$what: ended, a key that two rows may have");
 	if ($end eq 'COMMIT')
 	{
-		refused($node, 'REINDEX INDEX t_b', qr/exceeds the maximum of/, "$what: a long key is in the way");
+		refused($node, 'REINDEX INDEX t_b', qr/exceeds maximum/, "$what: a long key is in the way");
 		$node->safe_psql('postgres', 'DELETE FROM t WHERE a = 102');
 		refused($node, 'REINDEX INDEX t_b', qr/could not create unique index "t_b"/, "$what: a duplicate is in the way");
 		$node->safe_psql('postgres', 'DELETE FROM t WHERE a = 101');
