@@ -95,11 +95,20 @@ pub fn with<T>(
     read: impl FnOnce(Relation<'_>) -> T,
 ) -> T {
     // SAFETY: core raises for what is not there.
-    let opened = unsafe { Relation::enter(pg_sys::relation_open(relation, lock)) };
-    let found = read(opened);
-    // SAFETY: opened above; its view has ended.
-    unsafe { pg_sys::relation_close(opened.as_ptr(), NO_LOCK) };
-    found
+    unsafe { until_closed(pg_sys::relation_open(relation, lock), read) }
+}
+
+/// Reads a relation, and closes it without giving its lock back.
+///
+/// # Safety
+/// It is open, and nobody else closes it.
+unsafe fn until_closed<T>(opened: pg_sys::Relation, read: impl FnOnce(Relation<'_>) -> T) -> T {
+    // SAFETY: the caller's relation, whose view ends before it is closed.
+    unsafe {
+        let found = read(Relation::enter(opened));
+        pg_sys::relation_close(opened, NO_LOCK);
+        found
+    }
 }
 
 /// Opens a relation that may be gone for the time of `read`, and gives the lock back; `None`: it is
@@ -142,9 +151,5 @@ pub fn with_index<T>(
     read: impl FnOnce(Relation<'_>) -> T,
 ) -> T {
     // SAFETY: core raises for what is no index, or not there.
-    let opened = unsafe { Relation::enter(pg_sys::index_open(index, lock)) };
-    let found = read(opened);
-    // SAFETY: as above.
-    unsafe { pg_sys::index_close(opened.as_ptr(), NO_LOCK) };
-    found
+    unsafe { until_closed(pg_sys::index_open(index, lock), read) }
 }
