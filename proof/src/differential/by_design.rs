@@ -83,13 +83,6 @@ pub static ROWS_FILLED: Allowed = Allowed {
              change it (40001). To the one that did it all rows are its own, those too that its snapshot did not see.",
 };
 
-pub static LONG_KEY: Allowed = Allowed {
-    name: "54000 on the MOT side: the key is too long",
-    reason: "A key has at most as many bytes as an entry of a btree. A btree compresses long values before it \
-        looks; a MOT index keeps them as they are, \
-             in the order of their bytes.",
-};
-
 fn state(answer: &Answer) -> Option<&str> {
     answer
         .refusal
@@ -139,9 +132,6 @@ pub fn answers(
     let are_rows = (fills || filled_beside) && mot.is_none();
     if level != Level::ReadCommitted && heap.is_none() && (is_refused || are_rows) {
         return Some(&ROWS_FILLED);
-    }
-    if mot == Some("54000") {
-        return Some(&LONG_KEY);
     }
     let breaks_rule = |state: Option<&str>| {
         state.is_some_and(|state| {
