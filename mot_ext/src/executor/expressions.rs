@@ -1,5 +1,9 @@
 //! Evaluating compiled expressions: core's inline functions.
+use crate::pg::memory;
+use crate::pg::node::{Any, Node};
+use crate::pg::parameters::Parameters;
 use pgrx::pg_sys;
+use std::ptr;
 
 /// Where a value of a statement comes from. Constants and the client's parameters, which most
 /// arguments are, need no compiled expression.
@@ -14,72 +18,70 @@ pub enum Value {
 
 impl Value {
     /// Compiles an expression of `node`'s plan; NULL: of no node's, then without subplans and
-    /// parameters of the executor. The expression must live as long as the value.
+    /// parameters of the executor.
+    ///
+    /// # Safety
+    /// An expression of a finished plan, which lives as long as the value.
     pub unsafe fn new(expression: *mut pg_sys::Expr, node: *mut pg_sys::PlanState) -> Value {
-        // SAFETY: an expression of a finished plan; casts by tag.
-        unsafe {
-            match (*expression.cast::<pg_sys::Node>()).type_ {
-                pg_sys::NodeTag::T_Const => {
-                    let constant = &*expression.cast::<pg_sys::Const>();
-                    Value::Constant(constant.constvalue, constant.constisnull)
-                }
-                pg_sys::NodeTag::T_Param
-                    if (*expression.cast::<pg_sys::Param>()).paramkind
-                        == pg_sys::ParamKind::PARAM_EXTERN =>
-                {
-                    let parameter = &*expression.cast::<pg_sys::Param>();
-                    Value::Parameter(parameter.paramid, parameter.paramtype, expression)
-                }
-                _ => Value::Compiled(pg_sys::ExecInitExpr(expression, node)),
-            }
+        // SAFETY: the caller's expression.
+        let tree = unsafe { Any::enter(expression.cast()) };
+        if let Some(constant) = tree.cast::<pg_sys::Const>() {
+            return Value::Constant(constant.constvalue(), constant.constisnull());
+        }
+        let is_extern = |parameter: &Node<'_, pg_sys::Param>| {
+            parameter.paramkind() == pg_sys::ParamKind::PARAM_EXTERN
+        };
+        match tree.cast::<pg_sys::Param>().filter(is_extern) {
+            Some(found) => Value::Parameter(found.paramid(), found.paramtype(), expression),
+            // SAFETY: the caller's expression and node.
+            None => Value::Compiled(unsafe { pg_sys::ExecInitExpr(expression, node) }),
         }
     }
 
     /// The value now, in the current memory context.
+    ///
+    /// # Safety
+    /// The context is the one of the node the value was compiled for, and has the rows that the
+    /// expression reads.
     #[inline]
     pub unsafe fn get(&self, context: *mut pg_sys::ExprContext) -> (pg_sys::Datum, bool) {
-        // SAFETY: the context is the one of the node the value was compiled for.
-        unsafe {
-            match *self {
-                Value::Constant(datum, is_null) => (datum, is_null),
-                Value::Parameter(number, kind, expression) => parameter(context, number, kind)
-                    .unwrap_or_else(|| {
-                        let state = pg_sys::ExecInitExpr(expression, std::ptr::null_mut());
-                        evaluate(state, context)
-                    }),
-                Value::Compiled(state) => evaluate(state, context),
+        match *self {
+            Value::Constant(datum, is_null) => (datum, is_null),
+            Value::Parameter(number, kind, expression) => {
+                // SAFETY: the caller's context.
+                let found = unsafe { parameter(context, number, kind) };
+                found.unwrap_or_else(|| {
+                    // SAFETY: the value's own expression, which is of no node's; the caller's
+                    // context.
+                    unsafe { evaluate(pg_sys::ExecInitExpr(expression, ptr::null_mut()), context) }
+                })
             }
+            // SAFETY: the caller's context.
+            Value::Compiled(state) => unsafe { evaluate(state, context) },
         }
     }
 }
 
 /// A parameter as `ExecEvalParamExtern` finds it; `None` where that would raise.
+///
+/// # Safety
+/// A live context.
 #[inline]
 pub unsafe fn parameter(
     context: *mut pg_sys::ExprContext,
     number: i32,
     kind: pg_sys::Oid,
 ) -> Option<(pg_sys::Datum, bool)> {
-    // SAFETY: the context's parameter list, if any, has `numParams` values or a hook that gives
-    // them; the hook may raise.
-    unsafe {
-        let list = (*context).ecxt_param_list_info;
-        if list.is_null() || number <= 0 || number > (*list).numParams {
-            return None;
-        }
-        let mut room = std::mem::zeroed::<pg_sys::ParamExternData>();
-        let found = match (*list).paramFetch {
-            Some(fetch) => pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                #[allow(ffi_unwind_calls)]
-                fetch(list, number, false, &raw mut room)
-            }),
-            None => (*list).params.as_mut_ptr().add(number as usize - 1),
-        };
-        ((*found).ptype == kind).then_some(((*found).value, (*found).isnull))
-    }
+    // SAFETY: the caller's context has a list that is as live, or none.
+    let list = unsafe { Parameters::enter_if_any((*context).ecxt_param_list_info) }?;
+    let found = list.get(number)?;
+    (found.ptype == kind).then_some((found.value, found.isnull))
 }
 
 /// `ExecEvalExpr`, in the current memory context.
+///
+/// # Safety
+/// A compiled expression, and its node's context, which has the rows that the expression reads.
 pub unsafe fn evaluate(
     state: *mut pg_sys::ExprState,
     context: *mut pg_sys::ExprContext,
@@ -100,36 +102,32 @@ pub unsafe fn evaluate(
 }
 
 /// `ExecQual`: whether the tuples of the context pass; no expression lets all pass.
+///
+/// # Safety
+/// As of [`evaluate`], if there is an expression, which is a qualification.
 pub unsafe fn passes(state: *mut pg_sys::ExprState, context: *mut pg_sys::ExprContext) -> bool {
     if state.is_null() {
         return true;
     }
-    // SAFETY: see `evaluate`; intermediate values go to the context's per-tuple memory. A
-    // qualification is never NULL.
-    unsafe {
-        let old = pg_sys::MemoryContextSwitchTo((*context).ecxt_per_tuple_memory);
-        let (datum, _) = evaluate(state, context);
-        pg_sys::MemoryContextSwitchTo(old);
-        datum.value() & 1 != 0
-    }
+    // SAFETY: the caller's.
+    let answer = || unsafe { evaluate(state, context) };
+    // SAFETY: intermediate values go to the context's memory for one row.
+    let (datum, _) = unsafe { memory::within((*context).ecxt_per_tuple_memory, answer) };
+    // A qualification is never NULL.
+    datum.value() & 1 != 0
 }
 
 /// Empties a slot of any kind: `ExecClearTuple`.
+///
+/// # Safety
+/// An initialized slot.
 pub unsafe fn clear(slot: *mut pg_sys::TupleTableSlot) {
-    // SAFETY: core's slot; only one that is empty, or virtual and owns nothing, is emptied by hand.
-    unsafe {
-        let is_virtual = std::ptr::eq((*slot).tts_ops, &raw const pg_sys::TTSOpsVirtual);
-        if is_virtual && (*slot).tts_flags & pg_sys::TTS_FLAG_SHOULDFREE as u16 == 0 {
-            (*slot).tts_nvalid = 0;
-            (*slot).tts_flags |= pg_sys::TTS_FLAG_EMPTY as u16;
-            (*slot).tts_tid.ip_posid = 0;
-            return;
-        }
-        let clear = (*(*slot).tts_ops).clear.expect("a slot's function");
-        pg_sys::ffi::pg_guard_ffi_boundary(|| {
-            #[allow(ffi_unwind_calls)]
-            clear(slot)
-        });
+    // SAFETY: the caller's slot.
+    let slot = unsafe { Node::enter(slot) };
+    if slot.is_virtual_of_nothing() {
+        slot.empty();
+    } else {
+        slot.clear();
     }
 }
 
@@ -159,16 +157,17 @@ unsafe fn project_and<R: Copy>(
     projection: *mut pg_sys::ProjectionInfo,
     then: impl Fn(*mut pg_sys::TupleTableSlot) -> R,
 ) -> R {
-    // SAFETY: a projection of core's; clearing its slot before evaluating into it is what
-    // ExecProject does. The closure has nothing to drop.
-    unsafe {
+    // SAFETY: a projection of core's (caller) has an expression, a context and a slot.
+    let (state, context, slot, function) = unsafe {
         let state = &raw mut (*projection).pi_state;
         let context = (*projection).pi_exprContext;
-        let slot = (*state).resultslot;
-        let evaluate = (*state)
-            .evalfunc
-            .expect("a compiled expression has a function");
-        clear(slot);
+        (state, context, (*state).resultslot, (*state).evalfunc)
+    };
+    let evaluate = function.expect("a compiled expression has a function");
+    // SAFETY: the projection's own slot, which ExecProject clears before it evaluates into it.
+    unsafe { clear(slot) };
+    // SAFETY: the projection's own expression, context and slot. The closure has nothing to drop.
+    unsafe {
         pg_sys::ffi::pg_guard_ffi_boundary(|| {
             let mut is_null = false;
             let old = pg_sys::MemoryContextSwitchTo((*context).ecxt_per_tuple_memory);

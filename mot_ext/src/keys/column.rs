@@ -107,7 +107,7 @@ impl IndexColumn {
             input: column.input,
             family: column.family,
             collation: column.collation,
-            own_type: index.attributes()[position].atttypid,
+            own_type: index.description().columns()[position].atttypid,
         }
     }
 

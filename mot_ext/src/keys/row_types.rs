@@ -244,7 +244,7 @@ unsafe fn converted<'a>(record: Record, datum: pg_sys::Datum) -> &'a [u8] {
             let given = unsafe { value.columns(theirs) };
             let taken = rearranged(own.columns(), theirs.columns(), &given);
             // SAFETY: values of the columns' own types.
-            unsafe { own.formed(&taken) }
+            unsafe { record::formed(own, &taken) }
         })
     });
     // SAFETY: a new value of a row type.

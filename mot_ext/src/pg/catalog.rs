@@ -7,6 +7,10 @@ use std::ffi::{CStr, CString};
 const RANGE_COLLATION: pg_sys::AttrNumber = 4;
 const RANGE_SUBTYPE_CLASS: pg_sys::AttrNumber = 5;
 
+/// Columns of `pg_aggregate` (`catalog/pg_aggregate.h`).
+const TRANSITION: pg_sys::AttrNumber = 4;
+const FINAL: pg_sys::AttrNumber = 5;
+
 /// The kind of a relation; 0: it is gone.
 pub fn kind(relation: Oid) -> u8 {
     // SAFETY: a catalog look-up.
@@ -131,6 +135,28 @@ pub fn method_of(relation: Oid) -> Oid {
         unsafe { (*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_class>(row)).relam }
     });
     method.unwrap_or(pg_sys::InvalidOid)
+}
+
+/// The owner of a function; `None`: it is gone.
+pub fn owner_of_function(function: Oid) -> Option<Oid> {
+    read(
+        pg_sys::SysCacheIdentifier::PROCOID as i32,
+        function,
+        |row| {
+            // SAFETY: a row of this catalog.
+            unsafe { (*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_proc>(row)).proowner }
+        },
+    )
+}
+
+/// The transition function and the final function of an aggregate; invalid: there is none.
+pub fn functions_of_aggregate(aggregate: Oid) -> [Oid; 2] {
+    let cache = pg_sys::SysCacheIdentifier::AGGFNOID as i32;
+    let functions = read(cache, aggregate, |row| {
+        // SAFETY: a row of this cache, whose columns are never NULL.
+        [TRANSITION, FINAL].map(|column| unsafe { oid_of(cache, row, column) })
+    });
+    functions.unwrap_or([pg_sys::InvalidOid; 2])
 }
 
 /// The operator class and the collation by which a range type compares its bounds; `None`: it is

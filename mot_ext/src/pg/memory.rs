@@ -1,5 +1,6 @@
 //! Memory contexts.
 use pgrx::pg_sys;
+use std::ffi::c_void;
 
 /// Does something while a context is the current one. After an error core sets another one.
 ///
@@ -13,5 +14,28 @@ pub unsafe fn within<T>(context: pg_sys::MemoryContext, action: impl FnOnce() ->
         let done = action();
         pg_sys::MemoryContextSwitchTo(old);
         done
+    }
+}
+
+/// Has a function called when a context is emptied or deleted.
+///
+/// # Safety
+/// The context is live. The function may be called then with the argument, and raises nothing.
+pub unsafe fn on_reset(
+    context: pg_sys::MemoryContext,
+    function: unsafe extern "C-unwind" fn(*mut c_void),
+    argument: *mut c_void,
+) {
+    let callback = pg_sys::MemoryContextCallback {
+        func: Some(function),
+        arg: argument,
+        next: std::ptr::null_mut(),
+    };
+    // SAFETY: memory of the callback's size in the caller's context, which lives as long.
+    unsafe {
+        let place = pg_sys::MemoryContextAlloc(context, size_of_val(&callback));
+        let place = place.cast::<pg_sys::MemoryContextCallback>();
+        place.write(callback);
+        pg_sys::MemoryContextRegisterResetCallback(context, place);
     }
 }

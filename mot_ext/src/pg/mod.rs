@@ -8,7 +8,7 @@
 //! | `node`, `relation`, `index_scan` | typed views of nodes, open relations and scans |
 //! | `memory`, `array`, `record` | memory contexts; arrays; values of row types |
 //! | `nodes`, `list`, `depth`, `planning`, `executor`, `wire` | parse trees, plans, output |
-//! | `partition_routing` | the partition of a row |
+//! | `parameters`, `partition_routing` | values of a statement; the partition of a row |
 //! | `catalog`, `class_row`, `index_row`, `inheritance`, `rights`, `search_path` | the catalog |
 //! | `index_routine`, `btree` | the functions of indexes |
 //! | `owner`, `predicate`, `snapshot`, `sxact` | processes and transactions; predicate locks |
@@ -40,6 +40,7 @@ pub mod memory;
 pub mod node;
 pub mod nodes;
 pub mod owner;
+pub mod parameters;
 pub mod partition_routing;
 pub mod planning;
 pub mod predicate;

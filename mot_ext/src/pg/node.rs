@@ -13,13 +13,22 @@
 //! `unsafe`. A view of a node is for the callback at hand. It is kept in no static, and in nothing
 //! that outlives that context.
 //!
-//! `planner` has the fields of the planner's structures, `statement` those of statements, `index`
-//! those of an index that is built. To read another field, or another type of node, add a line
-//! there ([`views!`]).
+//! `planner` has the fields of the planner's structures, `expression` those of expressions, `plan`
+//! those of finished plans, `executor`, `custom_scan` and `explain` those of plans that run,
+//! `statement` those of statements, `index` those of an index that is built. To read another field,
+//! or another type of node, add a line there ([`views!`]).
+mod custom_scan;
+mod executor;
+mod explain;
+mod expression;
 mod index;
+mod plan;
 mod planner;
+mod row_type;
 mod statement;
 
+pub use custom_scan::make_custom_scan;
+pub use executor::Run;
 pub use planner::KeyColumn;
 
 use super::list;

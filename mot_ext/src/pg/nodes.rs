@@ -2,7 +2,6 @@
 //!
 //! All of it is unsafe in the same way: pointers must be live nodes of the type the caller names,
 //! which the node tag the caller has just tested guarantees.
-pub use super::list::items;
 use super::{text, version};
 use pgrx::pg_sys;
 use std::ffi::c_char;

@@ -1,14 +1,10 @@
 //! Values of row types, and the types that describe them.
-use super::nodes;
+use super::node::Node;
 use pgrx::pg_sys;
 use std::marker::PhantomData;
 
-/// A row type's description, which is held for the time `'p`.
-#[derive(Clone, Copy)]
-pub struct Description<'p> {
-    descriptor: pg_sys::TupleDesc,
-    time: PhantomData<&'p pg_sys::TupleDescData>,
-}
+/// A row type's description.
+pub type Description<'p> = Node<'p, pg_sys::TupleDescData>;
 
 /// Holds a row type's description for the time of `read`. After an error core lets go of it.
 pub fn with_description<T>(
@@ -19,40 +15,29 @@ pub fn with_description<T>(
     // SAFETY: core raises for what is no row type. A description that is counted is held until it
     // is given back here.
     unsafe {
-        let descriptor = pg_sys::lookup_rowtype_tupdesc(row_type, modifier);
-        let found = read(Description {
-            descriptor,
-            time: PhantomData,
-        });
-        if (*descriptor).tdrefcount >= 0 {
-            pg_sys::DecrTupleDescRefCount(descriptor);
+        let held = pg_sys::lookup_rowtype_tupdesc(row_type, modifier);
+        let found = read(Node::enter(held));
+        if (*held).tdrefcount >= 0 {
+            pg_sys::DecrTupleDescRefCount(held);
         }
         found
     }
 }
 
-impl<'p> Description<'p> {
-    /// The columns, dropped ones too.
-    pub fn columns(self) -> &'p [pg_sys::FormData_pg_attribute] {
-        // SAFETY: a description that is held.
-        unsafe { nodes::attributes_of(self.descriptor) }
-    }
-
-    /// A value that consists of these columns, in the current memory context.
-    ///
-    /// # Safety
-    /// There is one for each column, of the column's type; `None`: NULL.
-    pub unsafe fn formed(self, columns: &[Option<pg_sys::Datum>]) -> pg_sys::Datum {
-        assert_eq!(columns.len(), self.columns().len());
-        let or_zero = |value: &Option<pg_sys::Datum>| value.unwrap_or(pg_sys::Datum::null());
-        let mut values: Vec<_> = columns.iter().map(or_zero).collect();
-        let mut nulls: Vec<_> = columns.iter().map(Option::is_none).collect();
-        // SAFETY: arrays with a place for each column, of the column's type (caller).
-        unsafe {
-            let (values, nulls) = (values.as_mut_ptr(), nulls.as_mut_ptr());
-            let tuple = pg_sys::heap_form_tuple(self.descriptor, values, nulls);
-            pg_sys::HeapTupleHeaderGetDatum((*tuple).t_data)
-        }
+/// A value of a row type that consists of these columns, in the current memory context.
+///
+/// # Safety
+/// There is one for each column, of the column's type; `None`: NULL.
+pub unsafe fn formed(of: Description<'_>, columns: &[Option<pg_sys::Datum>]) -> pg_sys::Datum {
+    assert_eq!(columns.len(), of.columns().len());
+    let or_zero = |value: &Option<pg_sys::Datum>| value.unwrap_or(pg_sys::Datum::null());
+    let mut values: Vec<_> = columns.iter().map(or_zero).collect();
+    let mut nulls: Vec<_> = columns.iter().map(Option::is_none).collect();
+    // SAFETY: arrays with a place for each column, of the column's type (caller).
+    unsafe {
+        let (values, nulls) = (values.as_mut_ptr(), nulls.as_mut_ptr());
+        let tuple = pg_sys::heap_form_tuple(of.as_ptr(), values, nulls);
+        pg_sys::HeapTupleHeaderGetDatum((*tuple).t_data)
     }
 }
 
@@ -99,7 +84,7 @@ impl<'p> Record<'p> {
                 ..Default::default()
             };
             let (to, nulls_to) = (values.as_mut_ptr(), nulls.as_mut_ptr());
-            pg_sys::heap_deform_tuple(&raw mut tuple, description.descriptor, to, nulls_to);
+            pg_sys::heap_deform_tuple(&raw mut tuple, description.as_ptr(), to, nulls_to);
         }
         let columns = values.into_iter().zip(nulls);
         columns

@@ -1,6 +1,5 @@
 //! Open relations.
-use super::node::KeyColumn;
-use super::nodes;
+use super::node::{KeyColumn, Node};
 use pgrx::pg_sys;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -102,10 +101,10 @@ impl<'p> Relation<'p> {
         }
     }
 
-    /// The columns, dropped ones too.
-    pub fn attributes(self) -> &'p [pg_sys::FormData_pg_attribute] {
-        // SAFETY: an open relation, whose row type stays.
-        unsafe { nodes::attributes(self.as_ptr()) }
+    /// The row type's columns and constraints.
+    pub fn description(self) -> Node<'p, pg_sys::TupleDescData> {
+        // SAFETY: an open relation keeps its row type.
+        unsafe { Node::enter(self.row_type()) }
     }
 
     /// The row type.

@@ -4,11 +4,10 @@ use super::filtered_scan;
 use crate::executor::aggregate::{Aggregation, RowSource, check_rights};
 use crate::pg::executor::exec_scan;
 use crate::pg::guard::guarded;
-use crate::pg::list::{items, list};
 use crate::pg::local::ProcessLocal;
-use crate::pg::version;
+use crate::pg::memory;
+use crate::pg::node::{List, Node, make_custom_scan};
 use crate::{errors, storage};
-use pgrx::PgMemoryContexts;
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_int};
 use std::sync::LazyLock;
@@ -36,62 +35,56 @@ static EXECUTION: LazyLock<ProcessLocal<pg_sys::CustomExecMethods>> = LazyLock::
     })
 });
 
-/// The node as core holds it: core's part first.
-#[repr(C)]
-struct Node {
-    core: pg_sys::CustomScanState,
-    /// NULL when the node was only initialized for EXPLAIN.
-    state: *mut Aggregation,
+/// The running node.
+///
+/// # Safety
+/// A node that `create` has made, and that runs. Nobody else uses its state in `'p`.
+unsafe fn state(node: Node<'_, pg_sys::ScanState>) -> &'_ mut Aggregation {
+    // SAFETY: the caller's.
+    unsafe { node.custom_state() }
 }
 
-/// The running node.
-unsafe fn state<'a>(node: *mut pg_sys::ScanState) -> &'a mut Aggregation {
-    // SAFETY: Begin has put it there (caller); it lives as long as the query's memory context.
-    unsafe { &mut *(*node.cast::<Node>()).state }
+/// The rows of the scan below.
+///
+/// # Safety
+/// A node of `plan_nodes/filtered_scan.rs` that runs. Nobody else uses its rows in `'p`.
+unsafe fn source(below: Node<'_, pg_sys::ScanState>) -> &'_ mut dyn RowSource {
+    // SAFETY: the caller's.
+    unsafe { filtered_scan::state(below) }
 }
 
 /// The scan below.
-unsafe fn source(below: *mut pg_sys::ScanState) -> &'static mut dyn RowSource {
-    // SAFETY: a node of `plan_nodes/filtered_scan.rs` that runs.
-    unsafe { filtered_scan::state(below) }
+fn scan_below<'p>(node: Node<'p, pg_sys::CustomScanState>) -> Node<'p, pg_sys::ScanState> {
+    let below = node.below().cast::<pg_sys::CustomScanState>();
+    below.expect("the node below is a scan of ours").ss()
 }
 
 /// `CreateCustomScanState`.
 unsafe fn create(_plan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
-    // SAFETY: zeroed memory of the node's size, in the query's memory context.
-    unsafe {
-        let node = pg_sys::palloc0(size_of::<Node>()).cast::<Node>();
-        (*node).core.ss.ps.type_ = pg_sys::NodeTag::T_CustomScanState;
-        (*node).core.methods = &raw const EXECUTION.0;
-        node.cast()
-    }
-}
-
-/// What the node's columns are.
-unsafe fn targets(node: *mut pg_sys::CustomScanState) -> *mut pg_sys::List {
-    // SAFETY: a node of a plan of ours (caller).
-    unsafe { (*(*node).ss.ps.plan.cast::<pg_sys::CustomScan>()).custom_scan_tlist }
+    // SAFETY: the callbacks take nodes with this state. The context is the query's.
+    let node = unsafe { make_custom_scan::<Aggregation>(&raw const EXECUTION.0) };
+    node.any().as_ptr()
 }
 
 /// `BeginCustomScan`.
 unsafe fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, flags: c_int) {
-    // SAFETY: as core calls it; the current memory context is the query's.
-    unsafe {
-        let below = (*(*node).ss.ps.plan).lefttree;
-        (*node).ss.ps.lefttree = pg_sys::ExecInitNode(below, estate, flags);
-        check_rights(targets(node));
-        if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0 {
-            return;
-        }
-        let below = (*node).ss.ps.lefttree.cast::<pg_sys::ScanState>();
-        let table = (*below).ss_currentRelation;
-        if !storage::is_table(table) {
-            errors::planned_method_changed(&storage::name_of(table));
-        }
-        let aggregation = Aggregation::new(below, source, targets(node));
-        (*node.cast::<Node>()).state =
-            PgMemoryContexts::For((*estate).es_query_cxt).leak_and_drop_on_delete(aggregation);
+    // SAFETY: as core calls it.
+    let (node, estate): (Node<'_, pg_sys::CustomScanState>, _) =
+        unsafe { (Node::enter(node), Node::enter(estate)) };
+    node.begin_below(estate, flags);
+    let targets = node.custom_plan().custom_scan_tlist();
+    check_rights(targets);
+    if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0 {
+        return;
     }
+    let below = scan_below(node);
+    let table = below.relation().as_ptr();
+    if !storage::is_table(table) {
+        errors::planned_method_changed(&storage::name_of(table));
+    }
+    // SAFETY: the source is the one of such nodes as are below; the memory is the query's.
+    // `create` has made the node with this state.
+    unsafe { node.keep(Aggregation::new(below, source, targets)) };
 }
 
 /// `ExecCustomScan`: a plain frame, for an error jumps over it.
@@ -111,45 +104,54 @@ unsafe extern "C-unwind" fn execute(
 /// The next row, in the node's slot.
 unsafe fn access(node: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: as core calls it: a node of ours that runs.
-    unsafe {
-        let memory = (*(*node).ps.ps_ExprContext).ecxt_per_tuple_memory;
-        let old = pg_sys::MemoryContextSwitchTo(memory);
-        let slot = state(node).iterate((*node).ss_ScanTupleSlot);
-        pg_sys::MemoryContextSwitchTo(old);
-        slot
-    }
+    unsafe { next(Node::enter(node.cast())) }.as_ptr()
+}
+
+/// Puts the next row into the node's slot.
+///
+/// # Safety
+/// A node of ours that runs.
+unsafe fn next(node: Node<'_, pg_sys::CustomScanState>) -> Node<'_, pg_sys::TupleTableSlot> {
+    let (below, slot) = (scan_below(node), node.ss().slot());
+    // SAFETY: the node's state, used here alone; its slot, of a virtual kind; its scan below.
+    let iterate = || unsafe { state(node.ss()).iterate(below, slot) };
+    // SAFETY: the node's own memory for a row.
+    unsafe { memory::within(node.ss().ps().context().ecxt_per_tuple_memory(), iterate) };
+    slot
 }
 
 /// In a re-evaluation (EvalPlanQual) core asks here for a node of no relation: a subquery's, whose
 /// rows are computed again.
 unsafe fn recheck(node: *mut pg_sys::ScanState, _slot: *mut pg_sys::TupleTableSlot) -> bool {
     // SAFETY: as core calls it.
-    unsafe { (*access(node)).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 == 0 }
+    !unsafe { next(Node::enter(node.cast())) }.is_empty()
 }
 
 /// `EndCustomScan`.
 unsafe fn end(node: *mut pg_sys::CustomScanState) {
-    // SAFETY: as core calls it.
-    unsafe {
-        if !(*node.cast::<Node>()).state.is_null() {
-            state(node.cast()).end();
-        }
-        pg_sys::ExecEndNode((*node).ss.ps.lefttree);
+    // SAFETY: as core calls it; `create` has made the node with this state.
+    let (node, state) = unsafe {
+        let node = Node::enter(node);
+        (node, node.state::<Aggregation>())
+    };
+    if let Some(state) = state {
+        state.end();
     }
+    // SAFETY: the node below is not asked any more.
+    unsafe { node.end_below() };
 }
 
 /// `ReScanCustomScan`. The scan below begins anew when it is asked for rows if a parameter of its
 /// changed, and else here.
 unsafe fn rescan(node: *mut pg_sys::CustomScanState) {
     // SAFETY: as core calls it, for a node that runs.
-    unsafe {
-        let below = (*node).ss.ps.lefttree;
-        if (*below).chgParam.is_null() {
-            pg_sys::ExecReScan(below);
-        }
-        state(node.cast()).rewind();
-        pg_sys::ExecScanReScan(&raw mut (*node).ss);
-    }
+    let (node, state) = unsafe {
+        let node: Node<'_, pg_sys::CustomScanState> = Node::enter(node);
+        (node, state(node.ss()))
+    };
+    node.begin_below_anew();
+    state.rewind();
+    node.ss().begin_anew();
 }
 
 /// `ExplainCustomScan`: keys and aggregates; passes over the rows, if there were several.
@@ -158,28 +160,27 @@ unsafe fn explain(
     ancestors: *mut pg_sys::List,
     es: *mut pg_sys::ExplainState,
 ) {
-    // SAFETY: as core calls it; both are lists of what the plan has.
-    unsafe {
-        let context =
-            pg_sys::set_deparse_context_plan((*es).deparse_cxt, (*node).ss.ps.plan, ancestors);
-        let is_prefixed = version::tables_explained(es) > 1 || (*es).verbose;
-        for (label, of_aggregates) in [(c"Group Key", false), (c"Aggregates", true)] {
-            let texts: Vec<_> = items::<pg_sys::TargetEntry>(targets(node))
-                .into_iter()
-                .map(|target| (*target).expr.cast::<pg_sys::Node>())
-                .filter(|node| ((**node).type_ == pg_sys::NodeTag::T_Aggref) == of_aggregates)
-                .map(|node| pg_sys::deparse_expression(node, context, is_prefixed, false))
-                .collect();
-            if !texts.is_empty() {
-                pg_sys::ExplainPropertyList(label.as_ptr(), list(&texts), es);
-            }
+    // SAFETY: as core calls it; `create` has made the node with this state.
+    let (node, state, ancestors, es) = unsafe {
+        let node = Node::enter(node);
+        let state = node.state::<Aggregation>();
+        (node, state, List::enter(ancestors), Node::enter(es))
+    };
+    let names = es.names(node.ss().ps(), ancestors);
+    let (aggregates, keys): (Vec<_>, Vec<_>) = node
+        .custom_plan()
+        .custom_scan_tlist()
+        .iter()
+        .map(|target| target.expression())
+        .partition(|expression| expression.tag() == pg_sys::NodeTag::T_Aggref);
+    for (label, expressions) in [(c"Group Key", keys), (c"Aggregates", aggregates)] {
+        let texts: Vec<_> = expressions.into_iter().map(|it| names.text(it)).collect();
+        if !texts.is_empty() {
+            es.show_texts(label, &texts);
         }
-        if (*es).analyze && !(*node.cast::<Node>()).state.is_null() {
-            let passes = state(node.cast()).passes_over_rows();
-            if passes > 1 {
-                let label = c"Passes".as_ptr();
-                pg_sys::ExplainPropertyInteger(label, std::ptr::null(), passes.into(), es);
-            }
-        }
+    }
+    let passes = state.map_or(0, |state| state.passes_over_rows());
+    if es.analyze() && passes > 1 {
+        es.show_number(c"Passes", passes.into());
     }
 }

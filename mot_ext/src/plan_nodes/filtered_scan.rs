@@ -22,10 +22,11 @@ use crate::executor::filter::{Filter, Group, Rows, Verdict};
 use crate::pg::executor::exec_scan;
 use crate::pg::guard::guarded;
 use crate::pg::local::ProcessLocal;
-use crate::pg::{interrupts, version};
+use crate::pg::node::{Node, make_custom_scan};
+use crate::pg::{interrupts, memory, version};
 use crate::storage;
 use crate::table_am::{self, scan, slot};
-use pgrx::PgMemoryContexts;
+use mot_engine::{Slot, VersionRef};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_int};
 use std::sync::LazyLock;
@@ -57,17 +58,8 @@ static EXECUTION: LazyLock<ProcessLocal<pg_sys::CustomExecMethods>> = LazyLock::
     })
 });
 
-/// The node as core holds it: core's part first.
-#[repr(C)]
-struct Node {
-    core: pg_sys::CustomScanState,
-    /// NULL when the node was only initialized for EXPLAIN.
-    state: *mut FilteredScan,
-}
-
 /// A running scan.
 pub struct FilteredScan {
-    node: *mut pg_sys::ScanState,
     /// NULL before the first row is asked for.
     rows: pg_sys::TableScanDesc,
     filter: Option<Filter>,
@@ -96,48 +88,47 @@ pub unsafe fn is_plan(node: *const pg_sys::Plan) -> bool {
 /// The running scan of a node.
 ///
 /// # Safety
-/// A node of ours that was initialized, and not for EXPLAIN alone.
-pub unsafe fn state<'a>(node: *mut pg_sys::ScanState) -> &'a mut FilteredScan {
-    // SAFETY: Begin has put it there; it lives as long as the query's memory context.
-    unsafe { &mut *(*node.cast::<Node>()).state }
+/// A node of ours that was initialized, and not for EXPLAIN alone. Nobody else uses the running
+/// scan in `'p`.
+pub unsafe fn state(node: Node<'_, pg_sys::ScanState>) -> &'_ mut FilteredScan {
+    // SAFETY: a node that `create` has made with this state, and that has begun (caller).
+    unsafe { node.custom_state() }
 }
 
 /// `CreateCustomScanState`.
 unsafe fn create(_plan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
-    // SAFETY: zeroed memory of the node's size, in the query's memory context.
-    unsafe {
-        let node = pg_sys::palloc0(size_of::<Node>()).cast::<Node>();
-        (*node).core.ss.ps.type_ = pg_sys::NodeTag::T_CustomScanState;
-        (*node).core.methods = &raw const EXECUTION.0;
-        version::ask_for_slots(&raw mut (*node).core, slot::kind(std::ptr::null_mut()));
-        node.cast()
-    }
+    // SAFETY: the callbacks take nodes with this state. The context is the query's.
+    let node = unsafe { make_custom_scan::<FilteredScan>(&raw const EXECUTION.0) };
+    // SAFETY: a fresh node.
+    unsafe { version::ask_for_slots(node.as_ptr(), slot::kind(std::ptr::null_mut())) };
+    node.any().as_ptr()
 }
 
 /// `BeginCustomScan`.
 unsafe fn begin(node: *mut pg_sys::CustomScanState, _estate: *mut pg_sys::EState, flags: c_int) {
-    // SAFETY: as core calls it; the current memory context is the query's.
+    // SAFETY: as core calls it.
+    let node: Node<'_, pg_sys::CustomScanState> = unsafe { Node::enter(node) };
+    let relation = node.ss().relation();
+    // SAFETY: a node that scans this table, in its Begin.
     unsafe {
-        let relation = (*node).ss.ss_currentRelation;
-        version::give_slots(node, pg_sys::table_slot_callbacks(relation));
-        if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0 {
-            return;
-        }
-        let state = FilteredScan {
-            node: node.cast(),
-            rows: std::ptr::null_mut(),
-            filter: storage::is_table(relation)
-                .then(|| Filter::of_node(&raw mut (*node).ss))
-                .flatten(),
-            group: Group::new(),
-            passing: 0,
-            unsure: 0,
-            at: 0,
-        };
-        let context = (*(*node).ss.ps.state).es_query_cxt;
-        (*node.cast::<Node>()).state =
-            PgMemoryContexts::For(context).leak_and_drop_on_delete(state);
+        let kind = pg_sys::table_slot_callbacks(relation.as_ptr());
+        version::give_slots(node.as_ptr(), kind);
     }
+    if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0 {
+        return;
+    }
+    let state = FilteredScan {
+        rows: std::ptr::null_mut(),
+        filter: storage::is_table(relation.as_ptr())
+            .then(|| Filter::of_node(node.ss()))
+            .flatten(),
+        group: Group::new(),
+        passing: 0,
+        unsure: 0,
+        at: 0,
+    };
+    // SAFETY: `create` has made it with this state.
+    unsafe { node.keep(state) };
 }
 
 /// `ExecCustomScan`: a plain frame, for an error jumps over it.
@@ -162,56 +153,57 @@ unsafe fn recheck(_node: *mut pg_sys::ScanState, _slot: *mut pg_sys::TupleTableS
 /// The next row that the filter does not drop, in the scan's slot.
 unsafe fn access(node: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: as core calls it: a node of ours that runs.
-    unsafe {
-        let slot = (*node).ss_ScanTupleSlot;
-        let running = state(node);
-        running.begin();
-        let direction = (*(*node).ps.state).es_direction;
-        if running.filter.is_none() {
-            running.next_of_core(direction);
-        } else if direction == pg_sys::ScanDirection::BackwardScanDirection
-            || !scan::state(running.rows).gives_groups()
-        {
-            running.next_alone(direction);
-        } else {
-            running.next_of_group();
-        }
-        slot
+    let (node, running) = unsafe {
+        let node = Node::enter(node);
+        (node, state(node))
+    };
+    running.begin(node);
+    let direction = node.ps().estate().es_direction();
+    if running.filter.is_none() {
+        running.next_of_core(node, direction);
+        return node.slot().as_ptr();
     }
+    // SAFETY: it has a filter, so it scans a table of ours; it has begun, and is used here alone.
+    let rows = unsafe { scan::state(running.rows) };
+    if direction == pg_sys::ScanDirection::BackwardScanDirection || !rows.gives_groups() {
+        running.next_alone(node, rows, direction);
+    } else {
+        running.next_of_group(node, rows);
+    }
+    node.slot().as_ptr()
 }
 
 impl FilteredScan {
     /// Begins, if it has not begun.
-    unsafe fn begin(&mut self) {
+    #[inline]
+    fn begin(&mut self, node: Node<'_, pg_sys::ScanState>) {
         if !self.rows.is_null() {
             return;
         }
-        let node = self.node;
-        // SAFETY: a node that runs; its relation is open, and the query's snapshot registered,
-        // until its end.
-        unsafe {
-            let context = (*(*node).ps.state).es_query_cxt;
-            let old = pg_sys::MemoryContextSwitchTo(context);
-            let snapshot = (*(*node).ps.state).es_snapshot;
-            let (relation, no_keys) = ((*node).ss_currentRelation, std::ptr::null_mut());
-            self.rows = pg_sys::table_beginscan(relation, snapshot, 0, no_keys);
-            pg_sys::MemoryContextSwitchTo(old);
-        }
+        let (relation, estate) = (node.relation(), node.ps().estate());
+        let (snapshot, no_keys) = (estate.es_snapshot(), std::ptr::null_mut());
+        // SAFETY: an open relation, and the query's snapshot, which is registered until its end.
+        let begin = || unsafe { pg_sys::table_beginscan(relation.as_ptr(), snapshot, 0, no_keys) };
+        // SAFETY: the query's memory, which outlives the scan.
+        self.rows = unsafe { memory::within(estate.es_query_cxt(), begin) };
     }
 
     /// Puts the next row into the slot, whatever the conditions.
-    unsafe fn next_of_core(&mut self, direction: pg_sys::ScanDirection::Type) {
-        // SAFETY: a node that runs; the table's own callback is meant for any.
-        unsafe {
-            let (slot, relation) = (
-                (*self.node).ss_ScanTupleSlot,
-                (*self.node).ss_currentRelation,
-            );
-            if storage::is_table(relation) {
-                scan::next_slot(self.rows, direction, slot);
-            } else if !pg_sys::table_scan_getnextslot(self.rows, direction, slot) {
-                clear(slot);
-            }
+    fn next_of_core(
+        &mut self,
+        node: Node<'_, pg_sys::ScanState>,
+        direction: pg_sys::ScanDirection::Type,
+    ) {
+        let slot = node.slot().as_ptr();
+        if storage::is_table(node.relation().as_ptr()) {
+            // SAFETY: a table of ours, whose scan has begun, and the node's slot of its rows.
+            unsafe { scan::next_slot(self.rows, direction, slot) };
+            return;
+        }
+        // SAFETY: the table's own callback, which is meant for any slot of its rows.
+        if !unsafe { pg_sys::table_scan_getnextslot(self.rows, direction, slot) } {
+            // SAFETY: a live slot.
+            unsafe { clear(slot) };
         }
     }
 
@@ -219,118 +211,104 @@ impl FilteredScan {
     fn forget(&mut self) {
         self.group.clear();
         self.at = 0;
+        (self.passing, self.unsure) = (0, 0);
     }
 
     /// Puts the next row of groups into the slot; an empty slot: there is none.
-    unsafe fn next_of_group(&mut self) {
-        let node = self.node;
-        // SAFETY: a node that runs, with a filter.
-        unsafe {
-            let slot = (*node).ss_ScanTupleSlot;
-            let context = (*node).ps.ps_ExprContext;
-            let relation = (*node).ss_currentRelation;
-            loop {
-                let from = self.at;
-                let behind = Rows::MAX.checked_shl(from as u32).unwrap_or(0);
-                let left = (self.passing | self.unsure) & behind;
-                if left == 0 {
-                    let dropped = self.group.length() - from;
-                    count_dropped(node, dropped);
-                    table_am::rows_read(relation, dropped as i64);
-                    if interrupts::is_pending() {
-                        interrupts::check_for_interrupts();
-                    }
-                    if !self.fill(context) {
-                        return scan::clear(slot);
-                    }
-                    continue;
+    fn next_of_group(&mut self, node: Node<'_, pg_sys::ScanState>, rows: &mut scan::Scan) {
+        loop {
+            let from = self.at;
+            let behind = Rows::MAX.checked_shl(from as u32).unwrap_or(0);
+            let left = (self.passing | self.unsure) & behind;
+            if left == 0 {
+                let dropped = (self.group.length() - from) as u64;
+                node.ps().count_dropped(dropped);
+                count_read(node, dropped);
+                if interrupts::is_pending() {
+                    interrupts::check_for_interrupts();
                 }
-                let at = left.trailing_zeros() as usize;
-                self.at = at + 1;
-                count_dropped(node, at - from);
-                let read = (self.at - from) as i64;
-                table_am::rows_read(relation, read);
-                let (row, version) = self.group.place(at);
-                let rows = scan::state(self.rows);
-                rows.stand_at(row);
-                rows.show(slot, row, version);
-                if self.passing & 1 << at != 0 || self.is_passed() {
-                    return;
+                if !self.fill(node, rows) {
+                    return clear_row(node);
                 }
+                continue;
+            }
+            let at = left.trailing_zeros() as usize;
+            self.at = at + 1;
+            node.ps().count_dropped((at - from) as u64);
+            count_read(node, (self.at - from) as u64);
+            let (row, version) = self.group.place(at);
+            rows.stand_at(row);
+            show(node, rows, (row, version));
+            if self.passing & 1 << at != 0 || self.is_passed(node) {
+                return;
             }
         }
     }
 
     /// Evaluates the next group; false: there is none.
-    unsafe fn fill(&mut self, context: *mut pg_sys::ExprContext) -> bool {
+    fn fill(&mut self, node: Node<'_, pg_sys::ScanState>, rows: &mut scan::Scan) -> bool {
         self.forget();
-        (self.passing, self.unsure) = (0, 0);
-        // SAFETY: the scan has begun; its snapshot keeps the group's rows.
-        unsafe {
-            let group = &mut self.group;
-            if !scan::state(self.rows).next_group(|row, version| group.push(row, version)) {
-                return false;
-            }
-            let filter = self.conditions();
-            (self.passing, self.unsure) = filter.look_at(&self.group, context);
-            true
+        let group = &mut self.group;
+        if !rows.next_group(|row, version| group.push(row, version)) {
+            return false;
         }
+        let context = node.ps().context().as_ptr();
+        // SAFETY: rows of the filter's table, which the scan's snapshot keeps, and its context.
+        (self.passing, self.unsure) = unsafe { self.conditions().look_at(&self.group, context) };
+        true
     }
 
     /// Puts the next row in a direction into the slot, looked up alone; an empty slot: there is
     /// none.
-    unsafe fn next_alone(&mut self, direction: pg_sys::ScanDirection::Type) {
-        let node = self.node;
+    fn next_alone(
+        &mut self,
+        node: Node<'_, pg_sys::ScanState>,
+        rows: &mut scan::Scan,
+        direction: pg_sys::ScanDirection::Type,
+    ) {
         self.forget();
-        (self.passing, self.unsure) = (0, 0);
-        // SAFETY: a node that runs, with a filter.
-        unsafe {
-            let slot = (*node).ss_ScanTupleSlot;
-            let context = (*node).ps.ps_ExprContext;
-            let filter = self.conditions();
-            let rows = scan::state(self.rows);
-            loop {
-                let found = match direction {
-                    pg_sys::ScanDirection::BackwardScanDirection => rows.back(),
-                    _ => rows.next(),
-                };
-                let Some((row, version)) = found else {
-                    return scan::clear(slot);
-                };
-                table_am::rows_read((*node).ss_currentRelation, 1);
-                let verdict = filter.look(version, context);
-                if verdict == Verdict::Fails {
-                    count_dropped(node, 1);
-                    if interrupts::is_pending() {
-                        interrupts::check_for_interrupts();
-                    }
-                    continue;
+        let context = node.ps().context().as_ptr();
+        let filter = self.conditions();
+        loop {
+            let found = match direction {
+                pg_sys::ScanDirection::BackwardScanDirection => rows.back(),
+                _ => rows.next(),
+            };
+            let Some((row, version)) = found else {
+                return clear_row(node);
+            };
+            count_read(node, 1);
+            // SAFETY: a row of the filter's table, which the snapshot keeps, and its context.
+            let verdict = unsafe { filter.look(version, context) };
+            if verdict == Verdict::Fails {
+                node.ps().count_dropped(1);
+                if interrupts::is_pending() {
+                    interrupts::check_for_interrupts();
                 }
-                rows.show(slot, row, version);
-                if verdict == Verdict::Passes || self.is_passed() {
-                    return;
-                }
+                continue;
+            }
+            show(node, rows, (row, version));
+            if verdict == Verdict::Passes || self.is_passed(node) {
+                return;
             }
         }
     }
 
     /// Asks core about the row in the slot, of which the filter is not sure.
-    unsafe fn is_passed(&self) -> bool {
-        let node = self.node;
-        // SAFETY: a node that runs; nothing of the row before is in its memory any more.
-        unsafe {
-            let context = (*node).ps.ps_ExprContext;
-            pg_sys::MemoryContextReset((*context).ecxt_per_tuple_memory);
-            (*context).ecxt_scantuple = (*node).ss_ScanTupleSlot;
-            let is_passed = self.conditions().ask(context);
-            if !is_passed {
-                count_dropped(node, 1);
-                if interrupts::is_pending() {
-                    interrupts::check_for_interrupts();
-                }
+    fn is_passed(&self, node: Node<'_, pg_sys::ScanState>) -> bool {
+        let context = node.ps().context();
+        // SAFETY: nothing of the row before is in it any more.
+        unsafe { context.empty() };
+        context.show(node.slot());
+        // SAFETY: the node's own conditions and context, which has the row.
+        let is_passed = unsafe { self.conditions().ask(context.as_ptr()) };
+        if !is_passed {
+            node.ps().count_dropped(1);
+            if interrupts::is_pending() {
+                interrupts::check_for_interrupts();
             }
-            is_passed
         }
+        is_passed
     }
 
     /// The filter of a scan that has one.
@@ -341,43 +319,53 @@ impl FilteredScan {
     }
 }
 
-/// Counts rows that the filter has dropped where EXPLAIN looks for those that core drops.
+/// Shows a row that the scan has found, in its slot.
 #[inline]
-unsafe fn count_dropped(node: *mut pg_sys::ScanState, rows: usize) {
-    // SAFETY: a node that runs.
-    unsafe {
-        let instrument = (*node).ps.instrument;
-        if !instrument.is_null() {
-            (*instrument).nfiltered1 += rows as f64;
-        }
-    }
+fn show(node: Node<'_, pg_sys::ScanState>, rows: &scan::Scan, (row, version): (Slot, VersionRef)) {
+    // SAFETY: the node's slot is of the table's row type.
+    unsafe { rows.show(node.slot().as_ptr(), row, version) };
+}
+
+/// Empties the scan's slot.
+fn clear_row(node: Node<'_, pg_sys::ScanState>) {
+    // SAFETY: a live slot.
+    unsafe { scan::clear(node.slot().as_ptr()) };
+}
+
+/// Counts rows that were read.
+#[inline]
+fn count_read(node: Node<'_, pg_sys::ScanState>, rows: u64) {
+    // SAFETY: an open relation.
+    unsafe { table_am::rows_read(node.relation().as_ptr(), rows as i64) };
 }
 
 /// `EndCustomScan`.
 unsafe fn end(node: *mut pg_sys::CustomScanState) {
-    // SAFETY: as core calls it.
-    unsafe {
-        let running = (*node.cast::<Node>()).state;
-        if !running.is_null() && !(*running).rows.is_null() {
-            pg_sys::table_endscan((*running).rows);
-            (*running).rows = std::ptr::null_mut();
-        }
+    // SAFETY: as core calls it; `create` has made the node with this state.
+    let running = unsafe { Node::enter(node).state::<FilteredScan>() };
+    if let Some(running) = running
+        && !running.rows.is_null()
+    {
+        let rows = std::mem::replace(&mut running.rows, std::ptr::null_mut());
+        // SAFETY: the node's own scan.
+        unsafe { pg_sys::table_endscan(rows) };
     }
 }
 
 /// `ReScanCustomScan`: parameters may have other values.
 unsafe fn rescan(node: *mut pg_sys::CustomScanState) {
-    // SAFETY: as core calls it, for a node that runs.
-    unsafe {
-        let running = state(node.cast());
-        running.forget();
-        (running.passing, running.unsure) = (0, 0);
-        if let Some(filter) = &mut running.filter {
-            filter.rewind();
-        }
-        if !running.rows.is_null() {
-            pg_sys::table_rescan(running.rows, std::ptr::null_mut());
-        }
-        pg_sys::ExecScanReScan(&raw mut (*node).ss);
+    // SAFETY: as core calls it, for a node of ours that runs.
+    let (node, running) = unsafe {
+        let node: Node<'_, pg_sys::CustomScanState> = Node::enter(node);
+        (node, state(node.ss()))
+    };
+    running.forget();
+    if let Some(filter) = &mut running.filter {
+        filter.rewind();
     }
+    if !running.rows.is_null() {
+        // SAFETY: the node's own scan, which has begun.
+        unsafe { pg_sys::table_rescan(running.rows, std::ptr::null_mut()) };
+    }
+    node.ss().begin_anew();
 }

@@ -16,13 +16,13 @@
 //! twice, once as for COPY, and that one gets no rows.
 use crate::index_am::flips::{Flips, Group};
 use crate::pg::local::ProcessLocal;
+use crate::pg::node::{Node, Run};
 use crate::pg::partition_routing::PartitionRouting;
 use crate::pg::version::index_am::ASKS_FOR_BTREE;
-use crate::pg::{guard, nodes};
+use crate::pg::{guard, memory};
 use crate::storage;
-use pgrx::pg_sys::NodeTag::T_ModifyTableState;
 use pgrx::pg_sys::OnConflictAction::ONCONFLICT_NONE;
-use pgrx::{is_a, pg_guard, pg_sys};
+use pgrx::{pg_guard, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
@@ -47,9 +47,6 @@ struct Partitions {
     shown: Flips,
 }
 
-/// Core's function for a node.
-type Run = unsafe extern "C-unwind" fn(*mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot;
-
 static SOURCES: ProcessLocal<RefCell<Vec<Source>>> = ProcessLocal(RefCell::new(Vec::new()));
 
 /// Core's executor has started a query: a plain frame that reads the plan first.
@@ -58,87 +55,80 @@ static SOURCES: ProcessLocal<RefCell<Vec<Source>>> = ProcessLocal(RefCell::new(V
 /// A started query, of which nothing has run.
 #[inline]
 pub unsafe fn started(query: *mut pg_sys::QueryDesc, flags: c_int) {
-    // SAFETY: the caller's query has a plan.
-    unsafe {
-        let plan = &*(*query).plannedstmt;
-        let inserts = plan.commandType == pg_sys::CmdType::CMD_INSERT || plan.hasModifyingCTE;
-        if ASKS_FOR_BTREE && inserts && flags & pg_sys::EXEC_FLAG_EXPLAIN_ONLY as c_int == 0 {
-            find_sources(query);
-        }
+    // SAFETY: the caller's query.
+    let query: Node<'_, pg_sys::QueryDesc> = unsafe { Node::enter(query) };
+    let plan = query.plan();
+    let inserts = plan.commandType() == pg_sys::CmdType::CMD_INSERT || plan.hasModifyingCTE();
+    if ASKS_FOR_BTREE && inserts && flags & pg_sys::EXEC_FLAG_EXPLAIN_ONLY as c_int == 0 {
+        // SAFETY: nothing of it has run (caller).
+        unsafe { find_sources(query) };
     }
 }
 
+/// Has the rows of a started query pass here that may conflict.
+///
+/// # Safety
+/// Nothing of it has run.
 #[pg_guard]
-unsafe extern "C-unwind" fn find_sources(query: *mut pg_sys::QueryDesc) {
-    // SAFETY: a started query (caller); its states are cast by their tags.
-    unsafe {
-        let estate = (*query).estate;
-        let top = (*query).planstate;
-        if estate.is_null() {
-            return;
-        }
-        let mut all = nodes::items::<pg_sys::ModifyTableState>((*estate).es_auxmodifytables);
-        if !top.is_null() && is_a(top.cast(), T_ModifyTableState) {
-            all.push(top.cast());
-        }
-        for state in all {
-            let plan = (*state).ps.plan.cast::<pg_sys::ModifyTable>();
-            if (*plan).onConflictAction != ONCONFLICT_NONE
-                && let Some(target) = target(estate, (*state).resultRelInfo)
-            {
-                put_before((*state).ps.lefttree, target);
-            }
+unsafe extern "C-unwind" fn find_sources(query: Node<'_, pg_sys::QueryDesc>) {
+    let Some(estate) = query.estate() else {
+        return;
+    };
+    for state in query.changes() {
+        if state.on_conflict() != ONCONFLICT_NONE
+            && let Some(target) = target(estate, state.target())
+        {
+            let below = state.ps().lefttree().expect("its rows come from a node");
+            // SAFETY: the caller's query.
+            unsafe { put_before(below, target) };
         }
     }
 }
 
-/// `None`: core needs no help with this target.
-unsafe fn target(
-    estate: *mut pg_sys::EState,
-    target: *mut pg_sys::ResultRelInfo,
+/// A target of a running statement, locked for writing, as rows need it; `None`: core needs no help
+/// with it.
+fn target(
+    estate: Node<'_, pg_sys::EState>,
+    target: Node<'_, pg_sys::ResultRelInfo>,
 ) -> Option<Target> {
-    // SAFETY: a running statement's target (caller), locked for writing.
-    unsafe {
-        let relation = (*target).ri_RelationDesc;
-        let kind = (*(*relation).rd_rel).relkind as u8;
-        if kind == pg_sys::RELKIND_PARTITIONED_TABLE {
-            let is_installed = storage::table_method() != pg_sys::InvalidOid;
-            return is_installed.then(|| {
-                Target::Partitioned(Partitions {
-                    routing: PartitionRouting::begin(estate, target),
-                    reached: HashSet::new(),
-                    shown: Flips::none(),
-                })
-            });
-        }
-        let is_open = !(*target).ri_IndexRelationDescs.is_null();
-        (storage::is_table(relation) && !is_open).then_some(Target::Table(target))
+    let relation = target.relation();
+    if relation.kind() == pg_sys::RELKIND_PARTITIONED_TABLE {
+        let is_installed = storage::table_method() != pg_sys::InvalidOid;
+        return is_installed.then(|| {
+            Target::Partitioned(Partitions {
+                // SAFETY: a running query's target, a partitioned table that is open.
+                routing: unsafe { PartitionRouting::begin(estate.as_ptr(), target.as_ptr()) },
+                reached: HashSet::new(),
+                shown: Flips::none(),
+            })
+        });
     }
+    let is_open = target.ri_IndexRelationDescs();
+    (storage::is_table(relation.as_ptr()) && !is_open).then_some(Target::Table(target.as_ptr()))
 }
 
 /// Has a node's rows pass here.
-unsafe fn put_before(node: *mut pg_sys::PlanState, target: Target) {
-    // SAFETY: a live node (caller), and the memory of its query, which ends with the node.
-    unsafe {
-        let estate = (*node).state;
-        if let Target::Partitioned(_) = target {
-            let context = pg_sys::CreateExprContext(estate);
-            pg_sys::RegisterExprContextCallback(context, Some(close), node.into());
+///
+/// # Safety
+/// Nothing of its query has run.
+unsafe fn put_before(node: Node<'_, pg_sys::PlanState>, target: Target) {
+    let estate = node.estate();
+    if let Target::Partitioned(_) = target {
+        // SAFETY: a context of the query's, which ends with the query's nodes.
+        unsafe {
+            let context = pg_sys::CreateExprContext(estate.as_ptr());
+            pg_sys::RegisterExprContextCallback(context, Some(close), node.as_ptr().into());
         }
-        let memory = (*estate).es_query_cxt;
-        let size = size_of::<pg_sys::MemoryContextCallback>();
-        let callback = pg_sys::MemoryContextAlloc(memory, size);
-        let callback = callback.cast::<pg_sys::MemoryContextCallback>();
-        callback.write(pg_sys::MemoryContextCallback {
-            func: Some(forget),
-            arg: node.cast(),
-            next: std::ptr::null_mut(),
-        });
-        pg_sys::MemoryContextRegisterResetCallback(memory, callback);
-        let run = (*node).ExecProcNodeReal.expect("every node has a function");
-        SOURCES.0.borrow_mut().push(Source { node, run, target });
-        pg_sys::ExecSetExecProcNode(node, Some(run_source));
     }
+    // SAFETY: the query's memory; what is called raises nothing.
+    unsafe { memory::on_reset(estate.es_query_cxt(), forget, node.as_ptr().cast()) };
+    SOURCES.0.borrow_mut().push(Source {
+        node: node.as_ptr(),
+        run: node.function(),
+        target,
+    });
+    // SAFETY: it gives the rows of the node's own function.
+    unsafe { node.set_function(run_source) };
 }
 
 /// The next row: core's, and then what it needs for its target. A plain frame with nothing to drop:
@@ -152,7 +142,7 @@ unsafe extern "C-unwind" fn run_source(
         let run = guard::run(|| with(node, |source| source.run));
         let row = run(node);
         if !row.is_null() && (*row).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 == 0 {
-            guard::run(|| prepare_for(node, row));
+            guard::run(|| prepare_for(Node::enter(node), Node::enter(row)));
         }
         row
     }
@@ -166,26 +156,34 @@ fn with<R>(node: *mut pg_sys::PlanState, ask: impl FnOnce(&mut Source) -> R) -> 
 }
 
 /// What core needs for a row.
-unsafe fn prepare_for(node: *mut pg_sys::PlanState, row: *mut pg_sys::TupleTableSlot) {
-    let (run, table, routing) = with(node, |source| match &source.target {
+///
+/// # Safety
+/// A node of a running query that is in the list, and a row of its.
+unsafe fn prepare_for(node: Node<'_, pg_sys::PlanState>, row: Node<'_, pg_sys::TupleTableSlot>) {
+    let (run, table, routing) = with(node.as_ptr(), |source| match &source.target {
         Target::Table(table) => (source.run, Some(*table), None),
         Target::Partitioned(partitions) => (source.run, None, Some(partitions.routing)),
     });
-    // SAFETY: a running query's target, and a row for it (caller).
-    unsafe {
-        if let Some(table) = table {
-            pg_sys::ExecSetExecProcNode(node, Some(run));
-            open_indexes((*node).state, table);
+    if let Some(table) = table {
+        // SAFETY: the node's own function, and the query's target.
+        unsafe {
+            node.set_function(run);
+            open_indexes(node.estate(), Node::enter(table));
         }
-        if let Some(routing) = routing {
-            let partition = routing.find(row);
-            let new = with(node, |source| source.target.reach(partition));
-            let relation = (*partition).ri_RelationDesc;
-            if let Some(shown) = new
-                && storage::is_table(relation)
-            {
-                shown.add_for_insert((*relation).rd_id);
-            }
+    }
+    if let Some(routing) = routing {
+        // SAFETY: the query runs, and its rows begin with the table's columns.
+        let partition: Node<'_, pg_sys::ResultRelInfo> =
+            unsafe { Node::enter(routing.find(row.as_ptr())) };
+        let new = with(node.as_ptr(), |source| {
+            source.target.reach(partition.as_ptr())
+        });
+        let relation = partition.relation();
+        if let Some(shown) = new
+            && storage::is_table(relation.as_ptr())
+        {
+            // SAFETY: the partition is locked for writing.
+            unsafe { shown.add_for_insert(relation.oid()) };
         }
     }
 }
@@ -204,18 +202,18 @@ impl Target {
 }
 
 /// Opens the indexes of a table of ours while they are shown as btrees.
-unsafe fn open_indexes(estate: *mut pg_sys::EState, target: *mut pg_sys::ResultRelInfo) {
-    // SAFETY: a running statement's target (caller), locked for writing.
-    unsafe {
-        let flips = Flips::none();
-        flips
-            .group()
-            .add_for_insert((*(*target).ri_RelationDesc).rd_id);
-        let previous = pg_sys::MemoryContextSwitchTo((*estate).es_query_cxt);
-        pg_sys::ExecOpenIndices(target, true);
-        pg_sys::MemoryContextSwitchTo(previous);
-        flips.end();
-    }
+///
+/// # Safety
+/// A running statement's target, locked for writing.
+unsafe fn open_indexes(estate: Node<'_, pg_sys::EState>, target: Node<'_, pg_sys::ResultRelInfo>) {
+    let flips = Flips::none();
+    // SAFETY: the table is locked (caller).
+    unsafe { flips.group().add_for_insert(target.relation().oid()) };
+    // SAFETY: the caller's target.
+    let open = || unsafe { pg_sys::ExecOpenIndices(target.as_ptr(), true) };
+    // SAFETY: the query's memory.
+    unsafe { memory::within(estate.es_query_cxt(), open) };
+    flips.end();
 }
 
 /// The query of a node ends without an error: core calls this before it gives the query's memory

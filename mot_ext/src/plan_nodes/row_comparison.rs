@@ -7,9 +7,9 @@
 use crate::index_am::flips;
 use crate::pg::guard::guarded;
 use crate::pg::local::ProcessLocal;
-use pgrx::pg_sys::NodeTag::{T_BitmapHeapScanState, T_IndexScanState};
+use crate::pg::node::{Node, make_custom_scan};
+use pgrx::pg_sys;
 use pgrx::prelude::*;
-use pgrx::{PgList, pg_sys};
 use std::ffi::{CStr, c_int};
 use std::sync::LazyLock;
 
@@ -37,56 +37,34 @@ static EXECUTION: LazyLock<ProcessLocal<pg_sys::CustomExecMethods>> = LazyLock::
 
 /// `CreateCustomScanState`.
 unsafe fn create(_plan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
-    // SAFETY: zeroed memory of the node's size, in the query's memory context.
-    unsafe {
-        let node =
-            pg_sys::palloc0(size_of::<pg_sys::CustomScanState>()).cast::<pg_sys::CustomScanState>();
-        (*node).ss.ps.type_ = pg_sys::NodeTag::T_CustomScanState;
-        (*node).methods = &raw const EXECUTION.0;
-        node.cast()
-    }
+    // SAFETY: the callbacks take nodes without a state. The context is the query's.
+    let node = unsafe { make_custom_scan::<()>(&raw const EXECUTION.0) };
+    node.any().as_ptr()
 }
 
 /// `BeginCustomScan`.
 unsafe fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, flags: c_int) {
-    // SAFETY: as core calls it; the plan has the indexes' oids, and the tables are locked.
-    unsafe {
-        let plan = (*node).ss.ps.plan.cast::<pg_sys::CustomScan>();
-        let indexes = PgList::<pg_sys::Oid>::from_pg((*plan).custom_private);
-        let indexes: Vec<_> = indexes.iter_oid().collect();
-        let flips = flips::show(&indexes, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
-        let below = pg_sys::ExecInitNode((*plan).scan.plan.lefttree, estate, flags);
-        flips.end();
-        (*node).ss.ps.lefttree = below;
-        take_rows_of(node, below);
+    // SAFETY: as core calls it.
+    let (node, estate): (Node<'_, pg_sys::CustomScanState>, _) =
+        unsafe { (Node::enter(node), Node::enter(estate)) };
+    let indexes = node.custom_plan().private_oids();
+    // SAFETY: the plan has the indexes' oids, and their tables are locked.
+    let flips = unsafe { flips::show(&indexes, pg_sys::AccessShareLock as pg_sys::LOCKMODE) };
+    let below = node.begin_below(estate, flags);
+    flips.end();
+    node.give_rows_of(below);
+    if let Some(scan) = scan_of(below) {
+        node.stand_for(scan);
     }
 }
 
-/// Says of the node what holds of the one below: its rows are that one's.
-unsafe fn take_rows_of(node: *mut pg_sys::CustomScanState, below: *mut pg_sys::PlanState) {
-    // SAFETY: the caller's nodes, initialized; scans are cast by their tags.
-    unsafe {
-        let scan = &mut (*node).ss;
-        let mut is_fixed = false;
-        let kind = pg_sys::ExecGetResultSlotOps(below, &raw mut is_fixed);
-        if scan.ps.ps_ProjInfo.is_null() {
-            scan.ps.resultops = kind;
-            scan.ps.resultopsfixed = is_fixed;
-            scan.ps.resultopsset = true;
-        } else {
-            // Core has made it for rows in a slot of this node's.
-            scan.ps.scanops = kind;
-            scan.ps.scanopsfixed = is_fixed;
-            scan.ps.scanopsset = true;
-            pg_sys::ExecAssignScanProjectionInfoWithVarno(scan, pg_sys::INDEX_VAR as c_int);
-        }
-        // WHERE CURRENT OF asks the scan of a table for its row.
-        if matches!((*below).type_, T_IndexScanState | T_BitmapHeapScanState) {
-            let below = below.cast::<pg_sys::ScanState>();
-            scan.ss_currentRelation = (*below).ss_currentRelation;
-            scan.ss_ScanTupleSlot = (*below).ss_ScanTupleSlot;
-        }
-    }
+/// The same as a scan that WHERE CURRENT OF asks for its row; `None`: it is none.
+fn scan_of<'p>(below: Node<'p, pg_sys::PlanState>) -> Option<Node<'p, pg_sys::ScanState>> {
+    let by_index = below.cast::<pg_sys::IndexScanState>();
+    let by_bitmap = below.cast::<pg_sys::BitmapHeapScanState>();
+    by_index
+        .map(|scan| scan.ss())
+        .or(by_bitmap.map(|scan| scan.ss()))
 }
 
 /// `ExecCustomScan`: a plain frame, for an error jumps over it.
@@ -94,61 +72,60 @@ unsafe fn take_rows_of(node: *mut pg_sys::CustomScanState, below: *mut pg_sys::P
 unsafe extern "C-unwind" fn execute(
     node: *mut pg_sys::CustomScanState,
 ) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: as core calls it; each running node has its function.
-    unsafe {
-        let below = (*node).ss.ps.lefttree;
-        if !(*below).chgParam.is_null() {
-            begin_anew(below);
+    // SAFETY: as core calls it.
+    let node: Node<'_, pg_sys::CustomScanState> = unsafe { Node::enter(node) };
+    let below = node.below();
+    if below.chgParam() {
+        // SAFETY: a running node.
+        unsafe { begin_anew(below) };
+    }
+    // SAFETY: each running node has its function, and gives NULL, or a slot that is its own.
+    let row = unsafe {
+        match (*below.as_ptr()).ExecProcNode {
+            Some(next) => Node::enter_if_any(next(below.as_ptr())),
+            None => None,
         }
-        let Some(next) = (*below).ExecProcNode else {
-            return std::ptr::null_mut();
-        };
-        let row = next(below);
-        match row.is_null() || (*node).ss.ps.ps_ProjInfo.is_null() {
-            true => row,
-            false => projected(node, row),
-        }
+    };
+    match (row, node.ss().ps().ps_ProjInfo()) {
+        (None, _) => std::ptr::null_mut(),
+        (Some(row), None) => row.as_ptr(),
+        // SAFETY: the node projects rows of the one below.
+        (Some(row), Some(projection)) => unsafe { projected(node, projection, row) },
     }
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn begin_anew(below: *mut pg_sys::PlanState) {
-    // SAFETY: the caller's running node.
-    unsafe { pg_sys::ExecReScan(below) };
+unsafe extern "C-unwind" fn begin_anew(below: Node<'_, pg_sys::PlanState>) {
+    below.begin_anew();
 }
 
-/// The node's columns, of a row of the node below.
+/// The node's columns, of a row of the node below, or of an empty slot.
 #[pg_guard]
 unsafe extern "C-unwind" fn projected(
-    node: *mut pg_sys::CustomScanState,
-    row: *mut pg_sys::TupleTableSlot,
+    node: Node<'_, pg_sys::CustomScanState>,
+    projection: Node<'_, pg_sys::ProjectionInfo>,
+    row: Node<'_, pg_sys::TupleTableSlot>,
 ) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: the caller's node, which projects, and a row or an empty slot.
-    unsafe {
-        if (*row).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 != 0 {
-            return std::ptr::null_mut();
-        }
-        let context = (*node).ss.ps.ps_ExprContext;
-        pg_sys::MemoryContextReset((*context).ecxt_per_tuple_memory);
-        (*context).ecxt_scantuple = row;
-        pg_sys::ExecProject((*node).ss.ps.ps_ProjInfo)
+    if row.is_empty() {
+        return std::ptr::null_mut();
     }
+    let context = node.ss().ps().context();
+    // SAFETY: nothing of the row before is in it any more.
+    unsafe { context.empty() };
+    context.show(row);
+    // SAFETY: the node's own projection, over the row that its context has.
+    unsafe { pg_sys::ExecProject(projection.as_ptr()) }
 }
 
 /// `EndCustomScan`.
 unsafe fn end(node: *mut pg_sys::CustomScanState) {
-    // SAFETY: as core calls it.
-    unsafe { pg_sys::ExecEndNode((*node).ss.ps.lefttree) };
+    // SAFETY: as core calls it; the node below is not asked any more.
+    unsafe { Node::enter(node).end_below() };
 }
 
 /// `ReScanCustomScan`. The scan below begins anew when it is asked for rows if a parameter of its
 /// changed, and else here.
 unsafe fn rescan(node: *mut pg_sys::CustomScanState) {
     // SAFETY: as core calls it, for a node that runs.
-    unsafe {
-        let below = (*node).ss.ps.lefttree;
-        if (*below).chgParam.is_null() {
-            pg_sys::ExecReScan(below);
-        }
-    }
+    unsafe { Node::enter(node) }.begin_below_anew();
 }

@@ -110,21 +110,19 @@ pub fn targets<'p>(
         (key_targets, Targets::enter(targets))
     };
     relation::with(root.entry(input).relid(), NO_LOCK, |table| {
-        let mut compiler = Compiler::new(input.relid(), table.row_type());
-        let are_keys_ours = keys.into_iter().all(|(expression, equality)| {
-            // SAFETY: an expression over the table, whose row type the compiler has.
-            unsafe { key(&mut compiler, expression.as_ptr(), equality) }.is_some()
-        });
+        let mut compiler = Compiler::new(input.relid(), table.description());
+        let are_keys_ours = keys
+            .into_iter()
+            .all(|(expression, equality)| key(&mut compiler, expression, equality).is_some());
         let is_ours = |target: Node<'_, pg_sys::TargetEntry>| {
             let expression = target.expression();
-            // SAFETY: as above; a list of the planner's.
-            unsafe {
-                match expression.cast::<pg_sys::Aggref>() {
-                    Some(aggregate) => call(&mut compiler, &*aggregate.as_ptr()).is_some(),
-                    None => {
-                        !pg_sys::tlist_member(expression.as_ptr().cast(), key_targets).is_null()
-                    }
-                }
+            // SAFETY: a list of the planner's.
+            let is_key = || unsafe {
+                !pg_sys::tlist_member(expression.as_ptr().cast(), key_targets).is_null()
+            };
+            match expression.cast::<pg_sys::Aggref>() {
+                Some(aggregate) => call(&mut compiler, aggregate).is_some(),
+                None => is_key(),
             }
         };
         (are_keys_ours && !targets.is_empty() && targets.iter().all(is_ours)).then_some(targets)

@@ -173,12 +173,9 @@ impl Filtering {
             return None;
         }
         let taken = relation::with(table, NO_LOCK, |opened| {
-            let mut compiler = Compiler::new(rel.relid(), opened.row_type());
-            let is_ours = |clause: &&Clause| {
-                let condition = clause.restriction.condition().as_ptr();
-                // SAFETY: a condition over the table, whose row type the compiler has.
-                unsafe { compiler.condition(condition) }.is_some()
-            };
+            let mut compiler = Compiler::new(rel.relid(), opened.description());
+            let is_ours =
+                |clause: &&Clause| compiler.condition(clause.restriction.condition()).is_some();
             clauses.iter().take_while(is_ours).count()
         });
         if taken == 0 && !clauses.is_empty() {

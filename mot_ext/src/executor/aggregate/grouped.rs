@@ -1,6 +1,8 @@
 //! GROUP BY over the rows of a scan: from a row's values to its group, and the aggregates of each.
 use super::numeric::{Accumulator, Kept, datum};
 use super::running::{General, Running};
+use crate::pg::memory;
+use crate::pg::node::Node;
 use mot_programs::aggregate::{Groups, Key, KeyValues, put_together};
 use mot_programs::filter::{Groups as RowGroup, NoParameters, Numbers, ROWS, Rows, members};
 use pgrx::pg_sys;
@@ -107,21 +109,21 @@ impl Grouping {
 
     /// The accumulators of the group of the row in the slot, as core evaluates its keys; `None`: it
     /// is another pass's.
+    ///
+    /// # Safety
+    /// The slot has a row of the scan's, and is the context's, which is the scan's node's.
     pub unsafe fn find(
         &mut self,
-        slot: *mut pg_sys::TupleTableSlot,
-        context: *mut pg_sys::ExprContext,
+        slot: Node<'_, pg_sys::TupleTableSlot>,
+        context: Node<'_, pg_sys::ExprContext>,
         calls: &[Running],
     ) -> Option<&mut [Accumulator]> {
         let mut values = KeyValues::default();
         for (at, (key, general)) in self.keys.iter().enumerate() {
-            // SAFETY: the slot has the row, and is the context's.
-            let value = unsafe {
-                let old = pg_sys::MemoryContextSwitchTo((*context).ecxt_per_tuple_memory);
-                let value = general.value(slot, context);
-                pg_sys::MemoryContextSwitchTo(old);
-                value
-            };
+            // SAFETY: the caller's row and context.
+            let value = || unsafe { general.value(slot, context) };
+            // SAFETY: a live context's own memory; a key's value is no pointer.
+            let value = unsafe { memory::within(context.ecxt_per_tuple_memory(), value) };
             match value {
                 Some(value) => values.numbers[at] = key.kind.of_word(value.value() as u64),
                 None => values.null |= 1 << at,

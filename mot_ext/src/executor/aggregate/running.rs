@@ -3,6 +3,8 @@
 use super::call::argument_of;
 use super::numeric::{Accumulator, Numeric};
 use crate::executor::expressions::evaluate;
+use crate::pg::memory;
+use crate::pg::node::{Any, Node};
 use mot_programs::aggregate::{Argument, Call, Fixed, Input, Step};
 use mot_programs::filter::Number;
 use mot_programs::varlena::payload;
@@ -26,52 +28,71 @@ pub enum General {
 
 impl Running {
     /// An aggregate of the plan; `compiled` is how core compiles its expressions.
-    pub unsafe fn new(
+    pub fn new<'p>(
         call: Call,
-        aggregate: &pg_sys::Aggref,
-        compiled: impl Fn(*mut pg_sys::Expr) -> *mut pg_sys::ExprState,
+        aggregate: Node<'p, pg_sys::Aggref>,
+        compiled: impl Fn(Option<Any<'p>>) -> *mut pg_sys::ExprState,
     ) -> Running {
         Running {
-            // SAFETY: the call's own node.
-            general: General::of(&call, || compiled(unsafe { argument_of(aggregate) })),
-            general_filter: compiled(aggregate.aggfilter),
+            general: General::of(&call, || compiled(argument_of(aggregate))),
+            general_filter: compiled(aggregate.aggfilter()),
             step: Step::new(call),
         }
     }
 
-    /// Adds the row in the slot, as core evaluates FILTER and argument.
+    /// Adds the row in the slot, as core evaluates FILTER and argument. What is evaluated lives
+    /// until the next row.
+    ///
+    /// # Safety
+    /// The slot has a row of the scan's, and is the context's, which is the scan's node's.
     pub unsafe fn add_row(
         &self,
         accumulator: &mut Accumulator,
-        slot: *mut pg_sys::TupleTableSlot,
-        context: *mut pg_sys::ExprContext,
+        slot: Node<'_, pg_sys::TupleTableSlot>,
+        context: Node<'_, pg_sys::ExprContext>,
     ) {
-        // SAFETY: the slot has the row, and is the context's; what is evaluated lives until the
-        // next row.
-        unsafe {
-            let old = pg_sys::MemoryContextSwitchTo((*context).ecxt_per_tuple_memory);
-            let is_counted = self.general_filter.is_null() || {
-                let (answer, is_null) = evaluate(self.general_filter, context);
-                !is_null && answer.value() & 1 != 0
-            };
-            let value = match is_counted {
-                true => self.general.value(slot, context),
-                false => None,
-            };
-            if let Some(value) = value {
-                match (&self.step.call.argument, self.step.call.input) {
-                    (Argument::Numeric(_), _) => {
-                        let flat = pg_sys::pg_detoast_datum(value.cast_mut_ptr());
-                        let fixed = payload(flat.cast()).and_then(Fixed::read);
-                        accumulator.add_numeric(Numeric::new(flat.into()), fixed);
-                    }
-                    (Argument::Number(_), Input::Number(kind)) => {
-                        accumulator.add_number(kind.of_word(value.value() as u64));
-                    }
-                    _ => accumulator.add_rows(1),
-                }
+        let add = || {
+            // SAFETY: the caller's context.
+            if !unsafe { self.counts(context) } {
+                return;
             }
-            pg_sys::MemoryContextSwitchTo(old);
+            // SAFETY: the caller's row and context.
+            if let Some(value) = unsafe { self.general.value(slot, context) } {
+                self.add(accumulator, value);
+            }
+        };
+        // SAFETY: a live context's own memory.
+        unsafe { memory::within(context.ecxt_per_tuple_memory(), add) };
+    }
+
+    /// Whether FILTER counts the row.
+    ///
+    /// # Safety
+    /// The context has a row of the scan's.
+    unsafe fn counts(&self, context: Node<'_, pg_sys::ExprContext>) -> bool {
+        if self.general_filter.is_null() {
+            return true;
+        }
+        // SAFETY: the plan's own expression, and the caller's context.
+        let (answer, is_null) = unsafe { evaluate(self.general_filter, context.as_ptr()) };
+        !is_null && answer.value() & 1 != 0
+    }
+
+    /// Adds a value of the argument, in memory for one row.
+    fn add(&self, accumulator: &mut Accumulator, value: pg_sys::Datum) {
+        match (&self.step.call.argument, self.step.call.input) {
+            (Argument::Numeric(_), _) => {
+                // SAFETY: a value of the argument, which is a numeric.
+                let (number, fixed) = unsafe {
+                    let flat = pg_sys::pg_detoast_datum(value.cast_mut_ptr());
+                    (Numeric::new(flat.into()), payload(flat.cast()))
+                };
+                accumulator.add_numeric(number, fixed.and_then(Fixed::read));
+            }
+            (Argument::Number(_), Input::Number(kind)) => {
+                accumulator.add_number(kind.of_word(value.value() as u64));
+            }
+            _ => accumulator.add_rows(1),
         }
     }
 }
@@ -100,25 +121,23 @@ impl General {
     }
 
     /// The argument's value; `None`: NULL.
+    ///
+    /// # Safety
+    /// As for [`Running::add_row`].
     pub unsafe fn value(
         &self,
-        slot: *mut pg_sys::TupleTableSlot,
-        context: *mut pg_sys::ExprContext,
+        slot: Node<'_, pg_sys::TupleTableSlot>,
+        context: Node<'_, pg_sys::ExprContext>,
     ) -> Option<pg_sys::Datum> {
-        // SAFETY: as for `add_row`; a column is taken out of the row before it is read.
-        unsafe {
-            let (value, is_null) = match *self {
-                General::Nothing => (pg_sys::Datum::from(0), false),
-                General::Column(number) => {
-                    if i32::from((*slot).tts_nvalid) < number {
-                        pg_sys::slot_getsomeattrs_int(slot, number);
-                    }
-                    let at = number as usize - 1;
-                    (*(*slot).tts_values.add(at), *(*slot).tts_isnull.add(at))
-                }
-                General::Expression(state) => evaluate(state, context),
-            };
-            (!is_null).then_some(value)
+        match *self {
+            General::Nothing => Some(pg_sys::Datum::from(0)),
+            // SAFETY: the caller's row, which has the table's columns.
+            General::Column(number) => unsafe { slot.column(number) },
+            General::Expression(state) => {
+                // SAFETY: the plan's own expression, and the caller's context.
+                let (value, is_null) = unsafe { evaluate(state, context.as_ptr()) };
+                (!is_null).then_some(value)
+            }
         }
     }
 }

@@ -1,94 +1,97 @@
 //! Takes the rows of the scan below an aggregate's node: by the group, or one by one where core is
 //! asked.
-use super::node::Aggregation;
+use super::node::{Aggregation, RowSource};
+use super::running::Running;
 use crate::errors;
 use crate::executor::expressions::{clear, passes};
-use crate::pg::interrupts;
+use crate::executor::filter::Filter;
+use crate::pg::node::Node;
+use crate::pg::{interrupts, memory};
 use mot_programs::filter::{Groups, NoParameters, Rows, members};
 use pgrx::pg_sys;
 
 impl Aggregation {
     /// Takes all rows of the scan.
-    pub(super) unsafe fn run(&mut self) {
-        // SAFETY: the node below went through Begin.
-        unsafe {
-            let below = self.below.cast::<pg_sys::PlanState>();
-            // What core does before it asks a node for a row.
-            if !(*below).chgParam.is_null() {
-                pg_sys::ExecReScan(below);
-            }
-            let instrument = (*below).instrument;
-            if !instrument.is_null() {
-                pg_sys::InstrStartNode(instrument);
-            }
+    ///
+    /// # Safety
+    /// The scan is the one that the aggregates are over, and runs.
+    pub(super) unsafe fn run(&mut self, below: Node<'_, pg_sys::ScanState>) {
+        below.ps().begin_anew_if_changed();
+        below.ps().start_timing();
+        let context = below.ps().context();
+        let take_all = || {
+            // SAFETY: the caller's scan, whose rows are used here alone until it begins anew.
+            let rows = unsafe { (self.source)(below) };
             let mut passed = 0;
-            let scan = (self.source)(self.below);
-            let context = (*below).ps_ExprContext;
-            // What sums allocate goes with the group of rows.
-            let memory = (*context).ecxt_per_tuple_memory;
-            let old = pg_sys::MemoryContextSwitchTo(memory);
             loop {
-                pg_sys::MemoryContextReset(memory);
-                let is_more = scan.fill(&mut self.group, context);
-                passed += self.take_group();
+                // SAFETY: what sums allocate goes with the group of rows.
+                unsafe { context.empty() };
+                let is_more = rows.fill(below, &mut self.group);
+                // SAFETY: the scan's rows.
+                passed += unsafe { self.take_group(below, rows) };
                 if interrupts::is_pending() {
                     interrupts::check_for_interrupts();
                 }
                 if !is_more {
-                    break;
+                    break passed;
                 }
             }
-            pg_sys::MemoryContextSwitchTo(old);
-            if !instrument.is_null() {
-                pg_sys::InstrStopNode(instrument, passed as f64);
-            }
-        }
+        };
+        // SAFETY: a live context's own memory.
+        let passed = unsafe { memory::within(context.ecxt_per_tuple_memory(), take_all) };
+        below.ps().stop_timing(passed);
     }
 
     /// Takes the group's rows; how many passed the conditions.
-    unsafe fn take_group(&mut self) -> u64 {
-        // SAFETY: the rows are the scan's, whose snapshot keeps them; context and conditions are
-        // its node's.
-        unsafe {
-            if let Some(grouping) = &mut self.grouping
-                && let Err(error) = grouping.groups.make_room()
-            {
-                errors::raise(error);
-            }
-            let below = &mut (*self.below).ps;
-            let context = below.ps_ExprContext;
-            let all = self.group.all();
-            let (passing, unsure) = match (self.source)(self.below).filter() {
-                Some(filter) => filter.look_at(&self.group, context),
-                None => (all, 0),
-            };
-            // What the filter leaves to core: rows that pass its part of the conditions, or those
-            // that it is not sure of.
-            let asked = match below.qual.is_null() {
-                true => unsure,
-                false => passing | unsure,
-            };
-            if asked != 0 || self.is_general || !self.evaluate(passing) {
-                return self.take_each(passing | unsure, asked);
-            }
-            match &mut self.grouping {
-                Some(grouping) => grouping.add_group(passing, &self.calls),
-                None => {
-                    for (running, accumulator) in self.calls.iter().zip(&mut self.accumulators) {
-                        running.step.add_group(accumulator);
-                    }
+    ///
+    /// # Safety
+    /// The rows are the scan's, and fill the group.
+    unsafe fn take_group(
+        &mut self,
+        below: Node<'_, pg_sys::ScanState>,
+        rows: &mut dyn RowSource,
+    ) -> u64 {
+        if let Some(grouping) = &mut self.grouping
+            && let Err(error) = grouping.groups.make_room()
+        {
+            errors::raise(error);
+        }
+        let context = below.ps().context();
+        let all = self.group.all();
+        let (passing, unsure) = match rows.filter() {
+            // SAFETY: the scan's rows, which its snapshot keeps, and its node's context.
+            Some(filter) => unsafe { filter.look_at(&self.group, context.as_ptr()) },
+            None => (all, 0),
+        };
+        // What the filter leaves to core: rows that pass its part of the conditions, or those that
+        // it is not sure of.
+        let asked = match below.ps().qual() {
+            None => unsure,
+            Some(_) => passing | unsure,
+        };
+        // SAFETY: the scan's rows.
+        if asked != 0 || self.is_general || !unsafe { self.evaluate(passing) } {
+            // SAFETY: the same.
+            return unsafe { self.take_each(below, rows, (passing | unsure, asked)) };
+        }
+        match &mut self.grouping {
+            Some(grouping) => grouping.add_group(passing, &self.calls),
+            None => {
+                for (running, accumulator) in self.calls.iter().zip(&mut self.accumulators) {
+                    running.step.add_group(accumulator);
                 }
             }
-            let passed = passing.count_ones();
-            if !below.instrument.is_null() {
-                (*below.instrument).nfiltered1 += f64::from(all.count_ones() - passed);
-            }
-            passed.into()
         }
+        let passed = passing.count_ones();
+        below.ps().count_dropped((all.count_ones() - passed).into());
+        passed.into()
     }
 
     /// Evaluates arguments and FILTERs for rows of the group; false: core has to be asked about
     /// one.
+    ///
+    /// # Safety
+    /// The rows are those of the layout's table.
     unsafe fn evaluate(&mut self, rows: Rows) -> bool {
         // Compiled aggregates and keys have none (`call`).
         let parameters = &NoParameters;
@@ -97,59 +100,82 @@ impl Aggregation {
             layout: &self.layout,
             parameters,
         };
-        // SAFETY: rows of the layout's table.
-        unsafe {
-            let is_sure = self
-                .grouping
-                .as_mut()
-                .is_none_or(|grouping| grouping.evaluate(&groups, rows));
-            is_sure
-                && self
-                    .calls
-                    .iter_mut()
-                    .all(|running| running.step.evaluate(&groups, rows))
-        }
+        let is_sure = match &mut self.grouping {
+            // SAFETY: the caller's rows.
+            Some(grouping) => unsafe { grouping.evaluate(&groups, rows) },
+            None => true,
+        };
+        // SAFETY: the caller's rows.
+        let is_sure_of = |running: &mut Running| unsafe { running.step.evaluate(&groups, rows) };
+        is_sure && self.calls.iter_mut().all(is_sure_of)
     }
 
     /// Takes some of the group's rows one by one, those that core is asked about when it was; how
     /// many passed the conditions.
-    unsafe fn take_each(&mut self, rows: Rows, asked: Rows) -> u64 {
-        // SAFETY: as for `take_group`.
-        unsafe {
-            let scan = (self.source)(self.below);
-            let below = &mut (*self.below).ps;
-            let (slot, context) = ((*self.below).ss_ScanTupleSlot, below.ps_ExprContext);
-            let mut passed = 0;
-            for at in members(rows) {
-                pg_sys::MemoryContextReset((*context).ecxt_per_tuple_memory);
-                let (row, version) = self.group.place(at);
-                scan.show(slot, row, version);
-                (*context).ecxt_scantuple = slot;
-                let is_passed = asked & 1 << at == 0
-                    || (scan.filter().is_none_or(|filter| filter.ask(context))
-                        && passes(below.qual, context));
-                if is_passed {
-                    passed += 1;
-                    let group = match &mut self.grouping {
-                        Some(grouping) => grouping.find(slot, context, &self.calls),
-                        None => Some(&mut self.accumulators[..]),
-                    };
-                    if let Some(group) = group {
-                        for (running, accumulator) in self.calls.iter().zip(group) {
-                            running.add_row(accumulator, slot, context);
-                        }
-                    }
-                }
-                if interrupts::is_pending() {
-                    interrupts::check_for_interrupts();
-                }
+    ///
+    /// # Safety
+    /// The rows are the scan's, and fill the group.
+    unsafe fn take_each(
+        &mut self,
+        below: Node<'_, pg_sys::ScanState>,
+        source: &mut dyn RowSource,
+        (rows, asked): (Rows, Rows),
+    ) -> u64 {
+        let (slot, context) = (below.slot(), below.ps().context());
+        let mut passed = 0;
+        for at in members(rows) {
+            // SAFETY: nothing of the row before is used any more.
+            unsafe { context.empty() };
+            let (row, version) = self.group.place(at);
+            // SAFETY: a row of the group, which was filled last.
+            unsafe { source.show(below, row, version) };
+            context.show(slot);
+            // SAFETY: the slot has the row.
+            if asked & 1 << at == 0 || unsafe { is_passed(below, source.filter()) } {
+                passed += 1;
+                // SAFETY: the same.
+                unsafe { self.add_row(slot, context) };
             }
-            clear(slot);
-            if !below.instrument.is_null() {
-                let looked_at = self.group.length() as u64;
-                (*below.instrument).nfiltered1 += (looked_at - passed) as f64;
+            if interrupts::is_pending() {
+                interrupts::check_for_interrupts();
             }
-            passed
+        }
+        // SAFETY: a live slot.
+        unsafe { clear(slot.as_ptr()) };
+        below
+            .ps()
+            .count_dropped(self.group.length() as u64 - passed);
+        passed
+    }
+
+    /// Adds the row in the slot to what it belongs to.
+    ///
+    /// # Safety
+    /// The slot has a row of the scan's, and is the context's, which is the scan's node's.
+    unsafe fn add_row(
+        &mut self,
+        slot: Node<'_, pg_sys::TupleTableSlot>,
+        context: Node<'_, pg_sys::ExprContext>,
+    ) {
+        let group = match &mut self.grouping {
+            // SAFETY: the caller's row.
+            Some(grouping) => unsafe { grouping.find(slot, context, &self.calls) },
+            None => Some(&mut self.accumulators[..]),
+        };
+        for (running, accumulator) in self.calls.iter().zip(group.into_iter().flatten()) {
+            // SAFETY: the caller's row.
+            unsafe { running.add_row(accumulator, slot, context) };
         }
     }
+}
+
+/// Whether core lets the row pass that its slot has.
+///
+/// # Safety
+/// A running scan whose slot has a row, and its filter.
+unsafe fn is_passed(below: Node<'_, pg_sys::ScanState>, filter: Option<&Filter>) -> bool {
+    let context = below.ps().context().as_ptr();
+    let conditions = below.ps().qual().map_or(std::ptr::null_mut(), Node::as_ptr);
+    // SAFETY: the node's own conditions and context, which has the row (caller).
+    unsafe { filter.is_none_or(|filter| filter.ask(context)) && passes(conditions, context) }
 }

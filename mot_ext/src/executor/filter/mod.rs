@@ -29,7 +29,7 @@ mod operators;
 mod parameters;
 
 use super::expressions::passes;
-use crate::pg::list::items;
+use crate::pg::node::{List, Node};
 use crate::shared_memory::settings::{COMPILED_STATEMENTS, CompiledStatements};
 pub use compile::Compiler;
 pub use layout::layout;
@@ -63,65 +63,66 @@ pub enum Verdict {
 impl Filter {
     /// Of conditions over a table at a place of the range table; `None` if the first one takes
     /// core.
+    ///
+    /// # Safety
+    /// Conditions of a finished plan over the table, whose row type this is.
     pub unsafe fn new(
         conditions: *mut pg_sys::List,
         table: u32,
         row_type: pg_sys::TupleDesc,
     ) -> Option<Filter> {
-        if conditions.is_null() || COMPILED_STATEMENTS.get() == CompiledStatements::Off {
+        // SAFETY: the caller's.
+        let (conditions, row_type) = unsafe { (List::enter(conditions), Node::enter(row_type)) };
+        Filter::of(conditions, table, row_type)
+    }
+
+    fn of(
+        conditions: List<'_, pg_sys::Node>,
+        table: u32,
+        row_type: Node<'_, pg_sys::TupleDescData>,
+    ) -> Option<Filter> {
+        if conditions.is_empty() || COMPILED_STATEMENTS.get() == CompiledStatements::Off {
             return None;
         }
         let mut compiler = Compiler::new(table, row_type);
-        // SAFETY: conditions of a finished plan over the table, whose row type this is.
-        unsafe {
-            let nodes = items::<pg_sys::Node>(conditions);
-            let compiled: Vec<Condition> = nodes
-                .iter()
-                .map_while(|node| compiler.condition(*node))
-                .collect();
-            if compiled.is_empty() {
-                return None;
-            }
-            Some(Filter {
-                is_whole: compiled.len() == nodes.len(),
-                conditions: compiled,
-                layout: layout(row_type, compiler.columns),
-                parameters: compiler.parameters,
-                general: std::ptr::null_mut(),
-            })
+        let compiled: Vec<Condition> = conditions
+            .iter()
+            .map_while(|node| compiler.condition(node))
+            .collect();
+        if compiled.is_empty() {
+            return None;
         }
+        Some(Filter {
+            is_whole: compiled.len() == conditions.len(),
+            conditions: compiled,
+            layout: layout(row_type, compiler.columns),
+            parameters: compiler.parameters,
+            general: std::ptr::null_mut(),
+        })
     }
 
-    /// How many of a table's conditions a filter takes, from the first one on.
-    pub unsafe fn takes(
-        conditions: *mut pg_sys::List,
-        table: u32,
-        row_type: pg_sys::TupleDesc,
-    ) -> usize {
-        // SAFETY: as for `new`.
-        unsafe { Filter::new(conditions, table, row_type) }
+    /// How many of the conditions of a node that scans a table a filter takes, from the first one
+    /// on.
+    pub fn takes(node: Node<'_, pg_sys::ScanState>) -> usize {
+        let row_type = node.relation().description();
+        Filter::of(node.plan().qual(), node.position(), row_type)
             .map_or(0, |filter| filter.conditions.len())
     }
 
-    /// Takes a node's conditions over, so that core evaluates none, or only those of rows that
-    /// pass.
-    pub unsafe fn of_node(node: *mut pg_sys::ScanState) -> Option<Filter> {
-        // SAFETY: an initialized node that scans a table.
-        unsafe {
-            let state = &mut (*node).ps;
-            // Nothing to take over: no conditions, or another caller did. In a re-evaluation core
-            // hands the row in and filters it itself.
-            if state.qual.is_null() || !(*state.state).es_epq_active.is_null() {
-                return None;
-            }
-            let plan = state.plan.cast::<pg_sys::Scan>();
-            let row_type = (*(*node).ss_currentRelation).rd_att;
-            let mut filter = Filter::new((*plan).plan.qual, (*plan).scanrelid, row_type)?;
-            if filter.is_whole {
-                filter.general = std::mem::replace(&mut state.qual, std::ptr::null_mut());
-            }
-            Some(filter)
+    /// Takes over the conditions of a node that scans a table, so that core evaluates none, or only
+    /// those of rows that pass.
+    pub fn of_node(node: Node<'_, pg_sys::ScanState>) -> Option<Filter> {
+        // Nothing to take over: no conditions, or another caller did. In a re-evaluation core hands
+        // the row in and filters it itself.
+        if node.ps().qual().is_none() || node.ps().estate().es_epq_active() {
+            return None;
         }
+        let row_type = node.relation().description();
+        let mut filter = Filter::of(node.plan().qual(), node.position(), row_type)?;
+        if filter.is_whole {
+            filter.general = node.ps().take_conditions();
+        }
+        Some(filter)
     }
 
     /// Whether rows that pass need no other look.

@@ -2,6 +2,7 @@
 //! first needs them, and kept until the scan begins anew. Core fetches them for every row; within a
 //! scan they stay what they are.
 use crate::executor::expressions::parameter;
+use crate::pg::memory;
 use mot_programs::filter::{Kind, Known, ParameterValues, Sure, Unsure};
 use mot_programs::varlena::payload;
 use pgrx::pg_sys;
@@ -89,39 +90,54 @@ impl ParameterValues for Bound<'_> {
 }
 
 impl Parameter {
+    /// Its value; `None`: core has to be asked.
+    ///
+    /// # Safety
+    /// The context of a node that runs. Its parameters have the types that the plan says.
     #[cold]
     unsafe fn fetch(&self, context: *mut pg_sys::ExprContext) -> Option<Known> {
-        // SAFETY: the context's own arrays; a hook that gives values may allocate, as it may for
-        // core.
-        unsafe {
-            let (datum, is_null) = match self.source {
-                Source::Extern(number, kind) => {
-                    let old = pg_sys::MemoryContextSwitchTo((*context).ecxt_per_tuple_memory);
-                    let found = parameter(context, number, kind);
-                    pg_sys::MemoryContextSwitchTo(old);
-                    found?
-                }
-                Source::Exec(number) => {
-                    let values = (*context).ecxt_param_exec_vals;
-                    if values.is_null() {
-                        return None;
-                    }
-                    let value = &*values.add(number as usize);
-                    if !value.execPlan.is_null() {
-                        return None;
-                    }
-                    (value.value, value.isnull)
-                }
-            };
-            if is_null {
-                return Some(Known::Null);
+        let (datum, is_null) = match self.source {
+            Source::Extern(number, kind) => {
+                // SAFETY: the caller's context.
+                let find = || unsafe { parameter(context, number, kind) };
+                // SAFETY: the context's own memory; a hook that gives values may allocate, as it
+                // may for core.
+                unsafe { memory::within((*context).ecxt_per_tuple_memory, find) }?
             }
-            match self.form {
-                Form::Number(kind) => Some(Known::Number(kind.of_word(datum.value() as u64))),
-                Form::Text => Some(Known::Text(short_payload(datum.cast_mut_ptr())?.into())),
+            // SAFETY: the caller's context.
+            Source::Exec(number) => unsafe { computed(context, number) }?,
+        };
+        if is_null {
+            return Some(Known::Null);
+        }
+        match self.form {
+            Form::Number(kind) => Some(Known::Number(kind.of_word(datum.value() as u64))),
+            Form::Text => {
+                // SAFETY: a text (caller).
+                let bytes = unsafe { short_payload(datum.cast_mut_ptr()) }?;
+                Some(Known::Text(bytes.into()))
             }
         }
     }
+}
+
+/// A parameter of the executor; `None`: its subplan has not run.
+///
+/// # Safety
+/// The context's array, if it has one, has the parameter.
+unsafe fn computed(
+    context: *mut pg_sys::ExprContext,
+    number: i32,
+) -> Option<(pg_sys::Datum, bool)> {
+    // SAFETY: the caller's context.
+    let values = unsafe { (*context).ecxt_param_exec_vals };
+    if values.is_null() {
+        return None;
+    }
+    // SAFETY: the array has the parameter (caller).
+    let value = unsafe { &*values.add(number as usize) };
+    let is_computed = value.execPlan.is_null();
+    is_computed.then_some((value.value, value.isnull))
 }
 
 /// Texts of a statement up to so many bytes are kept with a filter, in a copy: memory that no

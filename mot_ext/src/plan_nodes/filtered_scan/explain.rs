@@ -1,7 +1,6 @@
 //! EXPLAIN of the scan: core shows all conditions, and the rows that none of them let pass.
 use crate::executor::filter::Filter;
-use crate::pg::list::{cells, list};
-use crate::pg::version;
+use crate::pg::node::{List, Node};
 use pgrx::pg_sys;
 
 /// `ExplainCustomScan`: the conditions that are evaluated where the rows lie, if core evaluates all
@@ -12,19 +11,14 @@ pub unsafe fn explain(
     es: *mut pg_sys::ExplainState,
 ) {
     // SAFETY: as core calls it; the node's table is open.
-    unsafe {
-        let plan = (*node).ss.ps.plan;
-        let table = (*plan.cast::<pg_sys::Scan>()).scanrelid;
-        let row_type = (*(*node).ss.ss_currentRelation).rd_att;
-        let conditions = cells::<pg_sys::Node>((*plan).qual);
-        let taken = &conditions[..Filter::takes((*plan).qual, table, row_type)];
-        if taken.is_empty() || taken.len() == conditions.len() {
-            return;
-        }
-        let context = pg_sys::set_deparse_context_plan((*es).deparse_cxt, plan, ancestors);
-        let is_prefixed = version::tables_explained(es) > 1 || (*es).verbose;
-        let all = pg_sys::make_ands_explicit(list(taken));
-        let text = pg_sys::deparse_expression(all.cast(), context, is_prefixed, false);
-        pg_sys::ExplainPropertyText(c"Filter in Place".as_ptr(), text, es);
+    let (node, ancestors, es): (Node<'_, pg_sys::CustomScanState>, _, _) =
+        unsafe { (Node::enter(node), List::enter(ancestors), Node::enter(es)) };
+    let conditions = node.ss().plan().qual();
+    let taken = Filter::takes(node.ss());
+    if taken == 0 || taken == conditions.len() {
+        return;
     }
+    let all = List::of(conditions.iter().take(taken)).conjunction();
+    let names = es.names(node.ss().ps(), ancestors);
+    es.show_text(c"Filter in Place", names.text(all));
 }

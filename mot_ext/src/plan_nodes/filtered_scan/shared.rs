@@ -1,5 +1,6 @@
 //! The scan shared by the leader and its parallel workers, as core's SeqScan is.
 use super::state;
+use crate::pg::node::Node;
 use pgrx::pg_sys;
 use std::ffi::c_void;
 
@@ -9,10 +10,10 @@ pub unsafe fn estimate(
     _context: *mut pg_sys::ParallelContext,
 ) -> pg_sys::Size {
     // SAFETY: as core calls it.
-    unsafe {
-        let snapshot = (*(*node).ss.ps.state).es_snapshot;
-        pg_sys::table_parallelscan_estimate((*node).ss.ss_currentRelation, snapshot)
-    }
+    let scan = unsafe { scan(node) };
+    let (relation, snapshot) = (scan.relation().as_ptr(), scan.ps().estate().es_snapshot());
+    // SAFETY: an open relation, and the query's snapshot.
+    unsafe { pg_sys::table_parallelscan_estimate(relation, snapshot) }
 }
 
 /// `InitializeDSMCustomScan`: the leader begins, before it launches workers.
@@ -21,13 +22,13 @@ pub unsafe fn initialize(
     _context: *mut pg_sys::ParallelContext,
     shared: *mut c_void,
 ) {
-    // SAFETY: as core calls it, with memory as large as was asked for.
-    unsafe {
-        let relation = (*node).ss.ss_currentRelation;
-        let snapshot = (*(*node).ss.ps.state).es_snapshot;
-        pg_sys::table_parallelscan_initialize(relation, shared.cast(), snapshot);
-        state(node.cast()).rows = pg_sys::table_beginscan_parallel(relation, shared.cast());
-    }
+    // SAFETY: as core calls it.
+    let scan = unsafe { scan(node) };
+    let (relation, snapshot) = (scan.relation().as_ptr(), scan.ps().estate().es_snapshot());
+    // SAFETY: memory as large as was asked for, for the query's snapshot.
+    unsafe { pg_sys::table_parallelscan_initialize(relation, shared.cast(), snapshot) };
+    // SAFETY: it is initialized.
+    unsafe { begin(scan, shared) };
 }
 
 /// `ReInitializeDSMCustomScan`: the leader begins again, when all workers have ended.
@@ -36,10 +37,10 @@ pub unsafe fn reinitialize(
     _context: *mut pg_sys::ParallelContext,
     shared: *mut c_void,
 ) {
-    // SAFETY: as core calls it, with what was initialized.
-    unsafe {
-        pg_sys::table_parallelscan_reinitialize((*node).ss.ss_currentRelation, shared.cast());
-    }
+    // SAFETY: as core calls it.
+    let relation = unsafe { scan(node) }.relation().as_ptr();
+    // SAFETY: what was initialized.
+    unsafe { pg_sys::table_parallelscan_reinitialize(relation, shared.cast()) };
 }
 
 /// `InitializeWorkerCustomScan`: a worker joins.
@@ -49,8 +50,24 @@ pub unsafe fn join(
     shared: *mut c_void,
 ) {
     // SAFETY: as core calls it, with what the leader has initialized.
-    unsafe {
-        let relation = (*node).ss.ss_currentRelation;
-        state(node.cast()).rows = pg_sys::table_beginscan_parallel(relation, shared.cast());
-    }
+    unsafe { begin(scan(node), shared) };
+}
+
+/// The scan's part of a node.
+///
+/// # Safety
+/// A node that is initialized, and is not ended in `'p`.
+unsafe fn scan<'p>(node: *mut pg_sys::CustomScanState) -> Node<'p, pg_sys::ScanState> {
+    // SAFETY: the caller's node.
+    unsafe { Node::enter(node).ss() }
+}
+
+/// Begins the scan in a process.
+///
+/// # Safety
+/// A node of ours that runs, and the shared memory that the leader has initialized for it.
+unsafe fn begin(scan: Node<'_, pg_sys::ScanState>, shared: *mut c_void) {
+    let relation = scan.relation().as_ptr();
+    // SAFETY: the caller's; the state is used here alone.
+    unsafe { state(scan).rows = pg_sys::table_beginscan_parallel(relation, shared.cast()) };
 }

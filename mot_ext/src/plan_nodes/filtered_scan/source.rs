@@ -1,42 +1,37 @@
 //! The scan's rows where they lie, for the node above that adds them up.
-use super::FilteredScan;
+use super::{FilteredScan, count_read, show};
 use crate::executor::aggregate::RowSource;
 use crate::executor::filter::{Filter, Group};
-use crate::table_am::{self, scan};
+use crate::pg::node::Node;
+use crate::table_am::scan;
 use mot_engine::{Slot, VersionRef};
 use pgrx::pg_sys;
 
 impl RowSource for FilteredScan {
-    unsafe fn fill(&mut self, group: &mut Group, _context: *mut pg_sys::ExprContext) -> bool {
+    fn fill(&mut self, node: Node<'_, pg_sys::ScanState>, group: &mut Group) -> bool {
         group.clear();
-        // SAFETY: a node that runs; its scan's snapshot keeps the rows.
-        let is_more = unsafe {
-            self.begin();
-            let rows = scan::state(self.rows);
-            match rows.gives_groups() {
-                true => rows.next_group(|row, version| group.push(row, version)),
-                false => loop {
-                    match rows.next() {
-                        Some((row, version)) => group.push(row, version),
-                        None => break false,
-                    }
-                    if group.is_full() {
-                        break true;
-                    }
-                },
-            }
+        self.begin(node);
+        // SAFETY: a table of ours, whose scan has begun, and is used here alone.
+        let rows = unsafe { scan::state(self.rows) };
+        let is_more = match rows.gives_groups() {
+            true => rows.next_group(|row, version| group.push(row, version)),
+            false => loop {
+                match rows.next() {
+                    Some((row, version)) => group.push(row, version),
+                    None => break false,
+                }
+                if group.is_full() {
+                    break true;
+                }
+            },
         };
-        // SAFETY: the node's open relation.
-        unsafe {
-            let (relation, read) = ((*self.node).ss_currentRelation, group.length() as i64);
-            table_am::rows_read(relation, read);
-        }
+        count_read(node, group.length() as u64);
         is_more
     }
 
-    unsafe fn show(&mut self, slot: *mut pg_sys::TupleTableSlot, row: Slot, version: VersionRef) {
-        // SAFETY: the caller's; the scan has begun.
-        unsafe { scan::state(self.rows).show(slot, row, version) }
+    unsafe fn show(&mut self, node: Node<'_, pg_sys::ScanState>, row: Slot, version: VersionRef) {
+        // SAFETY: as in `fill`, which has found the row.
+        show(node, unsafe { scan::state(self.rows) }, (row, version));
     }
 
     fn filter(&self) -> Option<&Filter> {
