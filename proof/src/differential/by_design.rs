@@ -57,9 +57,10 @@ pub static INDEX_IN_USE: Allowed = Allowed {
 };
 
 pub static REINDEX_LOCKS: Allowed = Allowed {
-    name: "a row lock waits on one side only, beside a REINDEX",
+    name: "a row lock or a change waits on one side only, beside a REINDEX",
     reason: "REINDEX of an index that keeps its keys with the rows locks the table in EXCLUSIVE mode, \
-             with which row locks conflict (docs/differences.md).",
+             with which row locks conflict (docs/differences.md). So it waits for the table where that of a \
+             heap table has locked it, and waits for the index.",
 };
 
 pub static SORTED_CURSOR: Allowed = Allowed {
@@ -190,7 +191,9 @@ pub fn waits(
         " FOR SHARE",
         " FOR KEY SHARE",
     ];
-    let locks_rows = locks_rows.iter().any(|lock| statement.text.contains(lock));
+    let changes = ["INSERT ", "UPDATE ", "DELETE ", "MERGE "];
+    let mut parts = locks_rows.iter().chain(&changes);
+    let locks_rows = parts.any(|part| statement.text.contains(part));
     if locks_rows && beside.is_some_and(|beside| beside.text.starts_with("REINDEX ")) {
         return Some(&REINDEX_LOCKS);
     }
