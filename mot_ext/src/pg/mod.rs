@@ -6,7 +6,8 @@
 //! | `guard`, `report`, `violation`, `text` | errors of users' code, reports, text |
 //! | `version/` | what differs between major versions: no other room asks |
 //! | `node`, `relation` | typed views of nodes and open relations |
-//! | `nodes`, `list`, `depth`, `planning`, `executor`, `wire` | parse trees, plans, output |
+//! | `nodes`, `list`, `depth`, `planning` | parse trees, plans |
+//! | `executor`, `portal`, `wire` | execution, output |
 //! | `partition_routing` | the partition of a row |
 //! | `catalog`, `index_row`, `inheritance`, `rights`, `search_path`, `btree` | the catalog |
 //! | `owner`, `predicate`, `snapshot`, `sxact` | processes and transactions; predicate locks |
@@ -35,6 +36,7 @@ pub mod nodes;
 pub mod owner;
 pub mod partition_routing;
 pub mod planning;
+pub mod portal;
 pub mod predicate;
 pub mod relation;
 pub mod report;
