@@ -60,14 +60,14 @@ INSERT INTO t VALUES (1, 1, 'again');
 SELECT * FROM indexes;
 -- a key that is too long
 CREATE TABLE long (a text) USING mot;
-INSERT INTO long VALUES (repeat('x', 5000));
+INSERT INTO long VALUES (repeat('x', 20000));
 CREATE INDEX CONCURRENTLY long_a ON long (a);
-INSERT INTO long VALUES (repeat('y', 5000));
+INSERT INTO long VALUES (repeat('y', 20000));
 DELETE FROM long WHERE a LIKE 'x%';
 REINDEX INDEX CONCURRENTLY long_a;
 DELETE FROM long;
 REINDEX INDEX CONCURRENTLY long_a;
-INSERT INTO long VALUES (repeat('y', 5000));
+INSERT INTO long VALUES (repeat('y', 20000));
 SELECT * FROM indexes WHERE index LIKE 'long%';
 -- an index that cannot be is refused before it is made
 CREATE INDEX CONCURRENTLY ON t USING hash (c);

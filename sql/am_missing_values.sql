@@ -137,10 +137,10 @@ DROP TABLE mk;
 CREATE TABLE ml (a int) USING mot;
 INSERT INTO ml VALUES (1);
 DO $$ BEGIN
-  EXECUTE format('ALTER TABLE ml ADD COLUMN b text DEFAULT %L, ADD COLUMN c text DEFAULT %L, ADD COLUMN d char(3000) DEFAULT ''blank''', repeat('y', 2702), repeat('z', 2703));
+  EXECUTE format('ALTER TABLE ml ADD COLUMN b text DEFAULT %L, ADD COLUMN c text DEFAULT %L, ADD COLUMN d char(16000) DEFAULT ''blank''', repeat('y', 15358), repeat('z', 15359));
 END $$;
 CREATE INDEX ml_b ON ml (b);
-SELECT a FROM ml WHERE b = repeat('y', 2702);
+SELECT a FROM ml WHERE b = repeat('y', 15358);
 CREATE INDEX ml_c ON ml (c);
 CREATE INDEX ml_b_d ON ml (b, d);
 CREATE UNIQUE INDEX ml_d ON ml (d);

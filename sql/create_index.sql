@@ -144,7 +144,7 @@ DROP TABLE oc_heap;
 DROP FOREIGN TABLE oc;
 -- A state that was replaced, or whose row is deleted, is no obstacle, whether the reclaimer has come by or not; one that a row has is.
 CREATE FOREIGN TABLE long_before (id int PRIMARY KEY, c text) SERVER mot;
-INSERT INTO long_before SELECT n, (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 100) i) FROM generate_series(1, 3) n;
+INSERT INTO long_before SELECT n, (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 600) i) FROM generate_series(1, 3) n;
 CREATE INDEX ON long_before (c);
 UPDATE long_before SET c = 'short' WHERE id = 1;
 DELETE FROM long_before WHERE id = 2;

@@ -19,7 +19,7 @@ CREATE TABLE longs (id int PRIMARY KEY, v text COLLATE "C") USING mot;
 CREATE TABLE renamed (id int PRIMARY KEY, a int NOT NULL, b int) USING mot;
 CREATE INDEX renamed_ab ON renamed (a, b);
 INSERT INTO keyless SELECT i, nullif(i % 2, 0) FROM generate_series(1, 1000) i;
-INSERT INTO longs SELECT i, CASE WHEN i % 100 = 0 THEN repeat('y', 5000) ELSE 'a' || i END FROM generate_series(1, 1000) i;
+INSERT INTO longs SELECT i, CASE WHEN i % 100 = 0 THEN repeat('y', 20000) ELSE 'a' || i END FROM generate_series(1, 1000) i;
 INSERT INTO renamed SELECT i, i, nullif(i % 2, 0) FROM generate_series(1, 1000) i;
 ));
 wait_replayed($primary, $standby);
@@ -30,7 +30,7 @@ my %question = (
 	by_id   => 'SELECT count(*), sum(coalesce(a, 7)) FROM keyless WHERE id = 2',
 	longs   => q(SELECT count(*), sum(length(v)) FROM longs WHERE v > 'x' AND v < 'z'),
 	changed => 'SELECT count(*), sum(coalesce(b, 7)) FROM renamed WHERE a BETWEEN 1 AND 10');
-my %before = (keyless => '10|40', one => '1', by_id => '1|7', longs => '10|50000', changed => '10|40');
+my %before = (keyless => '10|40', one => '1', by_id => '1|7', longs => '10|200000', changed => '10|40');
 my %after = (keyless => '10|5', one => '0', by_id => '1|0', longs => '0|', changed => '10|5');
 # From 17 on the planner takes IS NULL of a column that is NOT NULL now for false, whatever the
 # snapshot, of heap tables as well: a constant that it does not see.

@@ -26,7 +26,7 @@ for my $how ('UPDATE t SET b = \'short\' WHERE a = 101', 'DELETE FROM t WHERE a 
 	my $maker = $primary->background_psql('postgres', on_error_stop => 0);
 	$maker->query_until(qr/begun/, "\\echo begun\nCREATE INDEX CONCURRENTLY t_b ON t (b);\n");
 	$primary->safe_psql('postgres', q(SELECT mot.wait_until_paused('build-before-ready')));
-	$primary->safe_psql('postgres', q(INSERT INTO t VALUES (101, repeat('long', 1000))));
+	$primary->safe_psql('postgres', q(INSERT INTO t VALUES (101, repeat('long', 5000))));
 	$pauser->query_safe(q(SELECT mot.resume('build-before-ready')));
 	$primary->safe_psql('postgres', q(SELECT mot.wait_until_paused('validate-before-rows')));
 	wait_replayed($primary, $standby);

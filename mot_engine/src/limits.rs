@@ -13,12 +13,9 @@ const _: () = assert!(SLOTS_MAX <= 1 << SLOT_BITS);
 /// COMMIT could not log it any more.
 pub const ROW_BYTES_MAX: usize = LOG_RECORD_BYTES_OF_LONG_ROW_MAX - 64;
 
-/// Bytes of one encoded key, as PostgreSQL's btree (BTMaxItemSize on 8 KiB pages).
-pub const KEY_BYTES_MAX: usize = 2704;
-
-/// Bytes of one encoded key with those that collations add, which [`KEY_BYTES_MAX`] does not count.
-/// The C library's add at most three for each byte of an English text, and ICU's less.
-pub const COLLATED_KEY_BYTES_MAX: usize = 15 * 1024;
+/// Bytes of one encoded key, with those that collations add, as the tree takes 16 KiB. A btree's
+/// limit is 2,704 bytes (BTMaxItemSize) of a row whose values are compressed.
+pub const KEY_BYTES_MAX: usize = 15 * 1024;
 
 /// Indexes of one table. A fixed array in the table keeps the writers' walk free of pointers.
 pub const INDEXES_PER_TABLE_MAX: usize = 64;

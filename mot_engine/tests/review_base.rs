@@ -283,7 +283,7 @@ fn keys_that_are_too_long_cost_no_slots() {
     me.end(Fate::Committed);
     t.commit(s);
 
-    const TEXT_BYTES: u32 = 4000;
+    const TEXT_BYTES: u32 = 16_000;
     let mut long = vec![0u8; 6];
     long[0..2].copy_from_slice(&1u16.to_le_bytes());
     long[4] = 24;

@@ -64,7 +64,7 @@ pub(crate) use together::{Obstacle, enter_row, enter_row_in};
 use crate::errors::EngineError;
 use crate::ids::Slot;
 use crate::key::KeyBuffer;
-use crate::limits::{COLLATED_KEY_BYTES_MAX, SLOTS_MAX};
+use crate::limits::{KEY_BYTES_MAX, SLOTS_MAX};
 
 /// Bytes of the slot appended to the key of a suffixed entry, at most.
 const SUFFIX_BYTES_MAX: usize = 7;
@@ -74,7 +74,7 @@ const SHORT_SLOTS: u64 = if cfg!(test) { 8 } else { 1 << 23 };
 /// So many slots from there on take four, of which the first is below 0xff.
 const MIDDLE_SLOTS: u64 = if cfg!(test) { 64 } else { 0x7f << 24 };
 
-const _: () = assert!(COLLATED_KEY_BYTES_MAX + SUFFIX_BYTES_MAX <= mot_index::MAX_KEY_BYTES);
+const _: () = assert!(KEY_BYTES_MAX + SUFFIX_BYTES_MAX <= mot_index::MAX_KEY_BYTES);
 const _: () = assert!(SLOTS_MAX <= 1 << (8 * (SUFFIX_BYTES_MAX - 1)));
 
 /// Makes a suffixed entry's key. Entries of one key lie in the order of their slots.

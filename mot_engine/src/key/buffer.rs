@@ -5,7 +5,7 @@
 //! `clear`.
 
 use crate::errors::EngineError;
-use crate::limits::{COLLATED_KEY_BYTES_MAX, KEY_BYTES_MAX};
+use crate::limits::KEY_BYTES_MAX;
 
 /// Bytes held without a heap allocation: every TPC-C key and most text keys fit.
 const INLINE_BYTES: usize = 256;
@@ -13,8 +13,6 @@ const INLINE_BYTES: usize = 256;
 /// One encoded key, or a prefix of one.
 pub struct KeyBuffer {
     length: usize,
-    /// Bytes that collations added, as far as the key was not cut.
-    collation_bytes: usize,
     inline: [u8; INLINE_BYTES],
     /// Holds the whole key as soon as it does not fit `inline`; else only spare capacity.
     heap: Vec<u8>,
@@ -25,7 +23,6 @@ impl KeyBuffer {
     pub const fn new() -> Self {
         Self {
             length: 0,
-            collation_bytes: 0,
             inline: [0; INLINE_BYTES],
             heap: Vec::new(),
         }
@@ -35,7 +32,6 @@ impl KeyBuffer {
     #[inline]
     pub fn clear(&mut self) {
         self.length = 0;
-        self.collation_bytes = 0;
         self.heap.clear();
     }
 
@@ -49,23 +45,13 @@ impl KeyBuffer {
                 self.heap.truncate(length);
             }
             self.length = length;
-            self.collation_bytes = self.collation_bytes.min(length);
         }
-    }
-
-    /// Appends what a collation makes of a text.
-    pub(super) fn push_collation(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
-        self.push(bytes)?;
-        self.collation_bytes += bytes.len();
-        Ok(())
     }
 
     /// Whether the key is longer than an index takes.
     #[inline(always)]
     pub(super) fn is_too_long(&self) -> bool {
         self.length > KEY_BYTES_MAX
-            && (self.length > COLLATED_KEY_BYTES_MAX
-                || self.length - self.collation_bytes > KEY_BYTES_MAX)
     }
 
     /// Number of bytes written.

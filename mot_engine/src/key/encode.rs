@@ -20,13 +20,13 @@ mod vectors;
 
 pub(crate) use kinds::STRING_END;
 
+use super::KEY_BYTES_MAX;
 use super::body::BodyReader;
 use super::buffer::KeyBuffer;
 use super::computed;
 use super::definition::{IndexDefinition, KeyColumn};
 use super::kind::KeyKind;
 use super::missing::value_of;
-use super::{COLLATED_KEY_BYTES_MAX, KEY_BYTES_MAX};
 use crate::errors::EngineError;
 use kinds::{
     corrupt, encode_bytes, encode_datum, folded, may_be_overlong, no_string, push_collation,
@@ -98,10 +98,7 @@ pub fn encode_end(
         }
         _ => push_value(column, value, key)?,
     }
-    key.truncate(match column.has_collations() {
-        true => COLLATED_KEY_BYTES_MAX,
-        false => KEY_BYTES_MAX,
-    });
+    key.truncate(KEY_BYTES_MAX);
     Ok(())
 }
 
@@ -317,10 +314,7 @@ fn check_length(key: &KeyBuffer) -> Result<(), EngineError> {
     if key.is_too_long() {
         return Err(EngineError::KeyTooLong {
             bytes: key.len(),
-            max: match key.len() > COLLATED_KEY_BYTES_MAX {
-                true => COLLATED_KEY_BYTES_MAX,
-                false => KEY_BYTES_MAX,
-            },
+            max: KEY_BYTES_MAX,
         });
     }
     Ok(())

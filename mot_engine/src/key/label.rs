@@ -15,6 +15,7 @@
 //! Labels are compared only where the columns before have equal values. They are computed keys: a
 //! row has them in its tail, so replay and loading need no comparison.
 
+use super::KEY_BYTES_MAX;
 use super::definition::KeyColumn;
 use super::encode::TAG_VALUE;
 
@@ -22,8 +23,10 @@ use super::encode::TAG_VALUE;
 const BASE: u128 = 252;
 /// The byte of digit 0.
 const DIGIT_ZERO: u8 = 2;
-/// Most bytes of a label: with others it fits into a key.
-pub const LABEL_BYTES_MAX: usize = 1000;
+/// Most bytes of a label: two others fit into its key. So one gap may be halved 30,000 times.
+pub const LABEL_BYTES_MAX: usize = 5000;
+
+const _: () = assert!(3 * LABEL_BYTES_MAX < KEY_BYTES_MAX);
 /// Most units to which a gap is measured, which leaves room for a multiplication by the base.
 const GAP_MAX: u128 = 1 << 100;
 /// Units between two labels of values that come in order (a run): room for later ones between.

@@ -58,4 +58,4 @@ pub use missing::{MISSING_BYTES_MAX, MissingValue};
 pub use prefix::{prefix_number, prefix_numbers};
 pub use record::{Field, RECORD_DEPTH_MAX, Record};
 
-pub use crate::limits::{COLLATED_KEY_BYTES_MAX, KEY_BYTES_MAX};
+pub use crate::limits::KEY_BYTES_MAX;

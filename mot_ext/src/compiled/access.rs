@@ -9,6 +9,7 @@ use crate::access::search::{Key, Search};
 use crate::keys::{self, Answer};
 use crate::pg::catalog;
 use crate::pg::node::{Any, Node};
+use crate::pg::relation::Relation as OpenRelation;
 use crate::storage;
 use crate::transaction::relation::Relation;
 use mot_engine::key::IndexDefinition;
@@ -110,10 +111,10 @@ fn conditions<'p>(
     index: pg_sys::Oid,
     node: Node<'p, pg_sys::IndexScan>,
 ) -> Option<(Vec<Condition<'p>>, usize)> {
-    Relation::closed(index).with(|index| {
+    Relation::closed(index).view(|index| {
         let index = Index {
             relation: index,
-            definition: storage::definition_of(index)?,
+            definition: storage::definition_of(index.as_ptr())?,
         };
         let tests = node.indexqual().iter();
         let found: Option<_> = tests.map(|test| condition(&index, test)).collect();
@@ -162,14 +163,14 @@ struct Condition<'p> {
 }
 
 /// An open index.
-struct Index {
-    relation: pg_sys::Relation,
+struct Index<'p> {
+    relation: OpenRelation<'p>,
     definition: &'static IndexDefinition,
 }
 
 /// The test that an index condition is, whose left side is a column of the index; `None`: none
 /// known here.
-fn condition<'p>(index: &Index, clause: Any<'p>) -> Option<Condition<'p>> {
+fn condition<'p>(index: &Index<'_>, clause: Any<'p>) -> Option<Condition<'p>> {
     match clause.tag() {
         T_OpExpr => {
             let clause = clause.cast::<pg_sys::OpExpr>()?;
@@ -207,7 +208,7 @@ fn condition<'p>(index: &Index, clause: Any<'p>) -> Option<Condition<'p>> {
 
 /// A comparison of a column with a value, or with a list of values.
 fn compare<'p>(
-    index: &Index,
+    index: &Index<'_>,
     operator: pg_sys::Oid,
     sides: &[Any<'p>],
     test: impl Fn(i32) -> Option<Test>,
@@ -216,8 +217,7 @@ fn compare<'p>(
         return None;
     };
     let column = column_of(left)?;
-    // SAFETY: an open index, which has the column that its condition names.
-    let own = unsafe { keys::IndexColumn::of(index.relation, column) };
+    let own = keys::IndexColumn::of(index.relation, column);
     let member = membership(operator, own.family)?;
     let test = test(member.strategy)?;
     let definition = &index.definition.columns[column];

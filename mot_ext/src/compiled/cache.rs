@@ -296,7 +296,10 @@ pub fn refuse_other_hooks() {
 }
 
 /// Runs a query for which `is_running` holds.
-pub fn run(query: Query<'_>, direction: pg_sys::ScanDirection::Type, rows_max: u64) {
+///
+/// # Safety
+/// As core calls `ExecutorRun`: no other run of the query is under way.
+pub unsafe fn run(query: Query<'_>, direction: pg_sys::ScanDirection::Type, rows_max: u64) {
     let cache = cache();
     if let Some(at) = cache.find(query)
         && let Form::Compiled(compiled) = cache.running[at]
@@ -308,7 +311,10 @@ pub fn run(query: Query<'_>, direction: pg_sys::ScanDirection::Type, rows_max: u
 
 /// Fires what the foreign keys of a query's table have queued, if it is one for which `is_running`
 /// holds and has queued anything.
-pub fn finish(query: Query<'_>) {
+///
+/// # Safety
+/// As core calls `ExecutorFinish`: no run of the query is under way.
+pub unsafe fn finish(query: Query<'_>) {
     let form = {
         let cache = cache();
         cache.find(query).map(|at| cache.running[at])
@@ -325,7 +331,11 @@ pub fn finish(query: Query<'_>) {
 }
 
 /// Ends a query for which `is_running` holds.
-pub fn end(query: Query<'_>) {
+///
+/// # Safety
+/// As core calls `ExecutorEnd`: no run of the query is under way, and no code reads its plan states
+/// any more.
+pub unsafe fn end(query: Query<'_>) {
     let cache = cache();
     let Some(at) = cache.find(query) else {
         return;

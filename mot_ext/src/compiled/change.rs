@@ -140,7 +140,8 @@ impl Change {
             // SAFETY: the execution has the table locked.
             unsafe { frame.count_change(change) };
             if frame.queue.is_used() {
-                self.queue(frame, row, result);
+                // SAFETY: the old slot shows the state that was changed; own changes stay.
+                unsafe { self.queue(frame, row, result) };
             }
             if self.counts_rows {
                 frame.count_processed();
@@ -186,19 +187,24 @@ impl Change {
         unsafe { frame.within_row(|| self.change.apply(changer, row, version)) }
     }
 
-    /// Queues what foreign keys have to check. The old slot shows the state that was changed.
-    fn queue(&mut self, frame: &Frame, row: Slot, result: VersionRef) {
+    /// Queues what foreign keys have to check.
+    ///
+    /// # Safety
+    /// In an execution whose queue is used. The old slot shows the state that was changed; both
+    /// versions stay while the statement runs.
+    unsafe fn queue(&mut self, frame: &Frame, row: Slot, result: VersionRef) {
         let old = self.change.old.view();
         if self.change.is_delete {
-            return frame.queue.deleted(frame.queued(), old);
+            // SAFETY: the caller's.
+            return unsafe { frame.queue.deleted(frame.queued(), old) };
         }
         frame.point(&mut self.tuple, self.change.target.table, row, result);
-        // SAFETY: a slot of the access method's kind; both versions stay while the statement runs.
-        unsafe { tuple::store(self.changed.as_ptr(), &raw mut self.tuple) };
-        frame
-            .queue
-            .updated(frame.queued(), old, self.changed.view());
-        // SAFETY: as above.
-        unsafe { tuple::clear(self.changed.as_ptr()) };
+        let changed = self.changed.view();
+        // SAFETY: slots of the access method's kind; the caller's versions.
+        unsafe {
+            tuple::store(changed.as_ptr(), &raw mut self.tuple);
+            frame.queue.updated(frame.queued(), old, changed);
+            tuple::clear(changed.as_ptr());
+        }
     }
 }

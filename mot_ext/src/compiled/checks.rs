@@ -4,8 +4,8 @@
 //! (`Frame::fits` compares them with the row type). Only whether a row passes is found out here;
 //! when one does not, core finds the words.
 use super::expression::Check;
-use super::memory::within;
 use super::plain::{Scope, calls_functions, is_plain};
+use crate::pg::memory::within;
 use crate::pg::node::{Any, Node};
 use pgrx::pg_sys;
 use std::ffi::CStr;

@@ -12,9 +12,9 @@
 //! and only where texts go to the client as they are stored. Everything else, the simple protocol
 //! (which has row descriptions to send) and all other receivers go through core's.
 use super::frame::{Frame, Row};
-use super::memory::within;
 use super::watch;
 use crate::pg;
+use crate::pg::memory::within;
 use crate::pg::node::Node;
 use crate::pg::wire::{self, Message};
 use pgrx::pg_sys;
@@ -130,8 +130,11 @@ impl Formats {
 }
 
 impl Wire {
-    /// For rows of this type; `None` if a column's type is not plain. `context` is the statement's.
-    pub fn new(
+    /// For rows of this type; `None` if a column's type is not plain.
+    ///
+    /// # Safety
+    /// The context lives as long as the value.
+    pub unsafe fn new(
         row: Node<'_, pg_sys::TupleDescData>,
         context: pg_sys::MemoryContext,
     ) -> Option<Wire> {
@@ -332,7 +335,11 @@ pub enum Client<'a> {
 
 impl<'a> Client<'a> {
     /// The client of a running query, which gets the description of the rows. May raise.
-    pub fn begin(
+    ///
+    /// # Safety
+    /// The query's portal, if it has one, is the one that runs. Its receiver was not begun, or was
+    /// ended. The wire was made for the query's rows.
+    pub unsafe fn begin(
         query: Node<'a, pg_sys::QueryDesc>,
         gets_rows: bool,
         wire: Option<&'a mut Wire>,

@@ -7,8 +7,8 @@
 //! and `standard_ExecutorFinish` do. It does neither if its caller does so itself
 //! (`EXEC_FLAG_SKIP_TRIGGERS`).
 use super::frame::Row;
-use super::memory::within;
 use super::parent_check;
+use crate::pg::memory::within;
 use crate::pg::node::Node;
 use crate::pg::relation::Relation;
 use crate::pg::{self, version};
@@ -154,16 +154,37 @@ impl Kept {
     }
 }
 
-/// What a queue needs of the statement.
+/// What a queue needs of the statement that runs.
 #[derive(Clone, Copy)]
 pub struct Of<'p> {
     /// The statement's memory.
-    pub context: pg_sys::MemoryContext,
-    pub estate: Node<'p, pg_sys::EState>,
+    context: pg_sys::MemoryContext,
+    estate: Node<'p, pg_sys::EState>,
     /// It is open.
-    pub table: pg_sys::Relation,
+    table: pg_sys::Relation,
     /// The table's place in the range table.
-    pub position: u32,
+    position: u32,
+}
+
+impl<'p> Of<'p> {
+    /// Of a statement's memory, state and table, with the table's place in the range table.
+    ///
+    /// # Safety
+    /// In an execution of the statement, which has the table open. The memory lives as long as its
+    /// queue.
+    pub unsafe fn new(
+        context: pg_sys::MemoryContext,
+        estate: Node<'p, pg_sys::EState>,
+        (table, position): (pg_sys::Relation, u32),
+    ) -> Of<'p> {
+        debug_assert!(!table.is_null());
+        Of {
+            context,
+            estate,
+            table,
+            position,
+        }
+    }
 }
 
 impl Queue {
@@ -200,22 +221,29 @@ impl Queue {
         self.is_open.replace(false)
     }
 
-    /// Queues what checks a new row, which is in a slot of the table's kind, with its tuple id.
-    pub fn inserted(&self, of: Of<'_>, row: Row<'_>) {
+    /// Queues what checks a new row.
+    ///
+    /// # Safety
+    /// The row is in a slot of the table's kind, with its tuple id.
+    pub unsafe fn inserted(&self, of: Of<'_>, row: Row<'_>) {
         let info = self.info(of);
         let (estate, row) = (of.estate.as_ptr(), row.as_ptr());
-        // SAFETY: the statement's executor state, what core asks about its open table, and a row
-        // of that.
+        // SAFETY: the statement's executor state, what core asks about its open table, and the
+        // caller's row.
         unsafe { pg_sys::ExecARInsertTriggers(estate, info, row, null_mut(), null_mut()) };
     }
 
-    /// Queues what checks a changed row, if the change concerns a foreign key. Both states are in
-    /// slots of the table's kind, with their tuple ids.
-    pub fn updated(&self, of: Of<'_>, old: Row<'_>, new: Row<'_>) {
+    /// Queues what checks a changed row, if the change concerns a foreign key.
+    ///
+    /// # Safety
+    /// As for [`Queue::inserted`], for both states.
+    pub unsafe fn updated(&self, of: Of<'_>, old: Row<'_>, new: Row<'_>) {
         // A copy: what checks the rows may open tables, and run a user's cast. The relation cache
         // then replaces an open table's own triggers.
         let triggers = self.kept(of).triggers();
-        if !triggers.is_some_and(|triggers| concerns(triggers, of.table, old, new)) {
+        // SAFETY: the open table and its rows, as for `inserted`.
+        let concerns = |triggers| unsafe { concerns(triggers, of.table, old, new) };
+        if !triggers.is_some_and(concerns) {
             return;
         }
         let mut id = old.tts_tid();
@@ -238,7 +266,10 @@ impl Queue {
     }
 
     /// Queues what checks a deleted row.
-    pub fn deleted(&self, of: Of<'_>, old: Row<'_>) {
+    ///
+    /// # Safety
+    /// As for [`Queue::inserted`].
+    pub unsafe fn deleted(&self, of: Of<'_>, old: Row<'_>) {
         let mut id = old.tts_tid();
         let (info, estate) = (self.info(of), of.estate.as_ptr());
         let (id, none) = (&raw mut id, null_mut());
@@ -319,8 +350,11 @@ pub unsafe fn fire(estate: Node<'_, pg_sys::EState>) {
 }
 
 /// Whether a foreign key has to check a change of a row: core's own question, by which it does
-/// not queue most. The table is open; the triggers are a copy of its own.
-fn concerns(
+/// not queue most.
+///
+/// # Safety
+/// The table is open. The triggers are a copy of its own, and the rows are of it, in filled slots.
+unsafe fn concerns(
     triggers: Node<'_, pg_sys::TriggerDesc>,
     table: pg_sys::Relation,
     old: Row<'_>,

@@ -9,11 +9,11 @@ use super::computed::ComputedKeys;
 use super::expression::Projection;
 use super::foreign_keys::{self, ForeignKeys, Queue};
 use super::index_lock::IndexLock;
-use super::memory::{empty, small_context_here, within};
 use super::opened::Opened;
 use super::shape::Shape;
 use super::targets::{are_all_columns, do_compute};
 use crate::pg;
+use crate::pg::memory::{empty, small_context_here, within};
 use crate::pg::node::{Node, Owned};
 use crate::pg::relation::Relation;
 use crate::rows::{row_slot, tid, tuple};
@@ -317,13 +317,13 @@ impl Frame {
     }
 
     /// What core's functions on triggers need of the statement.
-    pub fn queued(&self) -> foreign_keys::Of<'_> {
-        foreign_keys::Of {
-            context: self.context,
-            estate: self.estate(),
-            table: self.opened.table(),
-            position: self.position,
-        }
+    ///
+    /// # Safety
+    /// In an execution. Its queue is used, so it has the table open.
+    pub unsafe fn queued(&self) -> foreign_keys::Of<'_> {
+        let table = (self.opened.table(), self.position);
+        // SAFETY: the caller's; the statement's own memory.
+        unsafe { foreign_keys::Of::new(self.context, self.estate(), table) }
     }
 
     /// Points `tuple` at a version of a row, with its tuple id.
@@ -435,7 +435,8 @@ impl Frame {
         // SAFETY: the caller's slot.
         let passes = |checks: &Checks| unsafe { checks.pass(self.values(), row) };
         if !is_whole || !self.checks.as_ref().is_none_or(passes) {
-            self.raise_violation(row);
+            // SAFETY: the caller's slot.
+            unsafe { self.raise_violation(row) };
         }
     }
 
@@ -453,8 +454,11 @@ impl Frame {
     }
 
     /// Has core find the words for what a row violates.
+    ///
+    /// # Safety
+    /// A filled slot of the table's row type.
     #[cold]
-    fn raise_violation(&self, row: Row<'_>) {
+    unsafe fn raise_violation(&self, row: Row<'_>) {
         relation::Relation::closed(self.relation).with(|opened| {
             let (row, estate) = (row.as_ptr(), self.estate.as_ptr());
             // SAFETY: an open table, a filled slot of its row type, and the statement's own state.

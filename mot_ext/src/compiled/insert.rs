@@ -117,9 +117,11 @@ impl Insert {
         if !is_shown && !frame.queue.is_used() {
             return;
         }
-        self.show(frame, row, version);
+        // SAFETY: an own version stays while the statement runs.
+        unsafe { self.show(frame, row, version) };
         if frame.queue.is_used() {
-            self.queue(frame, &outcome);
+            // SAFETY: the slot shows the row.
+            unsafe { self.queue(frame, &outcome) };
         }
         if is_shown {
             frame.values().show(self.slot.view());
@@ -130,22 +132,29 @@ impl Insert {
         unsafe { tuple::clear(self.slot.as_ptr()) };
     }
 
-    /// Queues what foreign keys have to check of the row in the slot.
-    fn queue(&self, frame: &Frame, outcome: &Outcome) {
+    /// Queues what foreign keys have to check.
+    ///
+    /// # Safety
+    /// In an execution whose queue is used. The slot shows the new state of the row.
+    unsafe fn queue(&self, frame: &Frame, outcome: &Outcome) {
         let old = self.upsert.as_ref().and_then(Upsert::old);
-        match (outcome, old) {
-            (Outcome::Updated(..), Some(old)) => {
-                frame.queue.updated(frame.queued(), old, self.slot.view());
+        // SAFETY: the caller's; the row in the way is shown as it was.
+        unsafe {
+            let (of, new) = (frame.queued(), self.slot.view());
+            match (outcome, old) {
+                (Outcome::Updated(..), Some(old)) => frame.queue.updated(of, old, new),
+                _ => frame.queue.inserted(of, new),
             }
-            _ => frame.queue.inserted(frame.queued(), self.slot.view()),
         }
     }
 
     /// Shows the new state of a row.
-    fn show(&mut self, frame: &Frame, row: Slot, version: VersionRef) {
+    ///
+    /// # Safety
+    /// The version stays as long as the slot shows it.
+    unsafe fn show(&mut self, frame: &Frame, row: Slot, version: VersionRef) {
         frame.point(&mut self.tuple, self.target.table, row, version);
-        // SAFETY: a slot of the access method's kind; an own version stays while the statement
-        // runs.
+        // SAFETY: a slot of the access method's kind; the caller's version.
         unsafe { tuple::store(self.slot.as_ptr(), &raw mut self.tuple) };
     }
 }

@@ -18,7 +18,6 @@ mod hooks;
 mod index_lock;
 mod insert;
 mod mark;
-mod memory;
 mod nodes;
 mod opened;
 mod parent;

@@ -8,7 +8,6 @@
 //! says.
 use super::frame::Row;
 use super::index_lock::IndexLock;
-use super::memory::{empty, within};
 use super::opened::{Entries, Opened};
 use super::watch;
 use crate::access::conditions::{Test, membership};
@@ -16,6 +15,7 @@ use crate::access::scan::Scan;
 use crate::access::search::{Key, Search};
 use crate::executor::expressions::Value;
 use crate::keys::{Answer, IndexColumn};
+use crate::pg::memory::{empty, within};
 use crate::pg::node::{Node, Owned};
 use crate::pg::relation;
 use crate::pg::{self, catalog, executor, index_row, snapshot, version};
@@ -148,8 +148,7 @@ impl ForeignKey {
         let columns = numbers.iter().zip(&definition.columns).enumerate();
         columns
             .map(|(column, (number, definition))| {
-                // SAFETY: an open index with so many columns.
-                let order = unsafe { IndexColumn::of(index.as_ptr(), column) };
+                let order = IndexColumn::of(index, column);
                 self.part(tables, *number, (column, order, definition))
             })
             .collect()
@@ -264,7 +263,7 @@ impl Parent {
     /// locked now against changes of its key. Waits for no row. May raise.
     ///
     /// # Safety
-    /// A slot of the row type that the constraint was looked up with.
+    /// It is locked. A slot of the row type that the constraint was looked up with.
     pub unsafe fn holds(&mut self, child: Row<'_>) -> bool {
         let memory = self.values.view().ecxt_per_tuple_memory();
         // SAFETY: the parent's own context; the look-up before has ended. The caller's slot.
@@ -280,7 +279,8 @@ impl Parent {
         let is_held = unsafe { within(memory, || self.look(snapshot)) };
         let found = self.scan.take_found();
         if is_held {
-            self.count(found);
+            // SAFETY: both are locked (caller).
+            unsafe { self.count(found) };
         }
         // SAFETY: the snapshot from above.
         unsafe { snapshot::pop() };
@@ -297,9 +297,12 @@ impl Parent {
     }
 
     /// Counts a scan, as core counts one that its query makes.
-    fn count(&mut self, found: u64) {
+    ///
+    /// # Safety
+    /// The table and the index are locked.
+    unsafe fn count(&mut self, found: u64) {
         let opened = Opened::closed(&self.entries);
-        // SAFETY: both are locked.
+        // SAFETY: the caller's locks.
         let open = || unsafe { Opened::open(self.table, self.index, &mut self.entries) };
         let mut opened = opened.unwrap_or_else(open);
         opened.count_scan();
@@ -327,7 +330,10 @@ impl Parent {
     }
 
     /// Looks the row up and locks it in the state that was seen, against changes of its key.
-    fn look(&mut self, snapshot: PgSnapshot<'static>) -> bool {
+    ///
+    /// # Safety
+    /// The parameters are filled, with values that are live.
+    unsafe fn look(&mut self, snapshot: PgSnapshot<'static>) -> bool {
         refuse_older_than_copy(self.scan.table, &snapshot);
         self.scan.rewind_under(snapshot);
         // SAFETY: the scan's arguments are parameters of this context.

@@ -14,10 +14,10 @@
 use super::entry::SerialHasher;
 use super::frame::Row;
 use super::hooks;
-use super::memory::within;
 use super::parent::Parent;
 use super::watch;
 use crate::pg::local::ProcessLocal;
+use crate::pg::memory::within;
 use crate::pg::node::Node;
 use crate::pg::relation::Relation;
 use crate::pg::{guard, interrupts};

@@ -158,7 +158,8 @@ impl Select {
                 self.is_done = true;
                 break;
             };
-            self.show(row, version);
+            // SAFETY: the execution's snapshot keeps the version.
+            unsafe { self.show(row, version) };
             frame.values().show(self.slot.view());
             let is_sure = self.is_filter_whole && verdict == Verdict::Passes;
             // SAFETY: the row is shown.
@@ -211,10 +212,12 @@ impl Select {
     }
 
     /// Shows a version of a row in the slot.
+    ///
+    /// # Safety
+    /// A snapshot, or a row lock, keeps the version as long as the slot shows it.
     #[inline]
-    fn show(&mut self, row: Slot, version: VersionRef) {
-        // SAFETY: the slot is of the access method's kind; the execution's snapshot, or a row lock,
-        // keeps the version.
+    unsafe fn show(&mut self, row: Slot, version: VersionRef) {
+        // SAFETY: the slot is of the access method's kind; the caller's version.
         unsafe { self.scan.show(self.slot.as_ptr(), row, version) };
     }
 
@@ -231,10 +234,13 @@ impl Select {
             }
             LockOutcome::Locked(newest) => {
                 note_locked(target.table, row);
-                self.show(row, newest);
                 let values = frame.values();
-                // SAFETY: the newest state is in the slot, which is shown.
-                match unsafe { self.rechecks.pass(values) && self.conditions.pass(values) } {
+                // SAFETY: the row is locked in its newest state, which is shown then.
+                let is_wanted = unsafe {
+                    self.show(row, newest);
+                    self.rechecks.pass(values) && self.conditions.pass(values)
+                };
+                match is_wanted {
                     true => Locked::Newer,
                     false => Locked::Lost,
                 }

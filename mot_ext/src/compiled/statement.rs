@@ -15,12 +15,12 @@ use super::change::{Change, ChangeInputs};
 use super::client::{Client, Wire};
 use super::frame::Frame;
 use super::insert::Insert;
-use super::memory::{empty, small_context_here, within};
 use super::opened::{Entries, Opened};
 use super::rights::Rights;
 use super::select::Select;
 use super::shape::{Shape, Verb};
 use super::upsert::Upsert;
+use crate::pg::memory::{empty, small_context_here, within};
 use crate::pg::node::Node;
 use crate::pg::version;
 use crate::storage;
@@ -101,7 +101,8 @@ impl Statement {
             unsafe { pg_sys::MemoryContextDelete(context) };
             return Err(Uncompiled::Never);
         };
-        let wire = Wire::new(frame.result_type.view(), context);
+        // SAFETY: the statement's own context.
+        let wire = unsafe { Wire::new(frame.result_type.view(), context) };
         // SAFETY: the statement's own context, which `drop` deletes.
         unsafe { pg_sys::MemoryContextSetParent(context, pg_sys::CacheMemoryContext) };
         Ok(Statement {
@@ -161,7 +162,8 @@ impl Statement {
             Work::Insert(insert) => insert.start(query.snapshot()),
             Work::Change(change) => change.start(PgSnapshot::new(query.snapshot())),
         }
-        self.open(may_be_suspended(query));
+        // SAFETY: all of it is locked now.
+        unsafe { self.open(may_be_suspended(query)) };
         self.frame.queue.start(flags);
         let (estate, root) = (self.frame.estate(), std::ptr::null_mut());
         // SAFETY: what the statement has lives longer than the execution.
@@ -169,8 +171,11 @@ impl Statement {
         true
     }
 
-    /// Opens what the execution has to have open, and counts its scan. All of it is locked.
-    fn open(&mut self, may_be_suspended: bool) {
+    /// Opens what the execution has to have open, and counts its scan.
+    ///
+    /// # Safety
+    /// The table, the index and those of ON CONFLICT are locked.
+    unsafe fn open(&mut self, may_be_suspended: bool) {
         let frame = &mut self.frame;
         // Core's functions on triggers read the open table, and run SQL.
         let must_be_open = frame.calls_functions || may_be_suspended || frame.queue.is_used();
@@ -239,7 +244,8 @@ impl Statement {
             unsafe { select.seek(&self.frame) };
         }
         let gets_rows = self.frame.projection.is_some();
-        let mut client = Client::begin(query, gets_rows, self.wire.as_mut());
+        // SAFETY: the caller's query, whose run begins.
+        let mut client = unsafe { Client::begin(query, gets_rows, self.wire.as_mut()) };
         if let Some(rows_max) = rows_max {
             // SAFETY: as above.
             unsafe {
@@ -273,13 +279,17 @@ impl Statement {
             }
             self.frame.opened.close();
         }
-        self.empty();
+        // SAFETY: this execution is over.
+        unsafe { self.empty() };
         query.take_back();
     }
 
-    /// Empties the memory of an execution that is over.
-    fn empty(&self) {
-        // SAFETY: the statement's own contexts; no execution uses them.
+    /// Empties the memory of an execution.
+    ///
+    /// # Safety
+    /// It is over.
+    unsafe fn empty(&self) {
+        // SAFETY: the statement's own contexts, which no execution uses (caller).
         unsafe {
             self.frame.empty_row();
             empty(self.frame.execution);
@@ -300,7 +310,8 @@ impl Statement {
         }
         self.frame.opened = Opened::NONE;
         self.frame.queue.forget(self.frame.estate());
-        self.empty();
+        // SAFETY: PostgreSQL has ended the execution.
+        unsafe { self.empty() };
     }
 
     /// Counts what the scan has given.

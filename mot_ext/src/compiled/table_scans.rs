@@ -35,7 +35,7 @@ impl TableScan {
         TableScan {
             node: kept,
             position: scan.position(),
-            relation: scan.table(),
+            relation: scan.table().expect("its relation is open"),
             row_type,
         }
     }
@@ -56,11 +56,13 @@ impl TableScan {
         })
     }
 
-    /// Opens the locked table for an execution, and the index as core does. `estate` is the node's,
-    /// and closes the table.
-    pub fn open(&self, estate: Node<'_, pg_sys::EState>) {
-        // SAFETY: the table is locked; it is open until `end`, and the state closes it after that.
-        // The position is the node's own.
+    /// Opens the locked table for an execution, and the index as core does.
+    ///
+    /// # Safety
+    /// The state is the node's own, and closes the table.
+    pub unsafe fn open(&self, estate: Node<'_, pg_sys::EState>) {
+        // SAFETY: the table is open until `end`, and the state closes it after that. It has a place
+        // for the node's table.
         unsafe {
             let opened = pg_sys::table_open(self.relation, NO_LOCK);
             estate.hold(self.position, opened);

@@ -15,12 +15,12 @@
 //! - An execution that fails leaves the tree in the middle of something: it is thrown away with the
 //!   (sub)transaction, as core throws away its own. So is one that has grown, or has spilled to
 //!   disk, when it ends.
-use super::memory::{small_context_here, within};
 use super::nodes;
 use super::rights::Rights;
 use super::statement::Uncompiled;
 use super::survey::Survey;
 use super::table_scans::TableScan;
+use crate::pg::memory::{small_context_here, within};
 use crate::pg::node::{Node, Owned};
 use crate::pg::version;
 use crate::storage;
@@ -124,8 +124,11 @@ impl<'p> Query<'p> {
     }
 
     /// Ends it.
-    fn end(self) {
-        // SAFETY: a query that was started here, and that no code uses any more.
+    ///
+    /// # Safety
+    /// No code uses it, or its states, any more.
+    unsafe fn end(self) {
+        // SAFETY: a query that was started here (and the caller's promise).
         unsafe {
             pg_sys::standard_ExecutorFinish(self.0.as_ptr());
             pg_sys::standard_ExecutorEnd(self.0.as_ptr());
@@ -172,9 +175,11 @@ impl Tree {
             within(context, || nodes.map(|node| TableScan::new(node)).collect())
         };
         if has_pinned_types(own.estate()) || found.shares_hashed_subplan {
-            own.end();
             // SAFETY: no code uses what was made.
-            unsafe { pg_sys::MemoryContextDelete(context) };
+            unsafe {
+                own.end();
+                pg_sys::MemoryContextDelete(context);
+            }
             return Err(Uncompiled::Never);
         }
         // SAFETY: nodes and states of the copy, in the tree's context.
@@ -209,26 +214,33 @@ impl Tree {
             used: 0,
             is_for_cursor: false,
         };
-        tree.let_go();
+        // SAFETY: it was just made.
+        unsafe { tree.let_go() };
         Ok(tree)
     }
 
     /// Gives back what making it took, and makes it last.
-    fn let_go(&self) {
-        // SAFETY: core registered the snapshot at the Start of the copy.
-        unsafe { pg_sys::UnregisterSnapshot(self.estate.view().es_snapshot()) };
-        self.end_scans();
-        // SAFETY: its scans have ended; the context is the tree's own.
+    ///
+    /// # Safety
+    /// It was just made.
+    unsafe fn let_go(&self) {
+        // SAFETY: core registered the snapshot at the Start of the copy, and opened the relations.
+        // Its scans have ended then; the context is the tree's own.
         unsafe {
+            pg_sys::UnregisterSnapshot(self.estate.view().es_snapshot());
+            self.end_scans();
             self.estate.view().close_relations();
             pg_sys::MemoryContextSetParent(self.context, pg_sys::CacheMemoryContext);
         }
     }
 
-    /// Ends the scans that this execution, or the making, has opened.
-    fn end_scans(&self) {
+    /// Ends the scans.
+    ///
+    /// # Safety
+    /// In the execution that has opened them, or after the making.
+    unsafe fn end_scans(&self) {
         for scan in &self.table_scans {
-            // SAFETY: in the execution in which they were opened.
+            // SAFETY: the caller's.
             unsafe { scan.end() };
         }
     }
@@ -252,7 +264,8 @@ impl Tree {
         estate.reopen();
         estate.share_parameters();
         for scan in &self.table_scans {
-            scan.open(estate);
+            // SAFETY: the tree's own state and nodes.
+            unsafe { scan.open(estate) };
         }
         // SAFETY: the executor state's own memory.
         unsafe {
@@ -278,7 +291,8 @@ impl Tree {
         for sort in &self.sorts {
             sort.view().end_sort();
         }
-        self.end_scans();
+        // SAFETY: in the execution that `start` began.
+        unsafe { self.end_scans() };
         let mut aggregates = self.aggregates.iter();
         let has_spilled = aggregates.any(|aggregate| aggregate.view().hash_ever_spilled());
         // SAFETY: its scans have ended.

@@ -15,10 +15,12 @@
 //!
 //! `planner` has the fields of the planner's structures, `expression` those of expressions, `plan`
 //! those of finished plans, `executor` those of the executor's structures, `plan_state` those of
-//! the states of nodes, `trigger` those of triggers, `statement` those of statements. To read
-//! another field, or another type of node, add a line there ([`views!`]).
+//! the states of nodes, `trigger` those of triggers, `index` those of an index that is built,
+//! `statement` those of statements. To read another field, or another type of node, add a line
+//! there ([`views!`]).
 mod executor;
 mod expression;
+mod index;
 mod owned;
 mod plan;
 mod plan_state;

@@ -283,9 +283,9 @@ fn push_collated(
     }
     collation.sort_key(string, |bytes| {
         debug_assert!(!bytes.contains(&STRING_END), "the end is behind the bytes");
-        key.push_collation(bytes)
+        key.push(bytes)
     })?;
-    key.push_collation(&[STRING_END])
+    key.push(&[STRING_END])
 }
 
 /// How the encoding of every string that begins with these bytes begins.

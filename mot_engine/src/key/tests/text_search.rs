@@ -269,12 +269,18 @@ fn endless_and_deep_queries_end() {
 fn an_end_longer_than_any_key_lies_where_its_value_does() {
     let mut vectors: Vec<Vec<Lexeme>> = Vec::new();
     let mut queries = Vec::new();
-    for length in 1330..1360 {
+    // A lexeme has at most 2,046 bytes.
+    const WORDS: usize = 8;
+    for length in KEY_BYTES_MAX / WORDS - 20..KEY_BYTES_MAX / WORDS + 3 {
         for last in [b'a', b'b'] {
             let word = [vec![b'a'; length], vec![last]].concat();
-            vectors.push(vec![(word.clone(), None), (word.clone(), Some(vec![1]))]);
-            let operand = || Box::new(Query::Operand(0, word.clone()));
-            queries.push(Query::Two(AND, 0, operand(), operand()));
+            let mut vector = vec![(word.clone(), None); WORDS - 1];
+            vector.push((word.clone(), Some(vec![1])));
+            vectors.push(vector);
+            let operand = || Query::Operand(0, word.clone());
+            queries.push((1..WORDS).fold(operand(), |query, _| {
+                Query::Two(AND, 0, Box::new(query), Box::new(operand()))
+            }));
         }
     }
     let payloads: Vec<_> = vectors

@@ -41,8 +41,11 @@ impl<'p> Node<'p, pg_sys::PlanState> {
     }
 
     /// Declares a parameter of the executor changed: the node begins anew when it is asked for a
-    /// row. The current memory context lives as long as the execution.
-    pub fn change_parameter(self, parameter: i32) {
+    /// row.
+    ///
+    /// # Safety
+    /// The current memory context lives as long as the execution.
+    pub unsafe fn change_parameter(self, parameter: i32) {
         // SAFETY: a live state; the set is memory of the current context.
         unsafe {
             let state = &mut *self.as_ptr();
@@ -110,10 +113,11 @@ impl<'p> Node<'p, pg_sys::ScanState> {
         unsafe { Node::enter((*self.as_ptr()).ss_ScanTupleSlot) }
     }
 
-    /// The oid of its table, which is open.
-    pub fn table(self) -> Oid {
-        // SAFETY: a live node with an open relation.
-        unsafe { (*(*self.as_ptr()).ss_currentRelation).rd_id }
+    /// The oid of its table; `None`: that is not open.
+    pub fn table(self) -> Option<Oid> {
+        // SAFETY: a live node has there NULL, or an open relation.
+        let table = unsafe { (*self.as_ptr()).ss_currentRelation.as_ref() };
+        table.map(|table| table.rd_id)
     }
 
     /// Has it scan a table.

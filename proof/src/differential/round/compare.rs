@@ -1,5 +1,5 @@
 //! Ends of transactions, and both sides compared or made the same.
-use super::super::by_design::{Allowed, LONG_KEY};
+use super::super::by_design::Allowed;
 use super::super::triggers::LOG;
 use super::Round;
 use crate::failure::Result;
@@ -79,13 +79,11 @@ impl Round<'_> {
         }
         self.waiting = None;
         self.end_all()?;
-        if *allowed == LONG_KEY
-            || self.has_unproven_checks()?
+        if self.has_unproven_checks()?
             || self.definitions_of("d_heap")? != self.definitions_of("d_mot")?
         {
-            // The MOT side cannot have the heap side's rows, or cannot be given those that break a
-            // CHECK which is not valid yet; or one side's COMMIT took changed definitions along,
-            // the other's failed.
+            // The MOT side cannot be given rows that break a CHECK which is not valid yet; or one
+            // side's COMMIT took changed definitions along, the other's failed.
             self.is_over = true;
             return Ok(());
         }
