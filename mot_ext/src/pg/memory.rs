@@ -1,6 +1,7 @@
 //! Memory contexts.
+use crate::pg;
 use pgrx::pg_sys;
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 
 /// Does something while a context is the current one. After an error core sets another one.
 ///
@@ -37,5 +38,28 @@ pub unsafe fn on_reset(
         let place = place.cast::<pg_sys::MemoryContextCallback>();
         place.write(callback);
         pg_sys::MemoryContextRegisterResetCallback(context, place);
+    }
+}
+
+/// A context for little below the current one, which takes it along where it goes.
+pub fn small_context_here(name: &'static CStr) -> pg_sys::MemoryContext {
+    // SAFETY: the current context is live.
+    unsafe { pg::small_context(pg_sys::CurrentMemoryContext, name) }
+}
+
+/// Empties a context that is not empty already.
+///
+/// # Safety
+/// A live context. Nothing in it is used any more.
+#[inline]
+pub unsafe fn empty(context: pg_sys::MemoryContext) {
+    // SAFETY: a live context (caller).
+    let known = unsafe { &*context };
+    if !known.firstchild.is_null() || !known.reset_cbs.is_null() {
+        // SAFETY: as above.
+        unsafe { pg_sys::MemoryContextReset(context) };
+    } else if !known.isReset {
+        // SAFETY: it has neither children nor callbacks.
+        unsafe { pg::empty_bare_context(context) };
     }
 }

@@ -202,7 +202,7 @@ impl Aggregation {
                 }
             });
         // SAFETY: the caller's slot, empty by now.
-        unsafe { slot.fill(row) };
+        unsafe { slot.give_row(row) };
     }
 
     /// The next row to give: a group's values and number, or those of all rows.

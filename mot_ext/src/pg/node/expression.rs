@@ -5,9 +5,12 @@ use pgrx::pg_sys::{self, Oid};
 views! {
     TargetEntry = T_TargetEntry {
         node expr: pg_sys::Node,
+        value resno: pg_sys::AttrNumber,
+        value resjunk: bool,
     }
     Aggref = T_Aggref {
         value aggfnoid: Oid,
+        value aggtype: Oid,
         value aggkind: std::ffi::c_char,
         value agglevelsup: pg_sys::Index,
         value aggsplit: pg_sys::AggSplit::Type,
@@ -22,6 +25,7 @@ views! {
         value varno: i32,
         value varattno: pg_sys::AttrNumber,
         value vartype: Oid,
+        value vartypmod: i32,
         value varlevelsup: pg_sys::Index,
     }
     Param = T_Param {
@@ -31,17 +35,34 @@ views! {
     }
     FuncExpr = T_FuncExpr {
         cell funcid / set_funcid: Oid,
+        value funcresulttype: Oid,
+        value funcretset: bool,
         value inputcollid: Oid,
         list args: pg_sys::Node,
     }
     OpExpr = T_OpExpr {
         value opno: Oid,
         value opfuncid: Oid,
+        value opresulttype: Oid,
+        value opretset: bool,
         value inputcollid: Oid,
         list args: pg_sys::Node,
     }
     ScalarArrayOpExpr = T_ScalarArrayOpExpr {
+        value opno: Oid,
+        value opfuncid: Oid,
+        value hashfuncid: Oid,
+        value negfuncid: Oid,
+        value useOr: bool,
         list args: pg_sys::Node,
+    }
+    SubPlan = T_SubPlan {
+        value subLinkType: pg_sys::SubLinkType::Type,
+        value useHashTable: bool,
+    }
+    SubscriptingRef = T_SubscriptingRef {
+        value refcontainertype: Oid,
+        has refassgnexpr,
     }
     BoolExpr = T_BoolExpr {
         value boolop: pg_sys::BoolExprType::Type,
@@ -59,6 +80,13 @@ views! {
     }
     CaseExpr = T_CaseExpr {}
     CaseWhen = T_CaseWhen {}
+    CoerceViaIO = T_CoerceViaIO {
+        node arg: pg_sys::Node,
+        value resulttype: Oid,
+    }
+    MinMaxExpr = T_MinMaxExpr {
+        value minmaxtype: Oid,
+    }
     NullTest = T_NullTest {
         node arg: pg_sys::Node,
         value nulltesttype: pg_sys::NullTestType::Type,
@@ -87,10 +115,32 @@ impl Any<'_> {
         }
     }
 
+    /// Whether an expression names a system column of a relation.
+    pub fn names_system_columns(self, relation: pg_sys::Index) -> bool {
+        let mut named = std::ptr::null_mut();
+        // SAFETY: a live tree; the set is memory of the current context.
+        let first = unsafe {
+            pg_sys::pull_varattnos(self.as_ptr(), relation, &raw mut named);
+            pg_sys::bms_next_member(named, -1)
+        };
+        first >= 0 && first + pg_sys::FirstLowInvalidHeapAttributeNumber < 0
+    }
+
     /// The type of an expression's value.
     pub fn value_type(self) -> Oid {
         // SAFETY: a live tree; core raises for what is no expression.
         unsafe { pg_sys::exprType(self.as_ptr()) }
+    }
+}
+
+impl<'p> Any<'p> {
+    /// An operator's call, also as `IS DISTINCT FROM` and NULLIF, which have the same fields.
+    pub fn operator_call(self) -> Option<Node<'p, pg_sys::OpExpr>> {
+        use pg_sys::NodeTag::{T_DistinctExpr, T_NullIfExpr, T_OpExpr};
+        [T_OpExpr, T_DistinctExpr, T_NullIfExpr]
+            .contains(&self.tag())
+            // SAFETY: a live node of one of the tags, whose types are one.
+            .then(|| unsafe { Node::enter(self.as_ptr().cast()) })
     }
 }
 

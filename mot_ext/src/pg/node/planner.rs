@@ -36,6 +36,8 @@ views! {
     RangeTblEntry = T_RangeTblEntry {
         value rtekind: pg_sys::RTEKind::Type,
         value relid: Oid,
+        value relkind: std::ffi::c_char,
+        value rellockmode: i32,
         value inh: bool,
         has tablesample,
         list securityQuals: pg_sys::Node,
