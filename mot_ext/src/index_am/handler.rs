@@ -6,6 +6,7 @@ use super::{cost, scan, uniqueness};
 use crate::errors;
 use crate::pg::btree;
 use crate::pg::guard::guarded;
+use crate::pg::relation::Relation;
 use crate::pg::version::index_am as version;
 use crate::pg::version::table_am;
 use crate::storage::{self, Built, Repeated};
@@ -94,7 +95,7 @@ unsafe fn build(
     unsafe {
         if (*info).ii_Concurrent {
             // Core waits for all older snapshots before it marks the index as valid.
-            storage::build_index_beside_writers(heap, index);
+            storage::build_index_beside_writers(Relation::enter(heap), Relation::enter(index));
         } else if stays_unready(index, info) {
             // A failed build left it, and core leaves it so: no writer enters it, so nothing is to
             // be there.
@@ -104,7 +105,9 @@ unsafe fn build(
                 true => Repeated::Refused,
                 false => Repeated::Entered,
             };
-            if storage::build_index(heap, index, repeated) == Built::ForYounger {
+            if storage::build_index(Relation::enter(heap), Relation::enter(index), repeated)
+                == Built::ForYounger
+            {
                 // Core keeps the index from snapshots that are older than it.
                 (*info).ii_BrokenHotChain = true;
             }
@@ -113,8 +116,8 @@ unsafe fn build(
         let added = xact::current().rows_added(storage);
         let rows = (storage.row_count_estimate() as i64 + added).max(0);
         // As core's own build, which scans the table.
-        scan_begins(heap);
-        rows_read(heap, rows);
+        scan_begins(Relation::enter(heap));
+        rows_read(Relation::enter(heap), rows);
         let is_partial = !(*info).ii_Predicate.is_null();
         let entries = match is_partial {
             true => storage::index(storage, index).entry_count_estimate() as i64,
@@ -169,7 +172,7 @@ unsafe fn insert(
     };
     // SAFETY: core passes open relations, the table locked for writing.
     unsafe {
-        let is_entered = speculative::enter(heap, *tid, index, duplicates);
+        let is_entered = speculative::enter(Relation::enter(heap), *tid, index, duplicates);
         let is_asked =
             unique != pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO && storage::has_keys_of_core(heap);
         is_entered && (!is_asked || uniqueness::is_unique(heap, index, tid, unique))

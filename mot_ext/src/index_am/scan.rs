@@ -11,6 +11,7 @@ pub use bitmap::all;
 use super::keys::{self, Sought};
 use super::labels::ScanLabels;
 use crate::errors::or_raise;
+use crate::pg::relation::Relation;
 use crate::pg::version::index_am as version;
 use crate::rows::tid;
 use crate::serializable::Reading;
@@ -281,7 +282,7 @@ pub unsafe fn next(scan: pg_sys::IndexScanDesc, direction: pg_sys::ScanDirection
         }
         if state.position == Position::Before {
             // Each rescan is a scan of its own.
-            table_am::scan_begins((*scan).indexRelation);
+            table_am::scan_begins(Relation::enter((*scan).indexRelation));
         }
         let direction = match direction {
             pg_sys::ScanDirection::BackwardScanDirection => Direction::Backward,
@@ -302,7 +303,7 @@ pub unsafe fn next(scan: pg_sys::IndexScanDesc, direction: pg_sys::ScanDirection
                 }
             }
             ScannedRow::Copied(copy) => {
-                (*scan).xs_heaptid = (*copy.tuple).t_self;
+                (*scan).xs_heaptid = copy.tid();
                 if !fetch.is_null() {
                     (*fetch).handed_copy = Some(copy);
                 }

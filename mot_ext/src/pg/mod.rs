@@ -5,31 +5,36 @@
 //! |---|---|
 //! | `guard`, `report`, `violation`, `text` | errors of users' code, reports, text |
 //! | `version/` | what differs between major versions: no other room asks |
-//! | `node`, `relation` | typed views of nodes and open relations |
+//! | `argument`, `node`, `relation`, `tuple_slot`, `heap_tuple` | typed views of what core passes |
 //! | `nodes`, `list`, `depth`, `planning`, `executor`, `wire` | parse trees, plans, output |
 //! | `partition_routing` | the partition of a row |
-//! | `catalog`, `index_row`, `inheritance`, `rights`, `search_path`, `btree` | the catalog |
-//! | `owner`, `predicate`, `snapshot`, `sxact` | processes and transactions; predicate locks |
+//! | `catalog`, `class_files`, `index_row`, `inheritance`, `rights`, `search_path` | the catalog |
+//! | `btree` | B-tree's own functions |
+//! | `owner`, `predicate`, `snapshot`, `sxact` | transactions; snapshots; predicate locks |
 //! | `interrupts`, `worker`, `checkpointer`, `title` | waits, background processes |
 //! | `slot`, `timeline`, `unlogged` | WAL and files |
-//! | `local`, `hook` | statics of a process; hooks |
+//! | `local`, `hook`, `memory` | statics of a process; hooks; memory contexts |
 //!
 //! pgrx wraps each bound function in a thread check and a `sigsetjmp`. That is right wherever
 //! PostgreSQL may raise an error. The functions declared `extern "C"` here never raise one, as
 //! their sources in 15 to 18 show. Most are called for each row.
+pub mod argument;
 pub mod btree;
 pub mod catalog;
 pub mod checkpointer;
+pub mod class_files;
 pub mod copy;
 pub mod depth;
 pub mod executor;
 pub mod guard;
+pub mod heap_tuple;
 pub mod hook;
 pub mod index_row;
 pub mod inheritance;
 pub mod interrupts;
 pub mod list;
 pub mod local;
+pub mod memory;
 pub mod node;
 pub mod nodes;
 pub mod owner;
@@ -46,6 +51,7 @@ pub mod sxact;
 pub mod text;
 pub mod timeline;
 pub mod title;
+pub mod tuple_slot;
 pub mod unlogged;
 pub mod version;
 pub mod violation;

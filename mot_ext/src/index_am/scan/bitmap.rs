@@ -2,6 +2,7 @@
 use super::{ScannedRow, Seen, State, look_for_labels, state};
 use crate::errors::or_raise;
 use crate::pg;
+use crate::pg::relation::Relation;
 use crate::pg::version::index_am as version;
 use crate::table_am;
 use crate::table_am::view::View;
@@ -27,7 +28,7 @@ pub unsafe fn all(scan: pg_sys::IndexScanDesc, bitmap: *mut pg_sys::TIDBitmap) -
         if std::mem::take(&mut state.wants_labels) {
             look_for_labels(scan);
         }
-        table_am::scan_begins(opened);
+        table_am::scan_begins(Relation::enter(opened));
         let mut rows = Vec::new();
         let mut ids = Vec::new();
         let mut count = 0;

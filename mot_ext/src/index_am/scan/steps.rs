@@ -87,7 +87,7 @@ impl State {
             let found = self.step(heap);
             self.position = match &found {
                 Some(ScannedRow::Kept(row, _)) => Position::At(*row),
-                Some(ScannedRow::Copied(copy)) => tid::name(self.table, (*copy.tuple).t_self)
+                Some(ScannedRow::Copied(copy)) => tid::name(self.table, copy.tid())
                     .map_or(Position::Behind, |name| Position::At(name.row)),
                 None => Position::Behind,
             };
