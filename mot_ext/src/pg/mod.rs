@@ -5,31 +5,38 @@
 //! |---|---|
 //! | `guard`, `report`, `violation`, `text` | errors of users' code, reports, text |
 //! | `version/` | what differs between major versions: no other room asks |
-//! | `argument`, `node`, `relation`, `tuple_slot`, `heap_tuple` | typed views of what core passes |
+//! | `argument`, `node`, `relation`, `tuple_slot` | typed views of what core passes |
+//! | `index_scan`, `heap_tuple` | those of scans of indexes; tuples of our own |
+//! | `memory`, `array`, `record` | memory contexts; arrays; values of row types |
 //! | `nodes`, `list`, `depth`, `planning`, `executor`, `wire` | parse trees, plans, output |
 //! | `partition_routing` | the partition of a row |
-//! | `catalog`, `class_files`, `index_row`, `inheritance`, `rights`, `search_path` | the catalog |
-//! | `btree` | B-tree's own functions |
+//! | `catalog`, `class_files`, `class_row`, `index_row`, `search_path` | the catalog |
+//! | `inheritance`, `rights` | children and rights of tables |
+//! | `index_routine`, `btree` | the functions of indexes |
 //! | `owner`, `predicate`, `snapshot`, `sxact` | transactions; snapshots; predicate locks |
 //! | `interrupts`, `worker`, `checkpointer`, `title` | waits, background processes |
 //! | `slot`, `timeline`, `unlogged` | WAL and files |
-//! | `local`, `hook`, `memory` | statics of a process; hooks; memory contexts |
+//! | `local`, `hook` | statics of a process; hooks |
 //!
 //! pgrx wraps each bound function in a thread check and a `sigsetjmp`. That is right wherever
 //! PostgreSQL may raise an error. The functions declared `extern "C"` here never raise one, as
 //! their sources in 15 to 18 show. Most are called for each row.
 pub mod argument;
+pub mod array;
 pub mod btree;
 pub mod catalog;
 pub mod checkpointer;
 pub mod class_files;
+pub mod class_row;
 pub mod copy;
 pub mod depth;
 pub mod executor;
 pub mod guard;
 pub mod heap_tuple;
 pub mod hook;
+pub mod index_routine;
 pub mod index_row;
+pub mod index_scan;
 pub mod inheritance;
 pub mod interrupts;
 pub mod list;
@@ -41,6 +48,7 @@ pub mod owner;
 pub mod partition_routing;
 pub mod planning;
 pub mod predicate;
+pub mod record;
 pub mod relation;
 pub mod report;
 pub mod rights;

@@ -32,8 +32,7 @@ pub unsafe fn index_definition(table: Relation<'_>, index: Relation<'_>) -> Inde
     let mut columns = Vec::with_capacity(form.indnkeyatts as usize);
     for position in 0..form.indnkeyatts as usize {
         let stored = stored.map(|stored| stored.columns[position].kind);
-        // SAFETY: an open index with such a key column.
-        let column = unsafe { IndexColumn::of(index.as_ptr(), position) };
+        let column = IndexColumn::of(index, position);
         let kind = kind_of(column, stored, is_computed);
         let attnum = match is_on_expressions {
             true => 0,

@@ -42,8 +42,8 @@ pub unsafe fn set_new_file(
     frozen_below: Out<'_, pg_sys::TransactionId>,
     multixacts_from: Out<'_, pg_sys::MultiXactId>,
 ) {
-    // SAFETY: a plain variable of this process.
     // Before anything is asked of the engine: the new cluster may be without it.
+    // SAFETY: a plain variable of this process.
     if unsafe { pg_sys::IsBinaryUpgrade } {
         errors::binary_upgrade();
     }
