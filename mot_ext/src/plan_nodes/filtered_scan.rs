@@ -19,6 +19,7 @@ mod source;
 
 use crate::executor::expressions::clear;
 use crate::executor::filter::{Filter, Group, Rows, Verdict};
+use crate::pg::argument::Argument;
 use crate::pg::executor::exec_scan;
 use crate::pg::guard::guarded;
 use crate::pg::local::ProcessLocal;
@@ -194,16 +195,15 @@ impl FilteredScan {
         node: Node<'_, pg_sys::ScanState>,
         direction: pg_sys::ScanDirection::Type,
     ) {
-        let slot = node.slot().as_ptr();
+        let slot = node.tuple_slot();
         if storage::is_table(node.relation().as_ptr()) {
-            // SAFETY: a table of ours, whose scan has begun, and the node's slot of its rows.
-            unsafe { scan::next_slot(self.rows, direction, slot) };
+            // SAFETY: a table of ours, whose scan has begun, and is used here alone.
+            scan::next_slot(unsafe { Argument::of(self.rows) }, direction, slot);
             return;
         }
         // SAFETY: the table's own callback, which is meant for any slot of its rows.
-        if !unsafe { pg_sys::table_scan_getnextslot(self.rows, direction, slot) } {
-            // SAFETY: a live slot.
-            unsafe { clear(slot) };
+        if !unsafe { pg_sys::table_scan_getnextslot(self.rows, direction, slot.as_ptr()) } {
+            slot.clear();
         }
     }
 
@@ -228,7 +228,7 @@ impl FilteredScan {
                     interrupts::check_for_interrupts();
                 }
                 if !self.fill(node, rows) {
-                    return clear_row(node);
+                    return slot::clear(node.tuple_slot());
                 }
                 continue;
             }
@@ -275,7 +275,7 @@ impl FilteredScan {
                 _ => rows.next(),
             };
             let Some((row, version)) = found else {
-                return clear_row(node);
+                return slot::clear(node.tuple_slot());
             };
             count_read(node, 1);
             // SAFETY: a row of the filter's table, which the snapshot keeps, and its context.
@@ -323,20 +323,13 @@ impl FilteredScan {
 #[inline]
 fn show(node: Node<'_, pg_sys::ScanState>, rows: &scan::Scan, (row, version): (Slot, VersionRef)) {
     // SAFETY: the node's slot is of the table's row type.
-    unsafe { rows.show(node.slot().as_ptr(), row, version) };
-}
-
-/// Empties the scan's slot.
-fn clear_row(node: Node<'_, pg_sys::ScanState>) {
-    // SAFETY: a live slot.
-    unsafe { scan::clear(node.slot().as_ptr()) };
+    unsafe { rows.show(node.tuple_slot(), row, version) };
 }
 
 /// Counts rows that were read.
 #[inline]
 fn count_read(node: Node<'_, pg_sys::ScanState>, rows: u64) {
-    // SAFETY: an open relation.
-    unsafe { table_am::rows_read(node.relation().as_ptr(), rows as i64) };
+    table_am::rows_read(node.relation(), rows as i64);
 }
 
 /// `EndCustomScan`.

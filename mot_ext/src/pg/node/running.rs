@@ -3,6 +3,7 @@
 //! A view of a state is one that is initialized, and is not ended while the view is used.
 use super::{Any, List, Node, views};
 use crate::pg::relation::Relation;
+use crate::pg::tuple_slot::TupleSlot;
 use pgrx::pg_sys;
 use std::ptr::null_mut;
 
@@ -238,6 +239,13 @@ impl<'p> Node<'p, pg_sys::ScanState> {
     /// The plan of the scan.
     pub fn plan(self) -> Node<'p, pg_sys::Plan> {
         self.ps().plan()
+    }
+
+    /// The same of its slot of the table's rows as of any slot.
+    #[inline]
+    pub fn tuple_slot(self) -> TupleSlot<'p> {
+        // SAFETY: a live node has one.
+        unsafe { TupleSlot::enter(self.slot().as_ptr()) }
     }
 
     /// The table, which is open.
