@@ -195,7 +195,7 @@ impl FilteredScan {
         node: Node<'_, pg_sys::ScanState>,
         direction: pg_sys::ScanDirection::Type,
     ) {
-        let slot = node.tuple_slot();
+        let slot = node.slot();
         if storage::is_table(node.relation().as_ptr()) {
             // SAFETY: a table of ours, whose scan has begun, and is used here alone.
             scan::next_slot(unsafe { Argument::of(self.rows) }, direction, slot);
@@ -228,7 +228,7 @@ impl FilteredScan {
                     interrupts::check_for_interrupts();
                 }
                 if !self.fill(node, rows) {
-                    return slot::clear(node.tuple_slot());
+                    return slot::clear(node.slot());
                 }
                 continue;
             }
@@ -275,7 +275,7 @@ impl FilteredScan {
                 _ => rows.next(),
             };
             let Some((row, version)) = found else {
-                return slot::clear(node.tuple_slot());
+                return slot::clear(node.slot());
             };
             count_read(node, 1);
             // SAFETY: a row of the filter's table, which the snapshot keeps, and its context.
@@ -323,7 +323,7 @@ impl FilteredScan {
 #[inline]
 fn show(node: Node<'_, pg_sys::ScanState>, rows: &scan::Scan, (row, version): (Slot, VersionRef)) {
     // SAFETY: the node's slot is of the table's row type.
-    unsafe { rows.show(node.tuple_slot(), row, version) };
+    unsafe { rows.show(node.slot(), row, version) };
 }
 
 /// Counts rows that were read.

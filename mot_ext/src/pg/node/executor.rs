@@ -367,7 +367,8 @@ impl<'p> Node<'p, pg_sys::TupleTableSlot> {
     /// The type of its rows.
     #[inline]
     pub fn row_type(self) -> Node<'p, pg_sys::TupleDescData> {
-        self.tts_tupleDescriptor().expect("a slot has a row type")
+        // SAFETY: an initialized slot has a row type.
+        unsafe { Node::enter((*self.as_ptr()).tts_tupleDescriptor) }
     }
 
     /// Fills a virtual slot with values, as `ExecStoreVirtualTuple` does, and gives their places.

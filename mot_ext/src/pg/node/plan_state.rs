@@ -108,6 +108,7 @@ impl<'p> Node<'p, pg_sys::ScanState> {
     }
 
     /// Its slot of the table's rows.
+    #[inline]
     pub fn slot(self) -> Node<'p, pg_sys::TupleTableSlot> {
         // SAFETY: a live node has one.
         unsafe { Node::enter((*self.as_ptr()).ss_ScanTupleSlot) }

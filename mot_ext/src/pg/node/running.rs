@@ -3,7 +3,6 @@
 //! A view of a state is one that is initialized, and is not ended while the view is used.
 use super::{Any, List, Node, views};
 use crate::pg::relation::Relation;
-use crate::pg::tuple_slot::TupleSlot;
 use pgrx::pg_sys;
 use std::ptr::null_mut;
 
@@ -81,21 +80,6 @@ impl Node<'_, pg_sys::TupleTableSlot> {
         slot.tts_nvalid = 0;
         slot.tts_flags |= pg_sys::TTS_FLAG_EMPTY as u16;
         slot.tts_tid.ip_posid = 0;
-    }
-
-    /// Empties it by the function of its kind.
-    #[inline]
-    pub fn clear(self) {
-        // SAFETY: one guarded call of the slot's own function.
-        unsafe {
-            let clear = (*(*self.as_ptr()).tts_ops)
-                .clear
-                .expect("a slot's function");
-            pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                #[allow(ffi_unwind_calls)]
-                clear(self.as_ptr())
-            });
-        }
     }
 
     /// Gives an empty virtual slot a row.
@@ -239,13 +223,6 @@ impl<'p> Node<'p, pg_sys::ScanState> {
     /// The plan of the scan.
     pub fn plan(self) -> Node<'p, pg_sys::Plan> {
         self.ps().plan()
-    }
-
-    /// The same of its slot of the table's rows as of any slot.
-    #[inline]
-    pub fn tuple_slot(self) -> TupleSlot<'p> {
-        // SAFETY: a live node has one.
-        unsafe { TupleSlot::enter(self.slot().as_ptr()) }
     }
 
     /// The table, which is open.
