@@ -80,22 +80,14 @@ COMMENT ON ACCESS METHOD mot_index IS 'indexes of memory-optimized tables, made 
 );
 
 /// `ambuild`.
-unsafe fn build(
-    heap: pg_sys::Relation,
-    index: pg_sys::Relation,
-    info: *mut pg_sys::IndexInfo,
+fn build(
+    heap: Relation<'_>,
+    index: Relation<'_>,
+    info: Node<'_, pg_sys::IndexInfo>,
 ) -> *mut pg_sys::IndexBuildResult {
-    if !storage::is_table(heap) {
+    if !storage::is_table(heap.as_ptr()) {
         errors::index_on_other_table();
     }
-    // SAFETY: core passes open relations and what it knows of the index.
-    let (heap, index, info) = unsafe {
-        (
-            Relation::enter(heap),
-            Relation::enter(index),
-            Node::enter(info),
-        )
-    };
     if info.ii_Concurrent() {
         // SAFETY: open relations. Core waits for all older snapshots before it marks the index as
         // valid.

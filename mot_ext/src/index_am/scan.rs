@@ -190,13 +190,10 @@ impl State {
 }
 
 /// `amendscan`. The context drops the state, and no code uses that any more.
-pub unsafe fn end(scan: pg_sys::IndexScanDesc) {
-    // SAFETY: as core calls it; the state is a scan's own.
-    let (scan, memory) = unsafe {
-        let scan = ScanOfCore::enter(scan);
-        (scan, scan.state::<State>().map(|state| state.memory))
-    };
-    if let Some(memory) = memory {
+pub fn end(scan: ScanOfCore<'_>) {
+    // SAFETY: an index of ours, whose scan's state is used here alone.
+    let state = unsafe { scan.state::<State>() };
+    if let Some(memory) = state.map(|state| state.memory) {
         scan.set_state::<State>(ptr::null_mut());
         // SAFETY: the state's own context.
         unsafe { pg_sys::MemoryContextDelete(memory) };
@@ -233,12 +230,9 @@ fn look_for_labels(scan: ScanOfCore<'_>, state: &mut State) {
 }
 
 /// `amgettuple`.
-pub unsafe fn next(scan: pg_sys::IndexScanDesc, direction: pg_sys::ScanDirection::Type) -> bool {
-    // SAFETY: as core calls it: a scan with conditions, whose state is used here alone.
-    let (scan, state) = unsafe {
-        let scan = ScanOfCore::enter(scan);
-        (scan, scan.state::<State>())
-    };
+pub fn next(scan: ScanOfCore<'_>, direction: pg_sys::ScanDirection::Type) -> bool {
+    // SAFETY: an index of ours, whose scan's state is used here alone.
+    let state = unsafe { scan.state::<State>() };
     let state = state.expect("a scan begins with its conditions");
     if state.view.is_none() {
         state.view = Some(seen(scan, state));

@@ -1,4 +1,5 @@
 //! Scans of indexes, as core describes them to an access method, and their conditions.
+use super::argument::Argument;
 use super::relation::Relation;
 use pgrx::pg_sys;
 use std::marker::PhantomData;
@@ -95,6 +96,14 @@ impl<'p> ScanKeys<'p> {
 pub struct IndexScan<'p> {
     scan: NonNull<pg_sys::IndexScanDescData>,
     time: PhantomData<&'p pg_sys::IndexScanDescData>,
+}
+
+impl Argument<pg_sys::IndexScanDesc> for IndexScan<'_> {
+    #[inline]
+    unsafe fn of(passed: pg_sys::IndexScanDesc) -> Self {
+        // SAFETY: core gives no other conditions before the callback returns.
+        unsafe { IndexScan::enter(passed) }
+    }
 }
 
 impl<'p> IndexScan<'p> {

@@ -100,6 +100,14 @@ impl<T> Argument<*mut T> for Node<'_, T> {
     }
 }
 
+impl<T> Argument<*mut pg_sys::List> for List<'_, T> {
+    #[inline]
+    unsafe fn of(passed: *mut pg_sys::List) -> Self {
+        // SAFETY: the caller's; the callback names the type of its nodes.
+        unsafe { List::enter(passed) }
+    }
+}
+
 impl<'p, T> Node<'p, T> {
     /// A view of a node, which must not be NULL.
     ///

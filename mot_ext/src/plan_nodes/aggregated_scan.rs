@@ -60,17 +60,14 @@ fn scan_below<'p>(node: Node<'p, pg_sys::CustomScanState>) -> Node<'p, pg_sys::S
 }
 
 /// `CreateCustomScanState`.
-unsafe fn create(_plan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
+fn create(_plan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
     // SAFETY: the callbacks take nodes with this state. The context is the query's.
     let node = unsafe { make_custom_scan::<Aggregation>(&raw const EXECUTION.0) };
     node.any().as_ptr()
 }
 
 /// `BeginCustomScan`.
-unsafe fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, flags: c_int) {
-    // SAFETY: as core calls it.
-    let (node, estate): (Node<'_, pg_sys::CustomScanState>, _) =
-        unsafe { (Node::enter(node), Node::enter(estate)) };
+fn begin(node: Node<'_, pg_sys::CustomScanState>, estate: Node<'_, pg_sys::EState>, flags: c_int) {
     node.begin_below(estate, flags);
     let targets = node.custom_plan().custom_scan_tlist();
     check_rights(targets);
@@ -128,13 +125,9 @@ unsafe fn recheck(node: *mut pg_sys::ScanState, _slot: *mut pg_sys::TupleTableSl
 }
 
 /// `EndCustomScan`.
-unsafe fn end(node: *mut pg_sys::CustomScanState) {
-    // SAFETY: as core calls it; `create` has made the node with this state.
-    let (node, state) = unsafe {
-        let node = Node::enter(node);
-        (node, node.state::<Aggregation>())
-    };
-    if let Some(state) = state {
+fn end(node: Node<'_, pg_sys::CustomScanState>) {
+    // SAFETY: `create` has made the node with this state, which is used here alone.
+    if let Some(state) = unsafe { node.state::<Aggregation>() } {
         state.end();
     }
     // SAFETY: the node below is not asked any more.
@@ -143,29 +136,19 @@ unsafe fn end(node: *mut pg_sys::CustomScanState) {
 
 /// `ReScanCustomScan`. The scan below begins anew when it is asked for rows if a parameter of its
 /// changed, and else here.
-unsafe fn rescan(node: *mut pg_sys::CustomScanState) {
-    // SAFETY: as core calls it, for a node that runs.
-    let (node, state) = unsafe {
-        let node: Node<'_, pg_sys::CustomScanState> = Node::enter(node);
-        (node, state(node.ss()))
-    };
+fn rescan(node: Node<'_, pg_sys::CustomScanState>) {
     node.begin_below_anew();
-    state.rewind();
+    // SAFETY: a node of ours that runs, whose state is used here alone.
+    unsafe { state(node.ss()) }.rewind();
     node.ss().begin_anew();
 }
 
 /// `ExplainCustomScan`: keys and aggregates; passes over the rows, if there were several.
-unsafe fn explain(
-    node: *mut pg_sys::CustomScanState,
-    ancestors: *mut pg_sys::List,
-    es: *mut pg_sys::ExplainState,
+fn explain(
+    node: Node<'_, pg_sys::CustomScanState>,
+    ancestors: List<'_, pg_sys::Node>,
+    es: Node<'_, pg_sys::ExplainState>,
 ) {
-    // SAFETY: as core calls it; `create` has made the node with this state.
-    let (node, state, ancestors, es) = unsafe {
-        let node = Node::enter(node);
-        let state = node.state::<Aggregation>();
-        (node, state, List::enter(ancestors), Node::enter(es))
-    };
     let names = es.names(node.ss().ps(), ancestors);
     let (aggregates, keys): (Vec<_>, Vec<_>) = node
         .custom_plan()
@@ -179,6 +162,8 @@ unsafe fn explain(
             es.show_texts(label, &texts);
         }
     }
+    // SAFETY: `create` has made the node with this state, which is used here alone.
+    let state = unsafe { node.state::<Aggregation>() };
     let passes = state.map_or(0, |state| state.passes_over_rows());
     if es.analyze() && passes > 1 {
         es.show_number(c"Passes", passes.into());

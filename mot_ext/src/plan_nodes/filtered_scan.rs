@@ -17,7 +17,6 @@ mod explain;
 mod shared;
 mod source;
 
-use crate::executor::expressions::clear;
 use crate::executor::filter::{Filter, Group, Rows, Verdict};
 use crate::pg::argument::Argument;
 use crate::pg::executor::exec_scan;
@@ -97,7 +96,7 @@ pub unsafe fn state(node: Node<'_, pg_sys::ScanState>) -> &'_ mut FilteredScan {
 }
 
 /// `CreateCustomScanState`.
-unsafe fn create(_plan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
+fn create(_plan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
     // SAFETY: the callbacks take nodes with this state. The context is the query's.
     let node = unsafe { make_custom_scan::<FilteredScan>(&raw const EXECUTION.0) };
     // SAFETY: a fresh node.
@@ -106,9 +105,7 @@ unsafe fn create(_plan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
 }
 
 /// `BeginCustomScan`.
-unsafe fn begin(node: *mut pg_sys::CustomScanState, _estate: *mut pg_sys::EState, flags: c_int) {
-    // SAFETY: as core calls it.
-    let node: Node<'_, pg_sys::CustomScanState> = unsafe { Node::enter(node) };
+fn begin(node: Node<'_, pg_sys::CustomScanState>, _estate: *mut pg_sys::EState, flags: c_int) {
     let relation = node.ss().relation();
     // SAFETY: a node that scans this table, in its Begin.
     unsafe {
@@ -147,17 +144,14 @@ unsafe extern "C-unwind" fn execute(
 }
 
 /// In a re-evaluation core has evaluated, or evaluates, all conditions itself.
-unsafe fn recheck(_node: *mut pg_sys::ScanState, _slot: *mut pg_sys::TupleTableSlot) -> bool {
+fn recheck(_node: *mut pg_sys::ScanState, _slot: *mut pg_sys::TupleTableSlot) -> bool {
     true
 }
 
 /// The next row that the filter does not drop, in the scan's slot.
-unsafe fn access(node: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: as core calls it: a node of ours that runs.
-    let (node, running) = unsafe {
-        let node = Node::enter(node);
-        (node, state(node))
-    };
+fn access(node: Node<'_, pg_sys::ScanState>) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: a node of ours that runs, whose state is used here alone.
+    let running = unsafe { state(node) };
     running.begin(node);
     let direction = node.ps().estate().es_direction();
     if running.filter.is_none() {
@@ -333,9 +327,9 @@ fn count_read(node: Node<'_, pg_sys::ScanState>, rows: u64) {
 }
 
 /// `EndCustomScan`.
-unsafe fn end(node: *mut pg_sys::CustomScanState) {
-    // SAFETY: as core calls it; `create` has made the node with this state.
-    let running = unsafe { Node::enter(node).state::<FilteredScan>() };
+fn end(node: Node<'_, pg_sys::CustomScanState>) {
+    // SAFETY: `create` has made the node with this state, which is used here alone.
+    let running = unsafe { node.state::<FilteredScan>() };
     if let Some(running) = running
         && !running.rows.is_null()
     {
@@ -346,12 +340,9 @@ unsafe fn end(node: *mut pg_sys::CustomScanState) {
 }
 
 /// `ReScanCustomScan`: parameters may have other values.
-unsafe fn rescan(node: *mut pg_sys::CustomScanState) {
-    // SAFETY: as core calls it, for a node of ours that runs.
-    let (node, running) = unsafe {
-        let node: Node<'_, pg_sys::CustomScanState> = Node::enter(node);
-        (node, state(node.ss()))
-    };
+fn rescan(node: Node<'_, pg_sys::CustomScanState>) {
+    // SAFETY: a node of ours that runs, whose state is used here alone.
+    let running = unsafe { state(node.ss()) };
     running.forget();
     if let Some(filter) = &mut running.filter {
         filter.rewind();

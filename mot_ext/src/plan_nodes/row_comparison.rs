@@ -36,17 +36,14 @@ static EXECUTION: LazyLock<ProcessLocal<pg_sys::CustomExecMethods>> = LazyLock::
 });
 
 /// `CreateCustomScanState`.
-unsafe fn create(_plan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
+fn create(_plan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
     // SAFETY: the callbacks take nodes without a state. The context is the query's.
     let node = unsafe { make_custom_scan::<()>(&raw const EXECUTION.0) };
     node.any().as_ptr()
 }
 
 /// `BeginCustomScan`.
-unsafe fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, flags: c_int) {
-    // SAFETY: as core calls it.
-    let (node, estate): (Node<'_, pg_sys::CustomScanState>, _) =
-        unsafe { (Node::enter(node), Node::enter(estate)) };
+fn begin(node: Node<'_, pg_sys::CustomScanState>, estate: Node<'_, pg_sys::EState>, flags: c_int) {
     let indexes = node.custom_plan().private_oids();
     // SAFETY: the plan has the indexes' oids, and their tables are locked.
     let flips = unsafe { flips::show(&indexes, pg_sys::AccessShareLock as pg_sys::LOCKMODE) };
@@ -118,14 +115,13 @@ unsafe extern "C-unwind" fn projected(
 }
 
 /// `EndCustomScan`.
-unsafe fn end(node: *mut pg_sys::CustomScanState) {
-    // SAFETY: as core calls it; the node below is not asked any more.
-    unsafe { Node::enter(node).end_below() };
+fn end(node: Node<'_, pg_sys::CustomScanState>) {
+    // SAFETY: the node below is not asked any more.
+    unsafe { node.end_below() };
 }
 
 /// `ReScanCustomScan`. The scan below begins anew when it is asked for rows if a parameter of its
 /// changed, and else here.
-unsafe fn rescan(node: *mut pg_sys::CustomScanState) {
-    // SAFETY: as core calls it, for a node that runs.
-    unsafe { Node::enter(node) }.begin_below_anew();
+fn rescan(node: Node<'_, pg_sys::CustomScanState>) {
+    node.begin_below_anew();
 }

@@ -3,6 +3,7 @@ use super::{ScannedRow, Seen, State, look_for_labels};
 use crate::errors::or_raise;
 use crate::pg;
 use crate::pg::index_scan::IndexScan as ScanOfCore;
+use crate::pg::node::Node;
 use crate::pg::version::index_am as version;
 use crate::table_am;
 use crate::table_am::view::View;
@@ -15,12 +16,9 @@ const ROWS_TOGETHER: usize = 256;
 
 /// `amgetbitmap`: gives a bitmap all rows, and returns their number. The table's callback looks up
 /// the versions, and core tests the conditions on them. So it is enough that a row has an entry.
-pub unsafe fn all(scan: pg_sys::IndexScanDesc, bitmap: *mut pg_sys::TIDBitmap) -> i64 {
-    // SAFETY: as core calls it: a scan with conditions, whose state is used here alone.
-    let (scan, state) = unsafe {
-        let scan = ScanOfCore::enter(scan);
-        (scan, scan.state::<State>())
-    };
+pub fn all(scan: ScanOfCore<'_>, bitmap: Node<'_, pg_sys::TIDBitmap>) -> i64 {
+    // SAFETY: an index of ours, whose scan's state is used here alone.
+    let state = unsafe { scan.state::<State>() };
     let state = state.expect("a scan begins with its conditions");
     state.is_for_bitmap = true;
     if state.view.is_none() {
@@ -39,8 +37,9 @@ pub unsafe fn all(scan: pg_sys::IndexScanDesc, bitmap: *mut pg_sys::TIDBitmap) -
         pg::interrupts::check_for_interrupts();
         ids.clear();
         ids.extend(rows.drain(..).map(table_am::bitmap::id_in_bitmap));
+        let (first, length) = (ids.as_mut_ptr(), ids.len() as c_int);
         // SAFETY: core's bitmap, which takes so many ids over.
-        unsafe { pg_sys::tbm_add_tuples(bitmap, ids.as_mut_ptr(), ids.len() as c_int, true) };
+        unsafe { pg_sys::tbm_add_tuples(bitmap.as_ptr(), first, length, true) };
         count += ids.len() as i64;
     }
     version::count_searches(scan, std::mem::take(&mut state.searches));

@@ -5,14 +5,11 @@ use pgrx::pg_sys;
 
 /// `ExplainCustomScan`: the conditions that are evaluated where the rows lie, if core evaluates all
 /// of them again.
-pub unsafe fn explain(
-    node: *mut pg_sys::CustomScanState,
-    ancestors: *mut pg_sys::List,
-    es: *mut pg_sys::ExplainState,
+pub fn explain(
+    node: Node<'_, pg_sys::CustomScanState>,
+    ancestors: List<'_, pg_sys::Node>,
+    es: Node<'_, pg_sys::ExplainState>,
 ) {
-    // SAFETY: as core calls it; the node's table is open.
-    let (node, ancestors, es): (Node<'_, pg_sys::CustomScanState>, _, _) =
-        unsafe { (Node::enter(node), List::enter(ancestors), Node::enter(es)) };
     let conditions = node.ss().plan().qual();
     let taken = Filter::takes(node.ss());
     if taken == 0 || taken == conditions.len() {

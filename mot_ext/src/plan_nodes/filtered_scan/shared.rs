@@ -5,12 +5,11 @@ use pgrx::pg_sys;
 use std::ffi::c_void;
 
 /// `EstimateDSMCustomScan`.
-pub unsafe fn estimate(
-    node: *mut pg_sys::CustomScanState,
+pub fn estimate(
+    node: Node<'_, pg_sys::CustomScanState>,
     _context: *mut pg_sys::ParallelContext,
 ) -> pg_sys::Size {
-    // SAFETY: as core calls it.
-    let scan = unsafe { scan(node) };
+    let scan = node.ss();
     let (relation, snapshot) = (scan.relation().as_ptr(), scan.ps().estate().es_snapshot());
     // SAFETY: an open relation, and the query's snapshot.
     unsafe { pg_sys::table_parallelscan_estimate(relation, snapshot) }
@@ -18,12 +17,11 @@ pub unsafe fn estimate(
 
 /// `InitializeDSMCustomScan`: the leader begins, before it launches workers.
 pub unsafe fn initialize(
-    node: *mut pg_sys::CustomScanState,
+    node: Node<'_, pg_sys::CustomScanState>,
     _context: *mut pg_sys::ParallelContext,
     shared: *mut c_void,
 ) {
-    // SAFETY: as core calls it.
-    let scan = unsafe { scan(node) };
+    let scan = node.ss();
     let (relation, snapshot) = (scan.relation().as_ptr(), scan.ps().estate().es_snapshot());
     // SAFETY: memory as large as was asked for, for the query's snapshot.
     unsafe { pg_sys::table_parallelscan_initialize(relation, shared.cast(), snapshot) };
@@ -33,33 +31,23 @@ pub unsafe fn initialize(
 
 /// `ReInitializeDSMCustomScan`: the leader begins again, when all workers have ended.
 pub unsafe fn reinitialize(
-    node: *mut pg_sys::CustomScanState,
+    node: Node<'_, pg_sys::CustomScanState>,
     _context: *mut pg_sys::ParallelContext,
     shared: *mut c_void,
 ) {
-    // SAFETY: as core calls it.
-    let relation = unsafe { scan(node) }.relation().as_ptr();
+    let relation = node.ss().relation().as_ptr();
     // SAFETY: what was initialized.
     unsafe { pg_sys::table_parallelscan_reinitialize(relation, shared.cast()) };
 }
 
 /// `InitializeWorkerCustomScan`: a worker joins.
 pub unsafe fn join(
-    node: *mut pg_sys::CustomScanState,
+    node: Node<'_, pg_sys::CustomScanState>,
     _contents: *mut pg_sys::shm_toc,
     shared: *mut c_void,
 ) {
     // SAFETY: as core calls it, with what the leader has initialized.
-    unsafe { begin(scan(node), shared) };
-}
-
-/// The scan's part of a node.
-///
-/// # Safety
-/// A node that is initialized, and is not ended in `'p`.
-unsafe fn scan<'p>(node: *mut pg_sys::CustomScanState) -> Node<'p, pg_sys::ScanState> {
-    // SAFETY: the caller's node.
-    unsafe { Node::enter(node).ss() }
+    unsafe { begin(node.ss(), shared) };
 }
 
 /// Begins the scan in a process.
