@@ -2,7 +2,6 @@
 use super::argument::Argument;
 use super::list;
 use super::node::{KeyColumn, Node};
-use super::nodes;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::marker::PhantomData;

@@ -191,8 +191,9 @@ impl FilteredScan {
     ) {
         let slot = node.slot();
         if storage::is_table(node.relation().as_ptr()) {
-            // SAFETY: a table of ours, whose scan has begun, and is used here alone.
-            scan::next_slot(unsafe { Argument::of(self.rows) }, direction, slot);
+            // SAFETY: a table of ours, whose scan has begun, and is used here alone. The slot is one
+            // of its rows.
+            unsafe { scan::next_slot(Argument::of(self.rows), direction, slot) };
             return;
         }
         // SAFETY: the table's own callback, which is meant for any slot of its rows.
