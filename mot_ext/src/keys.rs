@@ -136,13 +136,15 @@ pub unsafe fn value<'a>(kind: KeyKind, datum: pg_sys::Datum, is_null: bool) -> K
 /// The bytes of a varlena after its header.
 #[inline]
 unsafe fn varlena_payload<'a>(pointer: *mut pg_sys::varlena) -> &'a [u8] {
-    // SAFETY: a varlena, by contract; pg_detoast_datum_packed returns plain ones as they are.
+    // SAFETY: a varlena, by contract.
+    let is_packed = unsafe { pgrx::varatt_is_1b_e(pointer) || pgrx::varatt_is_4b_c(pointer) };
+    let packed = match is_packed {
+        // SAFETY: as above.
+        true => unsafe { pg_sys::pg_detoast_datum_packed(pointer) },
+        false => pointer,
+    };
+    // SAFETY: a plain varlena, or one with a short header, has so many bytes after its header.
     unsafe {
-        let packed = if pgrx::varatt_is_1b_e(pointer) || pgrx::varatt_is_4b_c(pointer) {
-            pg_sys::pg_detoast_datum_packed(pointer)
-        } else {
-            pointer
-        };
         std::slice::from_raw_parts(
             pgrx::vardata_any(packed).cast::<u8>(),
             pgrx::varsize_any_exhdr(packed),

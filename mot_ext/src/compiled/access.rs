@@ -242,7 +242,7 @@ unsafe fn compare(
     // SAFETY: the caller's index, which has the column.
     unsafe {
         let column = column_of(left)?;
-        let own = keys::IndexColumn::of(index, column);
+        let own = keys::IndexColumn::of(crate::pg::relation::Relation::enter(index), column);
         let member = membership(operator, own.family)?;
         let test = test(member.strategy)?;
         let answer = match test {

@@ -126,7 +126,8 @@ impl ForeignKey {
                 let part = |column: usize| {
                     let of_column = self.columns.iter().find(|key| key.1 == numbers[column]);
                     let &(own, referenced, operator) = of_column?;
-                    let order = IndexColumn::of(opened, column);
+                    let order =
+                        IndexColumn::of(crate::pg::relation::Relation::enter(opened), column);
                     let kept = &nodes::attributes(parent)[referenced as usize - 1];
                     let given = &nodes::attributes(child)[own as usize - 1];
                     let member = membership(operator, order.family)?;

@@ -1,8 +1,9 @@
 //! Changes an index's access method: in the catalog, and in the entry of the relation cache.
 use crate::errors::refuse::raise;
+use crate::pg::index_routine::Routine;
 use crate::pg::local::ProcessLocal;
-use crate::pg::relation::{self, NO_LOCK};
-use crate::pg::version;
+use crate::pg::relation::{self, NO_LOCK, Relation};
+use crate::pg::{self, catalog, class_row};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -26,40 +27,20 @@ impl Method {
     }
 }
 
-/// `InplaceUpdateTupleLock` of storage/lock.h, which the bindings lack.
-const IN_PLACE_LOCK: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
-
 /// Writes an index's access method into `pg_class`, and makes the change visible to what follows.
-///
-/// Core changes rows of `pg_class` in place, too, under no lock on the index. So the row itself is
-/// locked from before it is copied until it is written (`README.tuplock` of core).
 ///
 /// # Safety
 /// The index's row in `pg_class` is visible, and no other session can replace it: the caller has a
 /// lock for that.
 pub unsafe fn write(index: pg_sys::Oid, method: Method) {
-    // SAFETY: the row is a copy of the cache's, whose fixed part is a pg_class row.
-    unsafe {
-        let lock = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
-        let class = pg_sys::table_open(pg_sys::RelationRelationId, lock);
-        let method_oid = method.oid();
-        let cache = pg_sys::SysCacheIdentifier::RELOID as i32;
-        let found = pg_sys::SearchSysCacheLocked1(cache, pg_sys::Datum::from(index));
-        if found.is_null() {
-            missing(index);
-        }
-        let row = pg_sys::heap_copytuple(found);
-        pg_sys::ReleaseSysCache(found);
-        let mut place = (*row).t_self;
-        let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_class>(row);
-        (*form).relam = method_oid;
-        pg_sys::CatalogTupleUpdate(class, &raw mut place, row);
-        pg_sys::UnlockTuple(class, &raw mut place, IN_PLACE_LOCK);
-        pg_sys::heap_freetuple(row);
-        pg_sys::table_close(class, lock);
-        note_dependency(index, method);
-        pg_sys::CommandCounterIncrement();
+    let method_oid = method.oid();
+    // SAFETY: the caller's row. Core reads entries of both methods' indexes in the same way.
+    if !unsafe { class_row::change(index, |row| row.relam = method_oid) } {
+        missing(index);
     }
+    // SAFETY: both are there.
+    unsafe { note_dependency(index, method) };
+    catalog::make_changes_visible();
 }
 
 /// Has an index of ours go before our access method does (DROP EXTENSION ... CASCADE). Core notes
@@ -89,16 +70,21 @@ unsafe fn note_dependency(index: pg_sys::Oid, method: Method) {
     }
 }
 
-/// `InvalidSubTransactionId` of c.h, which the bindings lack.
-const NOT_IN_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
-
 /// A routine that a rollback to a savepoint puts back into an entry of the relation cache.
 struct ReplacedRoutine {
     entry: pg_sys::Relation,
-    routine: Box<pg_sys::IndexAmRoutine>,
-    handler: pg_sys::Oid,
+    routine: Routine,
     /// The nesting level of the subtransaction that replaced it.
     level: i32,
+}
+
+impl ReplacedRoutine {
+    /// The entry.
+    fn entry(&self) -> Relation<'_> {
+        // SAFETY: it keeps its place until the end of the (sub)transaction, which takes this out of
+        // the list.
+        unsafe { Relation::enter(self.entry) }
+    }
 }
 
 /// The replaced routines of this transaction, in their order, and whether the callbacks are
@@ -111,32 +97,26 @@ static REPLACED: ProcessLocal<(RefCell<Vec<ReplacedRoutine>>, Cell<bool>)> =
 ///
 /// # Safety
 /// As of `refresh_routine`.
-pub unsafe fn replace_routine(index: pg_sys::Relation) {
-    // SAFETY: an open index's entry (caller) has a routine. Core keeps an entry with one of these
-    // marks, at its place, to the end of the (sub)transaction that set the mark.
-    unsafe {
-        if (*index).rd_refcnt != 1 {
-            in_use(index);
-        }
-        let stays = (*index).rd_createSubid != NOT_IN_SUBTRANSACTION
-            || version::first_file_subtransaction(index) != NOT_IN_SUBTRANSACTION;
-        if stays {
-            install_callbacks();
-            REPLACED.0.0.borrow_mut().push(ReplacedRoutine {
-                entry: index,
-                routine: Box::new(std::ptr::read((*index).rd_indam.cast())),
-                handler: (*index).rd_amhandler,
-                level: pg_sys::GetCurrentTransactionNestLevel(),
-            });
-        }
-        refresh_routine(index);
+pub unsafe fn replace_routine(index: Relation<'_>) {
+    if index.uses() != 1 {
+        in_use(index);
     }
+    if index.keeps_place() {
+        install_callbacks();
+        REPLACED.0.0.borrow_mut().push(ReplacedRoutine {
+            entry: index.as_ptr(),
+            routine: index.routine(),
+            level: pg::nest_level(),
+        });
+    }
+    // SAFETY: the caller's.
+    unsafe { refresh_routine(index) };
 }
 
 /// Raises for an index that is open elsewhere in this session: calls from there would go to the
 /// other access method's functions.
-fn in_use(index: pg_sys::Relation) -> ! {
-    let name = crate::storage::name_of(index);
+fn in_use(index: Relation<'_>) -> ! {
+    let name = crate::storage::name_of(index.as_ptr());
     raise(
         PgSqlErrorCode::ERRCODE_OBJECT_IN_USE,
         format!(
@@ -181,74 +161,41 @@ unsafe extern "C-unwind" fn on_subtransaction(
     if replaced.is_empty() {
         return;
     }
-    // SAFETY: a plain variable of this process; entries are at their places, see `replace_routine`.
-    unsafe {
-        let level = pg_sys::GetCurrentTransactionNestLevel();
-        match event {
-            SUBXACT_EVENT_ABORT_SUB => {
-                while let Some(last) = replaced.pop_if(|last| last.level >= level) {
-                    std::ptr::write((*last.entry).rd_indam.cast(), *last.routine);
-                    (*last.entry).rd_amhandler = last.handler;
-                }
+    let level = pg::nest_level();
+    match event {
+        SUBXACT_EVENT_ABORT_SUB => {
+            while let Some(last) = replaced.pop_if(|last| last.level >= level) {
+                // SAFETY: the index's own functions from before.
+                unsafe { last.entry().set_routine(&last.routine) };
             }
-            SUBXACT_EVENT_COMMIT_SUB => {
-                // Core throws an entry away after this if the subtransaction made its index and
-                // dropped it.
-                replaced.retain(|one| {
-                    let entry = &*one.entry;
-                    entry.rd_createSubid != this || entry.rd_droppedSubid == NOT_IN_SUBTRANSACTION
-                });
-                for one in replaced.iter_mut() {
-                    one.level = one.level.min(level - 1);
-                }
-            }
-            _ => {}
         }
+        SUBXACT_EVENT_COMMIT_SUB => {
+            // Core throws an entry away after this if the subtransaction made its index and
+            // dropped it.
+            replaced.retain(|one| !one.entry().is_made_and_dropped_in(this));
+            for one in replaced.iter_mut() {
+                one.level = one.level.min(level - 1);
+            }
+        }
+        _ => {}
     }
 }
 
 /// Has an open entry of the relation cache call the functions of the access method that its catalog
 /// row names.
 ///
-/// Core makes them when it builds the entry, and keeps them for as long as the entry lives. The
-/// entry of an index that this transaction has made, or given a new file, lives to the end of the
-/// transaction.
+/// The entry of an index that this transaction has made, or given a new file, lives to the end of
+/// the transaction.
 ///
 /// # Safety
-/// An open index whose entry was read anew since the catalog was changed.
-pub unsafe fn refresh_routine(index: pg_sys::Relation) {
-    // SAFETY: an index's entry has a routine of its own, of this size, and the new one is a copy
-    // too.
-    unsafe {
-        let method = (*(*index).rd_rel).relam;
-        let cache = pg_sys::SysCacheIdentifier::AMOID as i32;
-        let row = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(method));
-        if row.is_null() {
-            missing(method);
-        }
-        let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_am>(row);
-        let handler = (*form).amhandler;
-        pg_sys::ReleaseSysCache(row);
-        let routine = pg_sys::GetIndexAmRoutine(handler);
-        std::ptr::copy_nonoverlapping(routine, (*index).rd_indam.cast(), 1);
-        pg_sys::pfree(routine.cast());
-        (*index).rd_amhandler = handler;
-    }
-}
-
-/// The access method of a relation; `InvalidOid`: it has none, or is gone.
-pub fn of(relation: pg_sys::Oid) -> pg_sys::Oid {
-    // SAFETY: a catalog's row, released when its field was read.
-    unsafe {
-        let cache = pg_sys::SysCacheIdentifier::RELOID as i32;
-        let row = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(relation));
-        if row.is_null() {
-            return pg_sys::InvalidOid;
-        }
-        let method = (*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_class>(row)).relam;
-        pg_sys::ReleaseSysCache(row);
-        method
-    }
+/// An index whose entry was read anew since the catalog was changed.
+pub unsafe fn refresh_routine(index: Relation<'_>) {
+    let method = index.access_method();
+    let Some(handler) = catalog::handler_of(method) else {
+        missing(method);
+    };
+    // SAFETY: the handler of the index's own access method.
+    unsafe { index.set_routine(&Routine::of(handler)) };
 }
 
 /// The indexes of a table that the caller has locked.

@@ -5,6 +5,7 @@
 //! its row.
 use super::{short_range, skip};
 use crate::pg::btree;
+use crate::pg::node::Node;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
@@ -20,13 +21,13 @@ const SEARCH_COST: f64 = 20.0;
 const ENDS: f64 = 2.0;
 
 /// Where core puts the estimates: costs in its own unit, a share of the table's rows, and two
-/// figures of pages.
-struct Places {
-    startup: *mut pg_sys::Cost,
-    total: *mut pg_sys::Cost,
-    selectivity: *mut pg_sys::Selectivity,
-    correlation: *mut f64,
-    pages: *mut f64,
+/// figures of pages. They have btree's estimate.
+struct Places<'a> {
+    startup: &'a mut pg_sys::Cost,
+    total: &'a mut pg_sys::Cost,
+    selectivity: &'a mut pg_sys::Selectivity,
+    correlation: &'a mut f64,
+    pages: &'a mut f64,
 }
 
 /// `amcostestimate`: a plain frame with nothing to drop, for btree's estimate may raise.
@@ -44,16 +45,10 @@ pub unsafe extern "C-unwind" fn estimate(
     correlation: *mut f64,
     pages: *mut f64,
 ) {
-    let places = Places {
-        startup,
-        total,
-        selectivity,
-        correlation,
-        pages,
-    };
+    let of_btree = btree::cost_estimate();
     // SAFETY: the caller's arguments, as they came.
     unsafe {
-        btree::cost_estimate()(
+        of_btree(
             root,
             path,
             loop_count,
@@ -63,79 +58,101 @@ pub unsafe extern "C-unwind" fn estimate(
             correlation,
             pages,
         );
-        estimate_rows(root, path, loop_count, &places);
     }
+    // SAFETY: core's places, each one's own, which btree has filled.
+    let mut places = unsafe {
+        Places {
+            startup: &mut *startup,
+            total: &mut *total,
+            selectivity: &mut *selectivity,
+            correlation: &mut *correlation,
+            pages: &mut *pages,
+        }
+    };
+    // SAFETY: the planner's own structures, which live as long as it plans.
+    unsafe {
+        estimate_rows(
+            Node::enter(root),
+            Node::enter(path),
+            loop_count,
+            &mut places,
+        )
+    };
 }
 
 /// The costs of the rows that the scan reads. A range that is taken to be short is so for what
-/// is above the scan, too.
+/// is above the scan, too: core has given the path its rows before.
 #[pg_guard]
 unsafe extern "C-unwind" fn estimate_rows(
-    root: *mut pg_sys::PlannerInfo,
-    path: *mut pg_sys::IndexPath,
+    root: Node<'_, pg_sys::PlannerInfo>,
+    path: Node<'_, pg_sys::IndexPath>,
     loop_count: f64,
-    places: &Places,
+    places: &mut Places<'_>,
 ) {
-    // SAFETY: as core calls `amcostestimate`; core has given the path its rows before.
-    unsafe {
-        let index = &*(*path).indexinfo;
-        if let Some(reading) = skip::reading(root, path) {
-            return of_open_column(index, &reading, places);
-        }
-        if let Some(rows) = short_range::rows(root, path) {
-            let share = rows / index.tuples.max(rows);
-            let entry = pg_sys::cpu_index_tuple_cost + ENDS * pg_sys::cpu_operator_cost;
-            let fewer = (*places.selectivity - share).max(0.0) * index.tuples;
-            *places.total = (*places.total - fewer * entry).max(*places.startup);
-            *places.selectivity = share;
-            (*path).path.rows = rows;
-        }
-        without_pages(index, loop_count, places);
+    let index = path.index();
+    if let Some(reading) = skip::reading(root, path) {
+        return of_open_column(index, &reading, places);
     }
+    let costs = Costs::now();
+    if let Some(rows) = short_range::rows(root, path) {
+        let share = rows / index.tuples().max(rows);
+        let entry = costs.entry + ENDS * costs.operator;
+        let fewer = (*places.selectivity - share).max(0.0) * index.tuples();
+        *places.total = (*places.total - fewer * entry).max(*places.startup);
+        *places.selectivity = share;
+        path.path().set_rows(rows);
+    }
+    without_pages(index, loop_count, places);
 }
 
 /// The costs of a scan whose conditions leave the index's first column open. Core's estimate from
 /// 18 on takes it that btree passes over values, before that it does not.
-///
-/// # Safety
-/// The places have btree's estimate.
-unsafe fn of_open_column(index: &pg_sys::IndexOptInfo, reading: &skip::Reading, places: &Places) {
-    // SAFETY: the caller's places.
-    unsafe {
-        let rows = *places.selectivity * index.tuples;
-        let missed = (reading.entries - rows).max(0.0);
-        let entry = pg_sys::cpu_index_tuple_cost
-            + reading.conditions as f64 * pg_sys::cpu_operator_cost
-            + ENTRY_TO_ROW_COST * pg_sys::cpu_tuple_cost;
-        *places.total = *places.startup
-            + reading.searches * SEARCH_COST * pg_sys::cpu_tuple_cost
-            + reading.entries * entry
-            + missed * pg_sys::cpu_tuple_cost;
-        *places.pages = 0.0;
-        *places.correlation = 1.0;
-    }
+fn of_open_column(
+    index: Node<'_, pg_sys::IndexOptInfo>,
+    reading: &skip::Reading,
+    places: &mut Places<'_>,
+) {
+    let costs = Costs::now();
+    let rows = *places.selectivity * index.tuples();
+    let missed = (reading.entries - rows).max(0.0);
+    let entry =
+        costs.entry + reading.conditions as f64 * costs.operator + ENTRY_TO_ROW_COST * costs.row;
+    *places.total = *places.startup
+        + reading.searches * SEARCH_COST * costs.row
+        + reading.entries * entry
+        + missed * costs.row;
+    *places.pages = 0.0;
+    *places.correlation = 1.0;
 }
 
 /// Puts the way to the rows in place of the pages that btree's estimate counts.
-///
-/// # Safety
-/// The places have btree's estimate.
-unsafe fn without_pages(index: &pg_sys::IndexOptInfo, loop_count: f64, places: &Places) {
-    // SAFETY: the caller's places; page costs are a plain look-up.
-    unsafe {
-        let mut page_cost = 0.0;
-        pg_sys::get_tablespace_page_costs(
-            index.reltablespace,
-            &raw mut page_cost,
-            std::ptr::null_mut(),
-        );
-        // An index of no pages counts as one page, read once in all loops (`genericcostestimate`).
-        let page = page_cost / loop_count.max(1.0);
-        let entries = (*places.selectivity * index.tuples).max(1.0);
-        let rows = entries * ENTRY_TO_ROW_COST * pg_sys::cpu_tuple_cost;
-        *places.total = (*places.total - page).max(*places.startup) + rows;
-        *places.pages = 0.0;
-        // Whatever the order of the rows: it is pages that core would count by it.
-        *places.correlation = 1.0;
+fn without_pages(index: Node<'_, pg_sys::IndexOptInfo>, loop_count: f64, places: &mut Places<'_>) {
+    // An index of no pages counts as one page, read once in all loops (`genericcostestimate`).
+    let page = index.page_cost() / loop_count.max(1.0);
+    let entries = (*places.selectivity * index.tuples()).max(1.0);
+    let rows = entries * ENTRY_TO_ROW_COST * Costs::now().row;
+    *places.total = (*places.total - page).max(*places.startup) + rows;
+    *places.pages = 0.0;
+    // Whatever the order of the rows: it is pages that core would count by it.
+    *places.correlation = 1.0;
+}
+
+/// Settings of core's that say what work costs.
+struct Costs {
+    row: f64,
+    entry: f64,
+    operator: f64,
+}
+
+impl Costs {
+    fn now() -> Costs {
+        // SAFETY: plain variables of this process.
+        unsafe {
+            Costs {
+                row: pg_sys::cpu_tuple_cost,
+                entry: pg_sys::cpu_index_tuple_cost,
+                operator: pg_sys::cpu_operator_cost,
+            }
+        }
     }
 }

@@ -6,6 +6,8 @@ use super::{cost, scan, uniqueness};
 use crate::errors;
 use crate::pg::btree;
 use crate::pg::guard::guarded;
+use crate::pg::node::Node;
+use crate::pg::relation::Relation;
 use crate::pg::version::index_am as version;
 use crate::pg::version::table_am;
 use crate::storage::{self, Built, Repeated};
@@ -24,51 +26,48 @@ CREATE FUNCTION mot.table_index_handler(internal) RETURNS index_am_handler
 COMMENT ON FUNCTION mot.table_index_handler(internal) IS 'describes the indexes of memory-optimized tables';
 ")]
 fn table_index_handler(_call: pg_sys::FunctionCallInfo) -> Internal {
-    // SAFETY: palloc0 gives a zeroed, aligned block of the node's size; what is not set may be zero
-    // or NULL.
-    unsafe {
-        let am =
-            pg_sys::palloc0(size_of::<pg_sys::IndexAmRoutine>()).cast::<pg_sys::IndexAmRoutine>();
-        let r = &mut *am;
-        r.type_ = pg_sys::NodeTag::T_IndexAmRoutine;
-        r.amstrategies = STRATEGIES;
+    let mut routine = pg_sys::IndexAmRoutine {
+        amstrategies: STRATEGIES,
         // Core keeps support functions by class, with the number of them: it is btree's.
-        r.amsupport = version::BTREE_SUPPORT_FUNCTIONS;
-        r.amoptsprocnum = version::BTREE_OPTIONS_FUNCTION;
-        r.amcanorder = true;
-        r.amcanbackward = true;
-        r.amcanunique = true;
-        r.amcanmulticol = true;
-        r.amoptionalkey = true;
-        r.amsearcharray = true;
-        r.amsearchnulls = true;
-        r.ampredlocks = true;
-        r.amclusterable = true;
-        r.amcaninclude = true;
-        version::describe(r);
-        r.ambuild = Some(guarded!(build(heap, index, info)));
-        r.ambuildempty = Some(guarded!(build_empty(index)));
-        r.aminsert = Some(guarded!(insert(
+        amsupport: version::BTREE_SUPPORT_FUNCTIONS,
+        amoptsprocnum: version::BTREE_OPTIONS_FUNCTION,
+        amcanorder: true,
+        amcanbackward: true,
+        amcanunique: true,
+        amcanmulticol: true,
+        amoptionalkey: true,
+        amsearcharray: true,
+        amsearchnulls: true,
+        ampredlocks: true,
+        amclusterable: true,
+        amcaninclude: true,
+        ambuild: Some(guarded!(build(heap, index, info))),
+        ambuildempty: Some(guarded!(build_empty(index))),
+        aminsert: Some(guarded!(insert(
             index, values, nulls, tid, heap, unique, unchanged, info
-        )));
-        r.ambulkdelete = Some(guarded!(bulk_delete(info, stats, callback, state)));
-        r.amvacuumcleanup = Some(guarded!(clean_up(info, stats)));
-        r.amcostestimate = Some(cost::estimate);
-        r.amoptions = Some(btree::options());
-        r.amvalidate = Some(guarded!(validate(class)));
-        r.ambeginscan = Some(guarded!(scan::begin(index, keys, orders)));
-        r.amrescan = Some(guarded!(scan::rescan(
+        ))),
+        ambulkdelete: Some(guarded!(bulk_delete(info, stats, callback, state))),
+        amvacuumcleanup: Some(guarded!(clean_up(info, stats))),
+        amcostestimate: Some(cost::estimate),
+        amoptions: Some(btree::options()),
+        amvalidate: Some(guarded!(validate(class))),
+        ambeginscan: Some(guarded!(scan::begin(index, keys, orders))),
+        amrescan: Some(guarded!(scan::rescan(
             scan,
             keys,
             count,
             orders,
             order_count
-        )));
-        r.amgettuple = Some(guarded!(scan::next(scan, direction)));
-        r.amgetbitmap = Some(guarded!(scan::all(scan, bitmap)));
-        r.amendscan = Some(guarded!(scan::end(scan)));
-        Internal::from(Some(pg_sys::Datum::from(am)))
-    }
+        ))),
+        amgettuple: Some(guarded!(scan::next(scan, direction))),
+        amgetbitmap: Some(guarded!(scan::all(scan, bitmap))),
+        amendscan: Some(guarded!(scan::end(scan))),
+        ..Default::default()
+    };
+    version::describe(&mut routine);
+    // SAFETY: what is not set may be zero or NULL. The context is the caller's.
+    let routine = unsafe { Node::new(routine) };
+    Internal::from(Some(pg_sys::Datum::from(routine.as_ptr())))
 }
 
 extension_sql!(
@@ -89,41 +88,64 @@ unsafe fn build(
     if !storage::is_table(heap) {
         errors::index_on_other_table();
     }
-    // SAFETY: core passes open relations and what it knows of the index; the result is a plain
-    // struct.
+    // SAFETY: core passes open relations and what it knows of the index.
+    let (heap, index, info) = unsafe {
+        (
+            Relation::enter(heap),
+            Relation::enter(index),
+            Node::enter(info),
+        )
+    };
+    if info.ii_Concurrent() {
+        // SAFETY: open relations. Core waits for all older snapshots before it marks the index as
+        // valid.
+        unsafe { storage::build_index_beside_writers(heap.as_ptr(), index.as_ptr()) };
+    } else if stays_unready(index, info) {
+        // A failed build left it, and core leaves it so: no writer enters it, so nothing is to be
+        // there.
+        return result(0, 0);
+    } else {
+        build_alone(heap, index, info);
+    }
+    let storage = storage::table(heap.as_ptr());
+    let added = xact::current().rows_added(storage);
+    let rows = (storage.row_count_estimate() as i64 + added).max(0);
+    // SAFETY: an open table. As core's own build, which scans the table.
     unsafe {
-        if (*info).ii_Concurrent {
-            // Core waits for all older snapshots before it marks the index as valid.
-            storage::build_index_beside_writers(heap, index);
-        } else if stays_unready(index, info) {
-            // A failed build left it, and core leaves it so: no writer enters it, so nothing is to
-            // be there.
-            return pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast();
-        } else {
-            let repeated = match (*info).ii_Unique {
-                true => Repeated::Refused,
-                false => Repeated::Entered,
-            };
-            if storage::build_index(heap, index, repeated) == Built::ForYounger {
-                // Core keeps the index from snapshots that are older than it.
-                (*info).ii_BrokenHotChain = true;
-            }
-        }
-        let storage = storage::table(heap);
-        let added = xact::current().rows_added(storage);
-        let rows = (storage.row_count_estimate() as i64 + added).max(0);
-        // As core's own build, which scans the table.
-        scan_begins(heap);
-        rows_read(heap, rows);
-        let is_partial = !(*info).ii_Predicate.is_null();
-        let entries = match is_partial {
-            true => storage::index(storage, index).entry_count_estimate() as i64,
-            false => rows,
-        };
-        let result = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>())
-            .cast::<pg_sys::IndexBuildResult>();
-        (*result).heap_tuples = rows as f64;
-        (*result).index_tuples = entries as f64;
+        scan_begins(heap.as_ptr());
+        rows_read(heap.as_ptr(), rows);
+    }
+    let entries = match info.ii_Predicate() {
+        true => storage::index(storage, index.as_ptr()).entry_count_estimate() as i64,
+        false => rows,
+    };
+    result(rows, entries)
+}
+
+/// Builds an index whose table nobody changes meanwhile.
+fn build_alone(heap: Relation<'_>, index: Relation<'_>, info: Node<'_, pg_sys::IndexInfo>) {
+    let repeated = match info.ii_Unique() {
+        true => Repeated::Refused,
+        false => Repeated::Entered,
+    };
+    // SAFETY: open relations, the table locked against writers.
+    if unsafe { storage::build_index(heap.as_ptr(), index.as_ptr(), repeated) } == Built::ForYounger
+    {
+        // Core keeps the index from snapshots that are older than it.
+        info.set_broken_chains(true);
+    }
+}
+
+/// What core learns of a build.
+fn result(rows: i64, entries: i64) -> *mut pg_sys::IndexBuildResult {
+    let counts = pg_sys::IndexBuildResult {
+        heap_tuples: rows as f64,
+        index_tuples: entries as f64,
+    };
+    // SAFETY: memory of the type's size.
+    unsafe {
+        let result = pg_sys::palloc(size_of_val(&counts)).cast::<pg_sys::IndexBuildResult>();
+        result.write(counts);
         result
     }
 }
@@ -131,12 +153,9 @@ unsafe fn build(
 /// Whether core rebuilds an index that is not ready, and will not make it ready: a unique one,
 /// which a rewrite of its table takes along without asking for uniqueness (`reindex_index`,
 /// `skip_constraint_checks`).
-unsafe fn stays_unready(index: pg_sys::Relation, info: *mut pg_sys::IndexInfo) -> bool {
-    // SAFETY: the caller's open index.
-    unsafe {
-        let form = &*(*index).rd_index;
-        form.indisunique && !form.indisready && !(*info).ii_Unique
-    }
+fn stays_unready(index: Relation<'_>, info: Node<'_, pg_sys::IndexInfo>) -> bool {
+    let row = index.index_row();
+    row.indisunique && !row.indisready && !info.ii_Unique()
 }
 
 /// `ambuildempty`: of an unlogged table's index, for which core has just made the file that becomes

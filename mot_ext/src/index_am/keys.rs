@@ -12,14 +12,17 @@ use crate::access::conditions::Test;
 use crate::access::search::Key;
 use crate::executor::expressions::Value;
 use crate::keys::{self, Answer};
+use crate::pg::index_scan::{ScanKey, ScanKeys};
+use crate::pg::relation::Relation;
 use mot_engine::key::{IndexDefinition, KeyKind};
 use pgrx::pg_sys;
 
 /// A scan key but for its argument.
 type Form = (i32, pg_sys::AttrNumber, pg_sys::StrategyNumber, pg_sys::Oid);
 
-fn form(key: &pg_sys::ScanKeyData) -> Form {
-    (key.sk_flags, key.sk_attno, key.sk_strategy, key.sk_subtype)
+fn form(key: ScanKey<'_>) -> Form {
+    let (flags, strategy) = (key.flags(), key.strategy());
+    (flags, key.number(), strategy, key.argument_type())
 }
 
 /// What an index scan looks for.
@@ -39,86 +42,77 @@ pub struct Sought {
 
 impl Sought {
     /// Takes the arguments of other scan keys; false: these are other conditions.
-    pub fn take_arguments(&mut self, scan_keys: &[pg_sys::ScanKeyData]) -> bool {
+    pub fn take_arguments(&mut self, scan_keys: ScanKeys<'_>) -> bool {
         let Some(sources) = &self.sources else {
             return false;
         };
         let is_same = scan_keys.len() == self.forms.len()
             && (scan_keys.iter().zip(&self.forms)).all(|(key, known)| form(key) == *known);
         if is_same {
-            let arguments = sources.iter().map(|at| argument(&scan_keys[*at]));
+            let arguments = sources.iter().map(|at| argument(scan_keys.get(*at)));
             self.bounds.set_arguments(arguments);
         }
         is_same
     }
 }
 
-fn argument(key: &pg_sys::ScanKeyData) -> Value {
-    Value::Constant(key.sk_argument, has(key, pg_sys::SK_ISNULL))
+fn argument(key: ScanKey<'_>) -> Value {
+    let (value, is_null) = key.argument();
+    Value::Constant(value, is_null)
 }
 
-/// The conditions on one column of an open index, each with the place of its key.
-unsafe fn of_column(
-    index: pg_sys::Relation,
+/// The conditions on one column of an index, each with the place of its key.
+fn of_column(
+    index: Relation<'_>,
     definition: &'static IndexDefinition,
     column: usize,
-    scan_keys: &[pg_sys::ScanKeyData],
+    scan_keys: ScanKeys<'_>,
 ) -> Vec<(usize, Condition)> {
     let mut conditions: Vec<(usize, Condition)> = Vec::new();
     let keys = scan_keys.iter().enumerate();
-    for (at, key) in keys.filter(|(_, key)| is_of(key, column)) {
-        // SAFETY: the caller's index and its keys.
-        unsafe {
-            match has(key, pg_sys::SK_ROW_HEADER) {
-                true => {
-                    let mut of_row = Vec::new();
-                    rows::add(&mut of_row, index, definition, key);
-                    conditions.extend(of_row.into_iter().map(|condition| (at, condition)));
-                }
-                false => {
-                    let condition = condition(index, definition, column, key);
-                    conditions.extend(condition.map(|condition| (at, condition)));
-                }
+    for (at, key) in keys.filter(|(_, key)| key.is_of(column)) {
+        match key.has(pg_sys::SK_ROW_HEADER) {
+            true => {
+                let mut of_row = Vec::new();
+                rows::add(&mut of_row, index, definition, key);
+                conditions.extend(of_row.into_iter().map(|condition| (at, condition)));
+            }
+            false => {
+                let condition = condition(index, definition, column, key);
+                conditions.extend(condition.map(|condition| (at, condition)));
             }
         }
     }
     conditions
 }
 
-/// The conditions of a scan of an open index, whose table has so many rows. Those on values with
-/// labels are left to core without `labels`.
-///
-/// # Safety
-/// The keys are core's, for this index, in the order of columns.
-pub unsafe fn sought(
-    index: pg_sys::Relation,
+/// The conditions of a scan of an index, whose table has so many rows. Those on values with labels
+/// are left to core without `labels`.
+pub fn sought(
+    index: Relation<'_>,
     definition: &'static IndexDefinition,
-    scan_keys: &[pg_sys::ScanKeyData],
+    scan_keys: ScanKeys<'_>,
     rows: u64,
     mut labels: Option<ArgumentLabels<'_>>,
 ) -> Sought {
-    let skip = match scan_keys.iter().any(|key| is_of(key, 0)) {
+    let skip = match scan_keys.iter().any(|key| key.is_of(0)) {
         true => None,
-        // SAFETY: the caller's open index.
-        false => unsafe { Skip::of(index, definition, scan_keys.len(), rows as f64) },
+        false => Skip::of(index, definition, scan_keys.len(), rows as f64),
     };
     let mut chosen = Chosen::default();
     let mut is_empty = scan_keys.iter().any(compares_with_null);
-    let has_rows = scan_keys.iter().any(|key| has(key, pg_sys::SK_ROW_HEADER));
+    let has_rows = scan_keys.iter().any(|key| key.has(pg_sys::SK_ROW_HEADER));
     let columns = definition.columns.iter().enumerate();
     for (column, known) in columns.skip(usize::from(skip.is_some())) {
         if known.collation.is_some() {
-            // SAFETY: an open index has a collation for each key column.
-            keys::use_locale(unsafe { *(*index).rd_indcollation.add(column) });
+            keys::use_locale(index.key_column(column).collation);
         }
-        // SAFETY: the caller's index and its keys.
-        let mut of_column = unsafe { of_column(index, definition, column, scan_keys) };
+        let mut of_column = of_column(index, definition, column, scan_keys);
         if known.kind == KeyKind::Label
             && let Some(labels) = labels.as_mut().filter(|_| skip.is_none())
         {
             let before = chosen.bounds(definition);
-            // SAFETY: the caller's index and its keys.
-            match unsafe { labels.conditions(index, (before, column), scan_keys) } {
+            match labels.conditions(index, (before, column), scan_keys) {
                 Some(found) => of_column.extend(found),
                 None => is_empty = true,
             }
@@ -179,29 +173,16 @@ pub struct Condition {
     pub is_inexact: bool,
 }
 
-/// Whether a scan key is of an index column.
-pub fn is_of(key: &pg_sys::ScanKeyData, column: usize) -> bool {
-    usize::from(key.sk_attno as u16) == column + 1
-}
-
-/// Whether a scan key has a flag.
-pub fn has(key: &pg_sys::ScanKeyData, flag: u32) -> bool {
-    key.sk_flags as u32 & flag != 0
-}
-
-fn compares_with_null(key: &pg_sys::ScanKeyData) -> bool {
-    has(key, pg_sys::SK_ISNULL) && !has(key, pg_sys::SK_SEARCHNULL | pg_sys::SK_SEARCHNOTNULL)
+fn compares_with_null(key: ScanKey<'_>) -> bool {
+    key.has(pg_sys::SK_ISNULL) && !key.has(pg_sys::SK_SEARCHNULL | pg_sys::SK_SEARCHNOTNULL)
 }
 
 /// The test that a scan key is, if the index can answer it or bound it.
-///
-/// # Safety
-/// An open index and a key of this column of it.
-unsafe fn condition(
-    index: pg_sys::Relation,
+fn condition(
+    index: Relation<'_>,
     definition: &IndexDefinition,
     column: usize,
-    key: &pg_sys::ScanKeyData,
+    key: ScanKey<'_>,
 ) -> Option<Condition> {
     let test_of_null = |test| Condition {
         key: Key {
@@ -212,23 +193,22 @@ unsafe fn condition(
         argument: None,
         is_inexact: false,
     };
-    if has(key, pg_sys::SK_SEARCHNULL) {
+    if key.has(pg_sys::SK_SEARCHNULL) {
         return Some(test_of_null(Test::IsNull));
     }
-    if has(key, pg_sys::SK_SEARCHNOTNULL) {
+    if key.has(pg_sys::SK_SEARCHNOTNULL) {
         return Some(test_of_null(Test::IsNotNull));
     }
-    if has(key, pg_sys::SK_ISNULL) {
+    if key.has(pg_sys::SK_ISNULL) {
         return None;
     }
-    // SAFETY: the caller's index and key.
-    unsafe { comparison(index, definition, column, key) }
+    comparison(index, definition, column, key)
 }
 
 /// The test that a comparison with a value or a list is, by its strategy.
-pub fn test_of(key: &pg_sys::ScanKeyData) -> Option<Test> {
-    let is_list = has(key, pg_sys::SK_SEARCHARRAY);
-    Some(match key.sk_strategy {
+pub fn test_of(key: ScanKey<'_>) -> Option<Test> {
+    let is_list = key.has(pg_sys::SK_SEARCHARRAY);
+    Some(match key.strategy() {
         1 if !is_list => Test::Less,
         2 if !is_list => Test::LessEqual,
         3 if is_list => Test::AnyOf,
@@ -241,19 +221,15 @@ pub fn test_of(key: &pg_sys::ScanKeyData) -> Option<Test> {
 
 /// The test that a comparison with a value or a list is, if the index can answer it or bound it. A
 /// value may be NULL.
-///
-/// # Safety
-/// An open index and a key of this column of it.
-pub unsafe fn comparison(
-    index: pg_sys::Relation,
+pub fn comparison(
+    index: Relation<'_>,
     definition: &IndexDefinition,
     column: usize,
-    key: &pg_sys::ScanKeyData,
+    key: ScanKey<'_>,
 ) -> Option<Condition> {
     let test = test_of(key)?;
-    // SAFETY: the caller's index, which has the column.
-    let own = unsafe { keys::IndexColumn::of(index, column) };
-    let argument_type = match key.sk_subtype {
+    let own = keys::IndexColumn::of(index, column);
+    let argument_type = match key.argument_type() {
         pg_sys::InvalidOid => own.input,
         other => other,
     };

@@ -5,13 +5,15 @@
 //! - If no row has the argument's value, a comparison takes a label between the neighbours', which
 //!   no row stores. Rows that others enter there meanwhile are not seen by the scan's snapshot.
 //! - Core evaluates the conditions again over each row that is found.
-use super::keys::{Condition, has, is_of, test_of};
+use super::keys::{Condition, test_of};
 use crate::access::bounds::Bounds;
 use crate::access::conditions::Test;
 use crate::access::search::Key;
 use crate::errors::or_raise;
 use crate::executor::expressions::Value;
-use crate::pg;
+use crate::pg::index_scan::{ScanKey, ScanKeys};
+use crate::pg::relation::Relation;
+use crate::pg::{self, array, memory};
 use crate::storage::labels::{self, ComparedStates, Neighbours, Order, RowValues, Search};
 use mot_engine::key::label::{self, Put};
 use mot_engine::{Direction, IndexRef, KeyRange, TableRef};
@@ -30,26 +32,24 @@ pub struct ScanLabels {
 }
 
 impl ScanLabels {
-    /// For scans of an open index of an open table. All that is made is in a memory context.
+    /// For scans of an index of an open table. All that is made is in a memory context.
     ///
     /// # Safety
-    /// Both are open; the context outlives the value.
+    /// The table is open; the context outlives the value.
     pub unsafe fn new(
         table: pg_sys::Relation,
-        index: pg_sys::Relation,
+        index: Relation<'_>,
         memory: pg_sys::MemoryContext,
     ) -> ScanLabels {
-        // SAFETY: the caller's relations and context.
-        unsafe {
-            let old = pg_sys::MemoryContextSwitchTo(memory);
-            let made = ScanLabels {
-                search: Search::new(RowValues::new(table, index)),
-                orders: Vec::new(),
-                memory,
-                arguments: pg::small_context(memory, c"mot labels"),
-            };
-            pg_sys::MemoryContextSwitchTo(old);
-            made
+        // SAFETY: the caller's relations.
+        let values = || unsafe { RowValues::new(table, index.as_ptr()) };
+        ScanLabels {
+            // SAFETY: the caller's context outlives what is made.
+            search: Search::new(unsafe { memory::within(memory, values) }),
+            orders: Vec::new(),
+            memory,
+            // SAFETY: the same.
+            arguments: unsafe { pg::small_context(memory, c"mot labels") },
         }
     }
 
@@ -69,22 +69,19 @@ impl ScanLabels {
     }
 
     /// The comparison of a column with values of a type; `None`: there is none.
-    unsafe fn order(
+    fn order(
         &mut self,
-        index: pg_sys::Relation,
+        index: Relation<'_>,
         column: usize,
         argument: pg_sys::Oid,
     ) -> Option<usize> {
         let is_it = |(at, of, _): &(usize, pg_sys::Oid, _)| (*at, *of) == (column, argument);
         let known = self.orders.iter().position(is_it);
         let place = known.unwrap_or_else(|| {
-            // SAFETY: the caller's open index, and this value's own context.
-            let order = unsafe {
-                let old = pg_sys::MemoryContextSwitchTo(self.memory);
-                let order = Order::with(index, column, argument);
-                pg_sys::MemoryContextSwitchTo(old);
-                order
-            };
+            // SAFETY: an open index, which has the column.
+            let make = || unsafe { Order::with(index.as_ptr(), column, argument) };
+            // SAFETY: this value's own context.
+            let order = unsafe { memory::within(self.memory, make) };
             self.orders.push((column, argument, order));
             self.orders.len() - 1
         });
@@ -103,17 +100,14 @@ impl ArgumentLabels<'_> {
     /// The scan keys of a column as conditions on its labels, each with its place; none if the
     /// columns before have several values, or something else than a value is asked for. `None`: no
     /// row passes.
-    ///
-    /// # Safety
-    /// An open index, `before` of its columns before this one, and core's keys for it.
-    pub unsafe fn conditions(
+    pub fn conditions(
         &mut self,
-        index: pg_sys::Relation,
+        index: Relation<'_>,
         (before, column): (Bounds, usize),
-        scan_keys: &[pg_sys::ScanKeyData],
+        scan_keys: ScanKeys<'_>,
     ) -> Option<Vec<(usize, Condition)>> {
         let keys = scan_keys.iter().enumerate();
-        let keys: Vec<_> = keys.filter(|(_, key)| is_of(key, column)).collect();
+        let keys: Vec<_> = keys.filter(|(_, key)| key.is_of(column)).collect();
         let mut found = Vec::new();
         if keys.is_empty() {
             return Some(found);
@@ -122,8 +116,7 @@ impl ArgumentLabels<'_> {
             return Some(found);
         };
         for (at, key) in keys {
-            // SAFETY: the caller's.
-            let condition = unsafe { self.condition(index, column, &prefix, key)? };
+            let condition = self.condition(index, column, &prefix, key)?;
             found.extend(condition.map(|condition| (at, condition)));
         }
         Some(found)
@@ -131,62 +124,75 @@ impl ArgumentLabels<'_> {
 
     /// A scan key as a condition; an inner `None`: it is none, and core tests it. `None`: no row
     /// passes.
-    unsafe fn condition(
+    fn condition(
         &mut self,
-        index: pg_sys::Relation,
+        index: Relation<'_>,
         column: usize,
         prefix: &[u8],
-        key: &pg_sys::ScanKeyData,
+        key: ScanKey<'_>,
     ) -> Option<Option<Condition>> {
         let other = pg_sys::SK_SEARCHNULL
             | pg_sys::SK_SEARCHNOTNULL
             | pg_sys::SK_ISNULL
             | pg_sys::SK_ROW_HEADER;
-        if has(key, other) {
+        if key.has(other) {
             return Some(None);
         }
         let Some(test) = test_of(key) else {
             return Some(None);
         };
-        // SAFETY: the caller's index and key.
-        unsafe {
-            let argument = match key.sk_subtype {
-                pg_sys::InvalidOid => *(*index).rd_opcintype.add(column),
-                other => other,
-            };
-            let Some(order) = self.labels.order(index, column, argument) else {
-                return Some(None);
-            };
-            let argument = match test {
-                Test::AnyOf => self.labels_of_list((column, order), prefix, key.sk_argument)?,
-                Test::Equal => {
-                    let found = self.look_for((column, order), prefix, key.sk_argument);
-                    let Neighbours::Equal(label) = found else {
-                        return None;
-                    };
-                    self.datum(&label)
-                }
-                _ => match self.look_for((column, order), prefix, key.sk_argument) {
-                    Neighbours::Equal(label) => self.datum(&label),
-                    Neighbours::Between(below, above) => {
-                        let (below, above) = (below.as_deref(), above.as_deref());
-                        self.datum(&label::between(below, above, Put::Middle))
-                    }
-                },
-            };
-            Some(Some(Condition {
-                key: Key {
-                    column,
-                    test,
-                    // A label, which is no value of any type.
-                    argument_type: pg_sys::InvalidOid,
-                },
-                argument: Some(Value::Constant(argument, false)),
-                is_inexact: true,
-            }))
+        let argument = match key.argument_type() {
+            pg_sys::InvalidOid => index.key_column(column).input,
+            other => other,
+        };
+        let Some(order) = self.labels.order(index, column, argument) else {
+            return Some(None);
+        };
+        let (value, _) = key.argument();
+        // SAFETY: core's condition has a value, or a list of such, of the type that is compared.
+        let argument = unsafe { self.label((column, order), prefix, (test, value)) }?;
+        Some(Some(Condition {
+            key: Key {
+                column,
+                test,
+                // A label, which is no value of any type.
+                argument_type: pg_sys::InvalidOid,
+            },
+            argument: Some(Value::Constant(argument, false)),
+            is_inexact: true,
+        }))
+    }
+
+    /// The label that stands for an argument in a test, or a list of such; `None`: no row passes.
+    ///
+    /// # Safety
+    /// As of [`ArgumentLabels::look_for`], of each member of a list.
+    unsafe fn label(
+        &mut self,
+        column: (usize, usize),
+        prefix: &[u8],
+        (test, argument): (Test, pg_sys::Datum),
+    ) -> Option<pg_sys::Datum> {
+        if test == Test::AnyOf {
+            // SAFETY: the caller's list.
+            return unsafe { self.labels_of_list(column, prefix, argument) };
+        }
+        // SAFETY: the caller's value.
+        match unsafe { self.look_for(column, prefix, argument) } {
+            Neighbours::Equal(label) => Some(self.datum(&label)),
+            Neighbours::Between(..) if test == Test::Equal => None,
+            Neighbours::Between(below, above) => {
+                let (below, above) = (below.as_deref(), above.as_deref());
+                Some(self.datum(&label::between(below, above, Put::Middle)))
+            }
         }
     }
 
+    /// Looks for a value among those of the rows.
+    ///
+    /// # Safety
+    /// It is of the type that the order compares with, and lives in a context that is not reset
+    /// here.
     unsafe fn look_for(
         &mut self,
         (column, order): (usize, usize),
@@ -203,57 +209,36 @@ impl ArgumentLabels<'_> {
     }
 
     /// An array of the labels that values of a list have; `None`: no row has one.
+    ///
+    /// # Safety
+    /// As of [`ArgumentLabels::look_for`], of each member.
     unsafe fn labels_of_list(
         &mut self,
         column: (usize, usize),
         prefix: &[u8],
         list: pg_sys::Datum,
     ) -> Option<pg_sys::Datum> {
-        // SAFETY: an array of the operator's argument type; core's functions fill the places.
-        unsafe {
-            let old = pg_sys::MemoryContextSwitchTo(self.labels.arguments);
-            let array = pg_sys::pg_detoast_datum(list.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
-            let (mut width, mut by_value, mut align) = (0, false, 0);
-            let element = (*array).elemtype;
-            pg_sys::get_typlenbyvalalign(element, &mut width, &mut by_value, &mut align);
-            let (mut values, mut nulls, mut count) = (ptr::null_mut(), ptr::null_mut(), 0);
-            pg_sys::deconstruct_array(
-                array,
-                element,
-                i32::from(width),
-                by_value,
-                align,
-                &mut values,
-                &mut nulls,
-                &mut count,
-            );
-            pg_sys::MemoryContextSwitchTo(old);
-            let mut found = Vec::new();
-            for at in 0..count as usize {
-                if !*nulls.add(at)
-                    && let Neighbours::Equal(label) = self.look_for(column, prefix, *values.add(at))
-                {
-                    found.push(self.datum(&label));
-                }
+        // SAFETY: an array (caller).
+        let members = || unsafe { array::members(list) };
+        // SAFETY: this scan's own context, which keeps them for this rescan.
+        let members = unsafe { memory::within(self.labels.arguments, members) };
+        let mut found = Vec::new();
+        for member in members.into_iter().flatten() {
+            // SAFETY: the caller's.
+            if let Neighbours::Equal(label) = unsafe { self.look_for(column, prefix, member) } {
+                found.push(self.datum(&label));
             }
-            if found.is_empty() {
-                return None;
-            }
-            let old = pg_sys::MemoryContextSwitchTo(self.labels.arguments);
-            let array = pg_sys::construct_array(
-                found.as_mut_ptr(),
-                found.len() as i32,
-                pg_sys::BYTEAOID,
-                -1,
-                false,
-                pg_sys::TYPALIGN_INT as std::ffi::c_char,
-            );
-            pg_sys::MemoryContextSwitchTo(old);
-            Some(pg_sys::Datum::from(array))
         }
+        if found.is_empty() {
+            return None;
+        }
+        // SAFETY: byte strings.
+        let make = || unsafe { array::of_bytes(&mut found) };
+        // SAFETY: this scan's own context.
+        Some(unsafe { memory::within(self.labels.arguments, make) })
     }
 
-    unsafe fn datum(&self, label: &[u8]) -> pg_sys::Datum {
+    fn datum(&self, label: &[u8]) -> pg_sys::Datum {
         // SAFETY: this scan's own context.
         unsafe { labels::datum(label, self.labels.arguments) }
     }

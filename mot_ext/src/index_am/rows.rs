@@ -4,30 +4,27 @@
 //! The scan key is a header with one subkey for each member. The members that are consecutive
 //! columns of the index, in one direction, give one end of a range. A NULL is decided by the
 //! members before it, so core evaluates the comparison over each row of the range.
-use super::keys::{Condition, comparison, has, is_of};
+use super::keys::{Condition, comparison};
 use crate::access::conditions::Test;
+use crate::pg::index_scan::ScanKey;
+use crate::pg::relation::Relation;
 use mot_engine::key::IndexDefinition;
 use pgrx::pg_sys;
 
 /// Adds the conditions of a comparison of rows to those of its first column; none if the index
 /// cannot bound it.
-///
-/// # Safety
-/// An open index and a header of one of its columns, with subkeys.
-pub unsafe fn add(
+pub fn add(
     conditions: &mut Vec<Condition>,
-    index: pg_sys::Relation,
+    index: Relation<'_>,
     definition: &IndexDefinition,
-    header: &pg_sys::ScanKeyData,
+    header: ScanKey<'_>,
 ) {
     let first_at = conditions.len();
-    let first_column = usize::from(header.sk_attno as u16) - 1;
-    let mut member = header.sk_argument.cast_mut_ptr::<pg_sys::ScanKeyData>();
+    let first_column = usize::from(header.number() as u16) - 1;
     let mut is_whole = false;
-    for column in first_column..definition.columns.len() {
-        // SAFETY: a header's argument is an array of subkeys, of which the last says so.
-        let (key, found) = unsafe { (&*member, comparison(index, definition, column, &*member)) };
-        let goes_on = is_of(key, column)
+    for (column, key) in (first_column..definition.columns.len()).zip(header.members()) {
+        let found = comparison(index, definition, column, key);
+        let goes_on = key.is_of(column)
             && definition.columns[column].descending == definition.columns[first_column].descending;
         // Texts that lie beside the one that is compared with are on either side of it: a part of a
         // row that follows says nothing then.
@@ -47,12 +44,7 @@ pub unsafe fn add(
         if is_rough {
             break;
         }
-        if has(key, pg_sys::SK_ROW_END) {
-            is_whole = true;
-            break;
-        }
-        // SAFETY: another subkey follows.
-        member = unsafe { member.add(1) };
+        is_whole = key.has(pg_sys::SK_ROW_END);
     }
     // Rows that are equal as far as the index goes may pass by what it does not have.
     if let Some(first) = conditions.get_mut(first_at)

@@ -11,10 +11,11 @@ pub use bitmap::all;
 use super::keys::{self, Sought};
 use super::labels::ScanLabels;
 use crate::errors::or_raise;
+use crate::pg::index_scan::IndexScan as ScanOfCore;
 use crate::pg::version::index_am as version;
 use crate::rows::tid;
 use crate::serializable::Reading;
-use crate::storage::labels;
+use crate::storage::labels::ComparedStates;
 use crate::table_am::fetch::{Handed, HandedCopy, IndexFetch};
 use crate::table_am::view::View;
 use crate::transaction::clock::PgSnapshot;
@@ -26,6 +27,7 @@ use mot_engine::{
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys::{self, SnapshotType::*};
 use std::ffi::c_int;
+use std::ptr;
 
 /// What a scan keeps from one row to the next; `opaque` of core's descriptor. It is in a memory
 /// context of its own, which drops it at the scan's end, or with the query at an error. Core scans
@@ -37,6 +39,7 @@ struct State {
     session: &'static Session,
     oid: pg_sys::Oid,
     index: IndexRef,
+    table_oid: pg_sys::Oid,
     table: TableRef,
     /// From the first row asked for on; the snapshot is not there before.
     view: Option<Seen>,
@@ -97,7 +100,7 @@ pub unsafe fn begin(
     unsafe { pg_sys::RelationGetIndexScan(index, key_count, order_count) }
 }
 
-/// `amrescan`.
+/// `amrescan`. Core sets the table after `ambeginscan`.
 pub unsafe fn rescan(
     scan: pg_sys::IndexScanDesc,
     scan_keys: pg_sys::ScanKey,
@@ -105,66 +108,55 @@ pub unsafe fn rescan(
     _orders: pg_sys::ScanKey,
     _order_count: c_int,
 ) {
-    // SAFETY: as core calls it: a scan of `begin`'s with room for the keys. Core sets the table
-    // after `ambeginscan`.
-    unsafe {
-        if !scan_keys.is_null() && key_count > 0 {
-            std::ptr::copy(scan_keys, (*scan).keyData, key_count as usize);
+    // SAFETY: as core calls it, in the memory context of the scan, whose state is used here alone.
+    let (scan, state) = unsafe {
+        let scan = ScanOfCore::begin_anew(scan, scan_keys, key_count);
+        scan.give_null_columns();
+        (scan, scan.state::<State>())
+    };
+    let state = match state {
+        Some(state) => {
+            state.take_conditions(scan);
+            state
         }
-        let given = match (*scan).numberOfKeys {
-            0 => &[][..],
-            count => std::slice::from_raw_parts((*scan).keyData, count as usize),
-        };
-        let opened = (*scan).indexRelation;
-        if (*scan).opaque.is_null() {
-            make_state(scan, given);
-        } else {
-            let state = state(scan);
-            if !state.sought.take_arguments(given) {
-                let definition = or_raise(state.session.definition(state.index));
-                let rows = state.table.row_count_estimate();
-                state.sought = keys::sought(opened, definition, given, rows, None);
-            }
-        }
-        if (*scan).xs_want_itup && (*scan).xs_hitup.is_null() {
-            give_no_columns(scan);
-        }
-        let state = state(scan);
-        state.position = Position::Before;
-        state.wants_labels = state.has_labels;
-        state.begin(Direction::Forward);
-    }
+        None => State::put_into(scan),
+    };
+    state.position = Position::Before;
+    state.wants_labels = state.has_labels;
+    state.begin(Direction::Forward);
 }
 
-/// Makes the state of a scan that is asked for these conditions.
-///
-/// # Safety
-/// A scan of `begin`'s, in the memory context in which it lives.
-unsafe fn make_state(scan: pg_sys::IndexScanDesc, given: &[pg_sys::ScanKeyData]) {
-    // SAFETY: the caller's scan, whose index is open. Core sets the table after `ambeginscan`.
-    unsafe {
-        let opened = (*scan).indexRelation;
+impl State {
+    /// Makes the state of a scan, in the memory context in which the scan lives.
+    fn put_into(scan: ScanOfCore<'_>) -> &mut State {
+        let index = scan.index();
         let session = session::session();
-        // A scan for a bitmap knows its index alone.
-        let table = match (*scan).heapRelation.is_null() {
-            true => {
-                let oid = (*(*opened).rd_index).indrelid;
-                relation::Relation::closed(oid).with(storage::table)
-            }
-            false => storage::table((*scan).heapRelation),
+        let table_oid = index.table();
+        let table = match scan.table() {
+            None => relation::Relation::closed(table_oid).with(storage::table),
+            Some(table) => storage::table(table.as_ptr()),
         };
-        let index = storage::index(table, opened);
-        let definition = or_raise(session.definition(index));
-        let memory = pg::small_context(pg_sys::CurrentMemoryContext, c"mot index scan");
+        let place = storage::index(table, index.as_ptr());
+        let definition = or_raise(session.definition(place));
+        // SAFETY: contexts below the current one, and below that.
+        let (memory, unpacked) = unsafe {
+            let memory = pg::small_context(pg_sys::CurrentMemoryContext, c"mot index scan");
+            (
+                memory,
+                pg::small_context(memory, c"mot index scan arguments"),
+            )
+        };
+        let rows = table.row_count_estimate();
         let state = State {
             memory,
-            unpacked: pg::small_context(memory, c"mot index scan arguments"),
+            unpacked,
             session,
-            oid: (*opened).rd_id,
-            index,
+            oid: index.oid(),
+            index: place,
+            table_oid,
             table,
             view: None,
-            sought: keys::sought(opened, definition, given, table.row_count_estimate(), None),
+            sought: keys::sought(index, definition, scan.keys(), rows, None),
             has_labels: definition.has_labels(),
             labels: None,
             wants_labels: false,
@@ -180,134 +172,133 @@ unsafe fn make_state(scan: pg_sys::IndexScanDesc, given: &[pg_sys::ScanKeyData])
             position: Position::Before,
             searches: 0,
         };
-        let mut context = PgMemoryContexts::For(memory);
-        (*scan).opaque = context.leak_and_drop_on_delete(state).cast();
+        let state = PgMemoryContexts::For(memory).leak_and_drop_on_delete(state);
+        scan.set_state(state);
+        // SAFETY: it lives as long as its context, which `end` deletes.
+        unsafe { &mut *state }
     }
-}
 
-/// Lets an index-only scan continue: core plans one where a query reads no column at all, and wants
-/// a tuple. The table has no visibility map, so each row is fetched before it counts.
-///
-/// # Safety
-/// A scan of `begin`'s, in the memory context in which it lives.
-unsafe fn give_no_columns(scan: pg_sys::IndexScanDesc) {
-    // SAFETY: the index is open as long as the scan, and its descriptor says how many columns there
-    // are.
-    unsafe {
-        let columns = (*(*scan).indexRelation).rd_att;
-        let count = (*columns).natts as usize;
-        let mut values = vec![pg_sys::Datum::null(); count];
-        let mut nulls = vec![true; count];
-        (*scan).xs_hitupdesc = columns;
-        (*scan).xs_hitup =
-            pg_sys::heap_form_tuple(columns, values.as_mut_ptr(), nulls.as_mut_ptr());
-    }
-}
-
-/// The state of a scan with conditions.
-unsafe fn state<'a>(scan: pg_sys::IndexScanDesc) -> &'a mut State {
-    // SAFETY: `rescan` made it, in a memory context that outlives the scan.
-    unsafe { &mut *(*scan).opaque.cast::<State>() }
-}
-
-/// `amendscan`.
-pub unsafe fn end(scan: pg_sys::IndexScanDesc) {
-    // SAFETY: as core calls it. The context drops the state, and no code uses that any more.
-    unsafe {
-        if !(*scan).opaque.is_null() {
-            let memory = state(scan).memory;
-            (*scan).opaque = std::ptr::null_mut();
-            pg_sys::MemoryContextDelete(memory);
+    /// Takes a scan's conditions, which may be others than before.
+    fn take_conditions(&mut self, scan: ScanOfCore<'_>) {
+        if self.sought.take_arguments(scan.keys()) {
+            return;
         }
+        let definition = or_raise(self.session.definition(self.index));
+        let rows = self.table.row_count_estimate();
+        self.sought = keys::sought(scan.index(), definition, scan.keys(), rows, None);
+    }
+}
+
+/// `amendscan`. The context drops the state, and no code uses that any more.
+pub unsafe fn end(scan: pg_sys::IndexScanDesc) {
+    // SAFETY: as core calls it; the state is a scan's own.
+    let (scan, memory) = unsafe {
+        let scan = ScanOfCore::enter(scan);
+        (scan, scan.state::<State>().map(|state| state.memory))
+    };
+    if let Some(memory) = memory {
+        scan.set_state::<State>(ptr::null_mut());
+        // SAFETY: the state's own context.
+        unsafe { pg_sys::MemoryContextDelete(memory) };
     }
 }
 
 /// Looks for the labels of the values that a scan asks for, among the rows that it sees.
-///
-/// # Safety
-/// A scan of `begin`'s with conditions, a view, and a registered snapshot.
-unsafe fn look_for_labels(scan: pg_sys::IndexScanDesc) {
-    // SAFETY: the caller's scan, whose relations are open.
-    unsafe {
-        let state = state(scan);
-        let opened = (*scan).indexRelation;
-        let memory = state.memory;
-        let searching = state.labels.get_or_insert_with(|| {
-            let make = |table| ScanLabels::new(table, opened, memory);
-            match (*scan).heapRelation.is_null() {
-                true => relation::Relation::closed((*(*opened).rd_index).indrelid).with(make),
-                false => make((*scan).heapRelation),
-            }
-        });
-        let snapshot;
-        let seen = match &state.view {
-            Some(Seen::By(View::Mvcc(snapshot))) => labels::ComparedStates::By(snapshot),
-            Some(Seen::By(View::Serializable(reader))) => {
-                // Whose values others may have beside them, by whatever label.
-                reader.begin_range(state.oid, 0, &[]);
-                snapshot = PgSnapshot::new((*scan).xs_snapshot);
-                labels::ComparedStates::By(&snapshot)
-            }
-            _ => labels::ComparedStates::Lasting,
-        };
-        let argument_labels = searching.at((state.table, state.index), seen);
-        let given = match (*scan).numberOfKeys {
-            0 => &[][..],
-            count => std::slice::from_raw_parts((*scan).keyData, count as usize),
-        };
-        let definition = or_raise(state.session.definition(state.index));
-        let rows = state.table.row_count_estimate();
-        state.sought = keys::sought(opened, definition, given, rows, Some(argument_labels));
-    }
+fn look_for_labels(scan: ScanOfCore<'_>, state: &mut State) {
+    let index = scan.index();
+    let (memory, table_oid) = (state.memory, state.table_oid);
+    let labels = state.labels.get_or_insert_with(|| {
+        // SAFETY: open relations, and a context that outlives the scan's state.
+        let make = |table| unsafe { ScanLabels::new(table, index, memory) };
+        match scan.table() {
+            None => relation::Relation::closed(table_oid).with(make),
+            Some(table) => make(table.as_ptr()),
+        }
+    });
+    let snapshot;
+    let seen = match &state.view {
+        Some(Seen::By(View::Mvcc(snapshot))) => ComparedStates::By(snapshot),
+        Some(Seen::By(View::Serializable(reader))) => {
+            // Whose values others may have beside them, by whatever label.
+            reader.begin_range(state.oid, 0, &[]);
+            snapshot = PgSnapshot::new(scan.snapshot());
+            ComparedStates::By(&snapshot)
+        }
+        _ => ComparedStates::Lasting,
+    };
+    let found = labels.at((state.table, state.index), seen);
+    let definition = or_raise(state.session.definition(state.index));
+    let rows = state.table.row_count_estimate();
+    state.sought = keys::sought(index, definition, scan.keys(), rows, Some(found));
 }
 
 /// `amgettuple`.
 pub unsafe fn next(scan: pg_sys::IndexScanDesc, direction: pg_sys::ScanDirection::Type) -> bool {
-    // SAFETY: as core calls it, with a snapshot that stays registered until the scan ends.
-    unsafe {
-        let state = state(scan);
-        if state.view.is_none() {
-            let snapshot = (*scan).xs_snapshot;
-            state.view = Some(match (*snapshot).snapshot_type {
-                SNAPSHOT_DIRTY => Seen::Unfinished,
-                _ => {
-                    let oid = (*(*scan).heapRelation).rd_id;
-                    Seen::By(View::new(oid, state.table, snapshot))
-                }
-            });
-        }
-        if std::mem::take(&mut state.wants_labels) {
-            look_for_labels(scan);
-        }
-        if state.position == Position::Before {
-            // Each rescan is a scan of its own.
-            table_am::scan_begins((*scan).indexRelation);
-        }
-        let direction = match direction {
-            pg_sys::ScanDirection::BackwardScanDirection => Direction::Backward,
-            _ => Direction::Forward,
-        };
-        let found = state.next((*scan).heapRelation, direction);
-        version::count_searches(scan, std::mem::take(&mut state.searches));
-        let Some(found) = found else {
-            return false;
-        };
-        (*scan).xs_recheck = state.sought.is_inexact;
-        let fetch = (*scan).xs_heapfetch.cast::<IndexFetch>();
-        match found {
-            ScannedRow::Kept(row, version) => {
-                (*scan).xs_heaptid = tid::of(state.table, row, version);
-                if !fetch.is_null() {
-                    (*fetch).handed = Some(Handed { row, version });
-                }
-            }
-            ScannedRow::Copied(copy) => {
-                (*scan).xs_heaptid = (*copy.tuple).t_self;
-                if !fetch.is_null() {
-                    (*fetch).handed_copy = Some(copy);
-                }
-            }
-        }
-        true
+    // SAFETY: as core calls it: a scan with conditions, whose state is used here alone.
+    let (scan, state) = unsafe {
+        let scan = ScanOfCore::enter(scan);
+        (scan, scan.state::<State>())
+    };
+    let state = state.expect("a scan begins with its conditions");
+    if state.view.is_none() {
+        state.view = Some(seen(scan, state));
     }
+    if std::mem::take(&mut state.wants_labels) {
+        look_for_labels(scan, state);
+    }
+    if state.position == Position::Before {
+        // Each rescan is a scan of its own.
+        // SAFETY: an open index.
+        unsafe { table_am::scan_begins(scan.index().as_ptr()) };
+    }
+    let direction = match direction {
+        pg_sys::ScanDirection::BackwardScanDirection => Direction::Backward,
+        _ => Direction::Forward,
+    };
+    let found = state.next(direction);
+    version::count_searches(scan, std::mem::take(&mut state.searches));
+    let Some(found) = found else {
+        return false;
+    };
+    scan.set_recheck(state.sought.is_inexact);
+    hand_over(scan, state.table, found);
+    true
+}
+
+/// How a scan row by row sees rows.
+fn seen(scan: ScanOfCore<'_>, state: &State) -> Seen {
+    let snapshot = scan.snapshot();
+    // SAFETY: the snapshot is there.
+    if unsafe { (*snapshot).snapshot_type } == SNAPSHOT_DIRTY {
+        return Seen::Unfinished;
+    }
+    // SAFETY: it stays registered until the scan ends.
+    Seen::By(unsafe { View::new(state.table_oid, state.table, snapshot) })
+}
+
+/// Gives core a row, and the table's callback what was found of it.
+#[inline]
+fn hand_over(scan: ScanOfCore<'_>, table: TableRef, found: ScannedRow) {
+    // SAFETY: the scan's table is ours, and so is what it keeps, which is used here alone.
+    let fetch = unsafe { scan.fetch::<IndexFetch>() };
+    match found {
+        ScannedRow::Kept(row, version) => {
+            scan.set_row(tid::of(table, row, version));
+            if let Some(fetch) = fetch {
+                fetch.handed = Some(Handed { row, version });
+            }
+        }
+        ScannedRow::Copied(copy) => {
+            scan.set_row(tid_of(&copy));
+            if let Some(fetch) = fetch {
+                fetch.handed_copy = Some(copy);
+            }
+        }
+    }
+}
+
+/// The tuple id of a copy.
+fn tid_of(copy: &HandedCopy) -> pg_sys::ItemPointerData {
+    // SAFETY: a tuple in the scan's memory.
+    unsafe { (*copy.tuple).t_self }
 }

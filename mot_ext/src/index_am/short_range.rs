@@ -18,8 +18,9 @@
 //!
 //! Core has no hook between its estimate of a table's rows and the paths, so an index says it when
 //! it is asked for its costs.
-use crate::pg::list::cells;
-use pgrx::pg_sys::{self, NodeTag::*};
+use crate::pg::node::{Any, Node};
+use pgrx::pg_sys::NodeTag::T_Const;
+use pgrx::pg_sys::{self, IndexOptInfo, IndexPath, OpExpr, PlannerInfo, RelOptInfo, RestrictInfo};
 
 /// Rows of such a range. With a sort on top it still costs less than the planning of a query of one
 /// table does, in core's reckoning.
@@ -36,121 +37,82 @@ const GREATER: [i32; 2] = [
 ];
 
 /// The rows that a path is to count, if it reads such a range.
-///
-/// # Safety
-/// The planner's own structures, a path over an index of ours with its conditions.
-pub unsafe fn rows(root: *mut pg_sys::PlannerInfo, path: *const pg_sys::IndexPath) -> Option<f64> {
-    // SAFETY: the caller's.
-    unsafe {
-        let rel = (*path).path.parent;
-        let is_long = (*path).path.param_info.is_null() && (*rel).rows > ROWS_MAX;
-        (is_long
-            && is_whole_query(root, rel)
-            && is_between_unknowns(root, path)
-            && !another_orders(root, path))
-        .then_some(ROWS_MAX)
-    }
+pub fn rows(root: Node<'_, PlannerInfo>, path: Node<'_, IndexPath>) -> Option<f64> {
+    let rel = path.path().relation();
+    let is_long = !path.path().param_info() && rel.rows() > ROWS_MAX;
+    (is_long
+        && is_whole_query(root, rel)
+        && is_between_unknowns(root, path)
+        && !another_orders(root, path))
+    .then_some(ROWS_MAX)
 }
 
 /// Whether the query is nothing but a scan of this relation, all of it, and what is made of its
 /// rows.
-unsafe fn is_whole_query(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
-    // SAFETY: the planner's own structures.
-    unsafe {
-        let query = &*(*root).parse;
-        (*root).query_level == 1
-            && (*root).parent_root.is_null()
-            && (*(*root).glob).subplans.is_null()
-            && query.cteList.is_null()
-            && query.limitCount.is_null()
-            && query.limitOffset.is_null()
-            && (*root).tuple_fraction == 0.0
-            && !has_min_max_path(root)
-            && (*rel).reloptkind == pg_sys::RelOptKind::RELOPT_BASEREL
-            && pg_sys::bms_membership((*root).all_baserels) == pg_sys::BMS_Membership::BMS_SINGLETON
-    }
+fn is_whole_query(root: Node<'_, PlannerInfo>, rel: Node<'_, RelOptInfo>) -> bool {
+    let query = root.query();
+    root.query_level() == 1
+        && !root.parent_root()
+        && !root.has_subplans()
+        && !query.cteList()
+        && !query.limitCount()
+        && !query.limitOffset()
+        && root.tuple_fraction() == 0.0
+        && !has_min_max_path(root)
+        && rel.reloptkind() == pg_sys::RelOptKind::RELOPT_BASEREL
+        && root.is_of_one_table()
 }
 
 /// Whether core has found a way to a `min` or `max` by an index: it looks for one before it looks
 /// at the table.
-unsafe fn has_min_max_path(root: *mut pg_sys::PlannerInfo) -> bool {
-    // SAFETY: the planner's own structures.
-    unsafe {
-        let grouped = (*root).upper_rels[pg_sys::UpperRelationKind::UPPERREL_GROUP_AGG as usize];
-        cells::<pg_sys::RelOptInfo>(grouped)
-            .iter()
-            .any(|rel| !(**rel).pathlist.is_null())
-    }
+fn has_min_max_path(root: Node<'_, PlannerInfo>) -> bool {
+    root.made_relations(pg_sys::UpperRelationKind::UPPERREL_GROUP_AGG)
+        .iter()
+        .any(|rel| !rel.pathlist().is_empty())
 }
 
 /// Whether the index answers all clauses, by equalities and a range between unknown values.
-unsafe fn is_between_unknowns(
-    root: *mut pg_sys::PlannerInfo,
-    path: *const pg_sys::IndexPath,
-) -> bool {
-    // SAFETY: the planner's own structures: an index clause has the clause that it is made of, and
-    // conditions of the index.
-    unsafe {
-        let index = &*(*path).indexinfo;
-        let clauses = cells::<pg_sys::IndexClause>((*path).indexclauses);
-        let own = cells::<pg_sys::RestrictInfo>((*(*path).path.parent).baserestrictinfo);
-        let is_answered = |clause: &*mut pg_sys::RestrictInfo| {
-            let answers =
-                |with: &&*mut pg_sys::IndexClause| (***with).rinfo == *clause && !(***with).lossy;
-            clauses.iter().any(|with| answers(&with))
-        };
-        if !own.iter().all(is_answered) {
-            return false;
-        }
-        let (mut from, mut to) = (false, false);
-        for clause in clauses {
-            let family = *index.opfamily.add((**clause).indexcol as usize);
-            for condition in cells::<pg_sys::RestrictInfo>((**clause).indexquals) {
-                let expression = (**condition).clause.cast::<pg_sys::Node>();
-                if (*expression).type_ != T_OpExpr {
-                    // `= ANY` asks for many ranges; so may a comparison of rows.
-                    return false;
-                }
-                let call = expression.cast::<pg_sys::OpExpr>();
-                let strategy = pg_sys::get_op_opfamily_strategy((*call).opno, family);
-                let is_unknown = is_unknown(root, pg_sys::get_rightop(expression.cast()));
-                from |= is_unknown && GREATER.contains(&strategy);
-                to |= is_unknown && LESS.contains(&strategy);
-            }
-        }
-        from && to
+fn is_between_unknowns(root: Node<'_, PlannerInfo>, path: Node<'_, IndexPath>) -> bool {
+    let is_answered = |clause: Node<'_, RestrictInfo>| {
+        path.indexclauses()
+            .iter()
+            .any(|with| with.rinfo() == Some(clause) && !with.lossy())
+    };
+    let own = path.path().relation().baserestrictinfo();
+    if !own.iter().all(is_answered) {
+        return false;
     }
+    let (mut from, mut to) = (false, false);
+    for (column, condition) in path.conditions() {
+        // `= ANY` asks for many ranges; so may a comparison of rows.
+        let Some(call) = condition.cast::<OpExpr>() else {
+            return false;
+        };
+        let family = path.index().key_column(column as usize).family;
+        // SAFETY: a catalog look-up.
+        let strategy = unsafe { pg_sys::get_op_opfamily_strategy(call.opno(), family) };
+        let value = call.args().get(1);
+        let is_unknown = value.is_some_and(|value| is_unknown(root, value));
+        from |= is_unknown && GREATER.contains(&strategy);
+        to |= is_unknown && LESS.contains(&strategy);
+    }
+    from && to
 }
 
 /// Whether not even an estimate can be had of a value: a parameter of a generic plan.
-unsafe fn is_unknown(root: *mut pg_sys::PlannerInfo, value: *mut pg_sys::Node) -> bool {
-    // SAFETY: an argument of the planner's; what comes back is a node.
-    unsafe {
-        if (*value).type_ == T_Const {
-            return false;
-        }
-        (*pg_sys::estimate_expression_value(root, value)).type_ != T_Const
-    }
+fn is_unknown<'p>(root: Node<'p, PlannerInfo>, value: Any<'p>) -> bool {
+    value.tag() != T_Const && root.estimated(value).tag() != T_Const
 }
 
 /// Whether another index than the path's has an order to offer.
-unsafe fn another_orders(root: *mut pg_sys::PlannerInfo, path: *const pg_sys::IndexPath) -> bool {
-    // SAFETY: the planner's own structures.
-    unsafe {
-        let rel = (*path).path.parent;
-        let orders = |index: &*mut pg_sys::IndexOptInfo| {
-            let is_ordered = |direction| {
-                let keys = pg_sys::build_index_pathkeys(root, *index, direction);
-                !pg_sys::truncate_useless_pathkeys(root, rel, keys).is_null()
-            };
-            *index != (*path).indexinfo
-                && !(**index).sortopfamily.is_null()
-                && (is_ordered(pg_sys::ScanDirection::ForwardScanDirection)
-                    || is_ordered(pg_sys::ScanDirection::BackwardScanDirection))
-        };
-        pg_sys::has_useful_pathkeys(root, rel)
-            && cells::<pg_sys::IndexOptInfo>((*rel).indexlist)
-                .iter()
-                .any(orders)
-    }
+fn another_orders(root: Node<'_, PlannerInfo>, path: Node<'_, IndexPath>) -> bool {
+    let rel = path.path().relation();
+    let orders = |index: Node<'_, IndexOptInfo>| {
+        let is_wanted = |direction| root.wants_order_of((rel, index), direction);
+        index != path.index()
+            && index.sortopfamily()
+            && (is_wanted(pg_sys::ScanDirection::ForwardScanDirection)
+                || is_wanted(pg_sys::ScanDirection::BackwardScanDirection))
+    };
+    root.wants_order(rel) && rel.indexlist().iter().any(orders)
 }

@@ -7,12 +7,13 @@
 //! whole index is read, and core evaluates the conditions. The planner counts both by the same
 //! rule.
 use crate::access::bounds::Bounds;
-use crate::pg::list::cells;
-use crate::pg::version;
+use crate::pg::node::Node;
+use crate::pg::relation::{self, NO_LOCK, Relation};
+use crate::pg::{catalog, version};
 use crate::storage;
 use mot_engine::key::{IndexDefinition, KeyColumn};
 use mot_engine::{Direction, EngineError, KeyRange};
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, IndexPath, PlannerInfo, ScalarArrayOpExpr};
 
 /// A value is looked for where there are so many rows to each.
 const ROWS_TO_VALUE: f64 = 16.0;
@@ -30,11 +31,8 @@ pub struct Skip {
 
 impl Skip {
     /// `None`: all of the index is to be read.
-    ///
-    /// # Safety
-    /// An open index.
-    pub unsafe fn of(
-        index: pg_sys::Relation,
+    pub fn of(
+        index: Relation<'_>,
         definition: &IndexDefinition,
         conditions: usize,
         rows: f64,
@@ -42,12 +40,7 @@ impl Skip {
         if conditions == 0 || !can_skip(definition) {
             return None;
         }
-        // SAFETY: the caller's index, whose first key column is a column of its table.
-        let values = unsafe {
-            let form = &*(*index).rd_index;
-            let column = form.indkey.values.as_slice(1)[0];
-            values_of(form.indrelid, column, rows)?
-        };
+        let values = values_of(index.table(), index.index_columns()[0], rows)?;
         is_worth_it(values, rows).then(|| {
             Box::new(Skip {
                 column: definition.columns[0],
@@ -129,31 +122,17 @@ fn is_worth_it(values: f64, rows: f64) -> bool {
 }
 
 /// How many values a column has, as ANALYZE has found.
-unsafe fn values_of(table: pg_sys::Oid, column: i16, rows: f64) -> Option<f64> {
+fn values_of(table: pg_sys::Oid, column: i16, rows: f64) -> Option<f64> {
     if column <= 0 {
         return None;
     }
-    // SAFETY: a catalog's row, released when its fields were read.
-    unsafe {
-        let row = pg_sys::SearchSysCache3(
-            pg_sys::SysCacheIdentifier::STATRELATTINH as i32,
-            pg_sys::Datum::from(table),
-            pg_sys::Datum::from(column),
-            pg_sys::Datum::from(false),
-        );
-        if row.is_null() {
-            return None;
-        }
-        let found = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_statistic>(row);
-        let (distinct, nulls) = (f64::from(found.stadistinct), found.stanullfrac);
-        pg_sys::ReleaseSysCache(row);
-        let values = match distinct {
-            0.0 => return None,
-            _ if distinct < 0.0 => -distinct * rows,
-            _ => distinct,
-        };
-        Some(values + if nulls > 0.0 { 1.0 } else { 0.0 })
-    }
+    let found = catalog::statistics(table, column)?;
+    let values = match found.distinct {
+        0.0 => return None,
+        distinct if distinct < 0.0 => -distinct * rows,
+        distinct => distinct,
+    };
+    Some(values + if found.nulls > 0.0 { 1.0 } else { 0.0 })
 }
 
 /// What a scan reads whose conditions leave the first column open.
@@ -166,68 +145,49 @@ pub struct Reading {
     pub conditions: usize,
 }
 
-/// What a path reads, if it leaves the first column open.
-///
-/// # Safety
-/// The planner's own structures, a path over an index of ours with its conditions.
-pub unsafe fn reading(
-    root: *mut pg_sys::PlannerInfo,
-    path: *const pg_sys::IndexPath,
-) -> Option<Reading> {
-    // SAFETY: the caller's: the index and its table are locked; an index clause has conditions.
-    unsafe {
-        let index = &*(*path).indexinfo;
-        let clauses = cells::<pg_sys::IndexClause>((*path).indexclauses);
-        if (**clauses.first()?).indexcol == 0 {
-            return None;
-        }
-        let conditions = clauses
-            .iter()
-            .map(|clause| cells::<pg_sys::RestrictInfo>((**clause).indexquals).len())
-            .sum();
-        let whole = Reading {
+/// What a path reads, if it leaves the first column open. The index and its table are locked.
+pub fn reading(root: Node<'_, PlannerInfo>, path: Node<'_, IndexPath>) -> Option<Reading> {
+    if path.indexclauses().get(0)?.indexcol() == 0 {
+        return None;
+    }
+    let index = path.index();
+    let conditions = path.conditions().count();
+    let Some(values) = values_to_skip(root, path) else {
+        return Some(Reading {
             searches: 1.0,
-            entries: index.tuples.max(1.0),
+            entries: index.tuples().max(1.0),
             conditions,
-        };
-        let entry = *(*root).simple_rte_array.add((*index.rel).relid as usize);
-        let opened = pg_sys::index_open(index.indexoid, pg_sys::NoLock as pg_sys::LOCKMODE);
-        let definition = storage::definition_of(opened);
-        pg_sys::index_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
-        if !definition.is_some_and(can_skip) {
-            return Some(whole);
-        }
-        let column = *index.indexkeys as i16;
-        let Some(values) = values_of((*entry).relid, column, index.tuples) else {
-            return Some(whole);
-        };
-        if !is_worth_it(values, index.tuples) {
-            return Some(whole);
-        }
-        let mut share = 1.0;
-        let mut searches = values;
-        for clause in clauses.iter().filter(|clause| (***clause).indexcol == 1) {
-            share *= pg_sys::clauselist_selectivity(
-                root,
-                (**clause).indexquals,
-                (*index.rel).relid as i32,
-                pg_sys::JoinType::JOIN_INNER,
-                std::ptr::null_mut(),
-            );
-            for condition in cells::<pg_sys::RestrictInfo>((**clause).indexquals) {
-                let expression = (**condition).clause.cast::<pg_sys::Node>();
-                if (*expression).type_ == pg_sys::NodeTag::T_ScalarArrayOpExpr {
-                    let list = cells::<pg_sys::Node>(
-                        (*expression.cast::<pg_sys::ScalarArrayOpExpr>()).args,
-                    )[1];
-                    searches *= version::length_of_list(root, list).max(1.0);
-                }
+        });
+    };
+    let mut share = 1.0;
+    let mut searches = values;
+    for clause in path.indexclauses().iter().filter(|it| it.indexcol() == 1) {
+        share *= root.selectivity(path.path().relation(), clause.indexquals());
+        for condition in clause.indexquals() {
+            let list = condition.condition().cast::<ScalarArrayOpExpr>();
+            if let Some(list) = list.and_then(|list| list.args().get(1)) {
+                searches *= version::length_of_list(root, list).max(1.0);
             }
         }
-        Some(Reading {
-            searches,
-            entries: (share * index.tuples).max(1.0),
-            conditions,
-        })
     }
+    Some(Reading {
+        searches,
+        entries: (share * index.tuples()).max(1.0),
+        conditions,
+    })
+}
+
+/// How many values a path passes over; `None`: it reads all of the index.
+fn values_to_skip(root: Node<'_, PlannerInfo>, path: Node<'_, IndexPath>) -> Option<f64> {
+    let index = path.index();
+    let definition = relation::with_index(index.indexoid(), NO_LOCK, |opened| {
+        storage::definition_of(opened.as_ptr())
+    });
+    if !definition.is_some_and(can_skip) {
+        return None;
+    }
+    let table = root.entry(path.path().relation()).relid();
+    let column = index.key_column(0).column as i16;
+    let values = values_of(table, column, index.tuples())?;
+    is_worth_it(values, index.tuples()).then_some(values)
 }

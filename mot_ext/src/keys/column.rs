@@ -6,14 +6,11 @@ use super::row_types::{RowType, row_type};
 use super::text_order::{TextOrder, text_order};
 use super::{compares_bytes, kind};
 use crate::errors::or_raise;
-use crate::pg::nodes;
+use crate::pg::catalog;
+use crate::pg::relation::Relation;
 use mot_engine::collation::Collation;
 use mot_engine::key::{ElementKind, KeyColumn, KeyKind};
 use pgrx::pg_sys;
-
-/// Columns of `pg_range`.
-const RANGE_COLLATION: pg_sys::AttrNumber = 4;
-const RANGE_SUBTYPE_CLASS: pg_sys::AttrNumber = 5;
 
 /// What a key column's encoding and order follow from.
 #[derive(Clone, Copy)]
@@ -103,20 +100,14 @@ impl Order {
 }
 
 impl IndexColumn {
-    /// A key column of an open index, from 0.
-    ///
-    /// # Safety
-    /// An open index with this key column.
-    pub unsafe fn of(index: pg_sys::Relation, position: usize) -> IndexColumn {
-        // SAFETY: an open index (caller) has a type, a family and a collation for each key column,
-        // and a descriptor with all columns.
-        unsafe {
-            IndexColumn {
-                input: *(*index).rd_opcintype.add(position),
-                family: *(*index).rd_opfamily.add(position),
-                collation: *(*index).rd_indcollation.add(position),
-                own_type: nodes::attributes(index)[position].atttypid,
-            }
+    /// A key column of an index, from 0.
+    pub fn of(index: Relation<'_>, position: usize) -> IndexColumn {
+        let column = index.key_column(position);
+        IndexColumn {
+            input: column.input,
+            family: column.family,
+            collation: column.collation,
+            own_type: index.attributes()[position].atttypid,
         }
     }
 
@@ -349,21 +340,8 @@ pub(super) fn alignment(typalign: u8) -> Option<u8> {
 
 /// The family and the collation by which a range type compares its bounds.
 fn range_order(range: pg_sys::Oid) -> Option<(pg_sys::Oid, pg_sys::Oid)> {
-    // SAFETY: a row of the catalog's cache is read while it is held, and its columns are never
-    // NULL.
-    unsafe {
-        let cache = pg_sys::SysCacheIdentifier::RANGETYPE as i32;
-        let row = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(range));
-        if row.is_null() {
-            return None;
-        }
-        let column = |number| {
-            let mut is_null = false;
-            let value = pg_sys::SysCacheGetAttr(cache, row, number, &raw mut is_null);
-            pg_sys::Oid::from(value.value() as u32)
-        };
-        let (class, collation) = (column(RANGE_SUBTYPE_CLASS), column(RANGE_COLLATION));
-        pg_sys::ReleaseSysCache(row);
-        Some((pg_sys::get_opclass_family(class), collation))
-    }
+    let (class, collation) = catalog::range(range)?;
+    // SAFETY: a catalog look-up.
+    let family = unsafe { pg_sys::get_opclass_family(class) };
+    Some((family, collation))
 }

@@ -5,7 +5,7 @@
 use super::column::IndexColumn;
 use crate::errors;
 use crate::pg::local::ProcessLocal;
-use crate::pg::nodes;
+use crate::pg::{nodes, record};
 use mot_engine::collation::Collation;
 use mot_engine::key::{AttributeLayout, Field, KeyColumn, KeyKind, KeyValue, Record};
 use pgrx::pg_guard;
@@ -230,57 +230,48 @@ pub unsafe fn own_form(record: Record, datum: pg_sys::Datum, bytes: &[u8]) -> &[
 }
 
 /// A value of another row type with columns of the same types: a ROW() in a query.
+///
+/// # Safety
+/// A datum of some row type.
 unsafe fn converted<'a>(record: Record, datum: pg_sys::Datum) -> &'a [u8] {
-    // SAFETY: the caller's datum, whose header says of which row type it is; both descriptions are
-    // held while they are read, or until an error gives them back. Arrays have a place for each
-    // column.
-    unsafe {
-        let header =
-            pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast::<pg_sys::HeapTupleHeaderData>();
-        let of = (*header).t_choice.t_datum;
-        let theirs = pg_sys::lookup_rowtype_tupdesc(of.datum_typeid, of.datum_typmod);
-        let own_type = pg_sys::Oid::from(record.row_type());
-        let own = pg_sys::lookup_rowtype_tupdesc(own_type, -1);
-        let mut tuple = pg_sys::HeapTupleData {
-            t_len: pgrx::varsize_any(header.cast()) as u32,
-            t_data: header,
-            ..Default::default()
-        };
-        let their_columns = nodes::attributes_of(theirs);
-        let own_columns = nodes::attributes_of(own);
-        let mut given = vec![pg_sys::Datum::null(); their_columns.len()];
-        let mut given_nulls = vec![true; their_columns.len()];
-        pg_sys::heap_deform_tuple(
-            &raw mut tuple,
-            theirs,
-            given.as_mut_ptr(),
-            given_nulls.as_mut_ptr(),
-        );
-        let mut values = vec![pg_sys::Datum::null(); own_columns.len()];
-        let mut nulls = vec![true; own_columns.len()];
-        let live = |columns: &[pg_sys::FormData_pg_attribute]| -> Vec<usize> {
-            let all = 0..columns.len();
-            all.filter(|at| !columns[*at].attisdropped).collect()
-        };
-        let (their_live, own_live) = (live(their_columns), live(own_columns));
-        for (number, (at, own_at)) in their_live.iter().zip(&own_live).enumerate() {
-            let (left, right) = (&own_columns[*own_at], &their_columns[*at]);
-            check_alike(number + 1, left, right);
-            values[*own_at] = given[*at];
-            nulls[*own_at] = given_nulls[*at];
-        }
-        if their_live.len() != own_live.len() {
-            errors::other_number_of_columns();
-        }
-        let formed = pg_sys::heap_form_tuple(own, values.as_mut_ptr(), nulls.as_mut_ptr());
-        let flat = pg_sys::HeapTupleHeaderGetDatum((*formed).t_data);
-        for description in [theirs, own] {
-            if (*description).tdrefcount >= 0 {
-                pg_sys::DecrTupleDescRefCount(description);
-            }
-        }
-        super::varlena_payload(flat.cast_mut_ptr())
+    // SAFETY: the caller's datum.
+    let value = unsafe { record::Record::enter(datum) };
+    let (their_type, modifier) = value.row_type();
+    let own_type = pg_sys::Oid::from(record.row_type());
+    let converted = record::with_description(their_type, modifier, |theirs| {
+        record::with_description(own_type, -1, |own| {
+            // SAFETY: the description of its type.
+            let given = unsafe { value.columns(theirs) };
+            let taken = rearranged(own.columns(), theirs.columns(), &given);
+            // SAFETY: values of the columns' own types.
+            unsafe { own.formed(&taken) }
+        })
+    });
+    // SAFETY: a new value of a row type.
+    unsafe { super::varlena_payload(converted.cast_mut_ptr()) }
+}
+
+/// The columns of one row type, in the order of another, which has columns of the same types. NULL
+/// stands for dropped ones.
+fn rearranged(
+    own: &[pg_sys::FormData_pg_attribute],
+    theirs: &[pg_sys::FormData_pg_attribute],
+    given: &[Option<pg_sys::Datum>],
+) -> Vec<Option<pg_sys::Datum>> {
+    let live = |columns: &[pg_sys::FormData_pg_attribute]| -> Vec<usize> {
+        let all = 0..columns.len();
+        all.filter(|at| !columns[*at].attisdropped).collect()
+    };
+    let (their_live, own_live) = (live(theirs), live(own));
+    let mut taken = vec![None; own.len()];
+    for (number, (at, own_at)) in their_live.iter().zip(&own_live).enumerate() {
+        check_alike(number + 1, &own[*own_at], &theirs[*at]);
+        taken[*own_at] = given[*at];
     }
+    if their_live.len() != own_live.len() {
+        errors::other_number_of_columns();
+    }
+    taken
 }
 
 /// Raises where a key column's row type has another column at a place than the value that it is

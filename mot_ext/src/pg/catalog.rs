@@ -3,6 +3,10 @@ use super::text;
 use pgrx::pg_sys::{self, LOCKMODE, Oid};
 use std::ffi::{CStr, CString};
 
+/// Columns of `pg_range` (`catalog/pg_range.h`).
+const RANGE_COLLATION: pg_sys::AttrNumber = 4;
+const RANGE_SUBTYPE_CLASS: pg_sys::AttrNumber = 5;
+
 /// The kind of a relation; 0: it is gone.
 pub fn kind(relation: Oid) -> u8 {
     // SAFETY: a catalog look-up.
@@ -112,11 +116,88 @@ pub fn server_of(table: Oid) -> Option<Oid> {
     })
 }
 
-/// Reads the row that a cache has of an object; `None`: there is none. The row goes when `read`
-/// returns, or by core after an error.
+/// The function that gives an access method's routine; `None`: there is no such method.
+pub fn handler_of(method: Oid) -> Option<Oid> {
+    read(pg_sys::SysCacheIdentifier::AMOID as i32, method, |row| {
+        // SAFETY: a row of this catalog.
+        unsafe { (*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_am>(row)).amhandler }
+    })
+}
+
+/// The access method of a relation; invalid: it has none, or is gone.
+pub fn method_of(relation: Oid) -> Oid {
+    let method = read(pg_sys::SysCacheIdentifier::RELOID as i32, relation, |row| {
+        // SAFETY: a row of this catalog.
+        unsafe { (*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_class>(row)).relam }
+    });
+    method.unwrap_or(pg_sys::InvalidOid)
+}
+
+/// The operator class and the collation by which a range type compares its bounds; `None`: it is
+/// gone.
+pub fn range(range: Oid) -> Option<(Oid, Oid)> {
+    let cache = pg_sys::SysCacheIdentifier::RANGETYPE as i32;
+    read(cache, range, |row| {
+        // SAFETY: a row of this cache, whose columns are never NULL.
+        let oid = |column| unsafe { oid_of(cache, row, column) };
+        (oid(RANGE_SUBTYPE_CLASS), oid(RANGE_COLLATION))
+    })
+}
+
+/// A column of a cache's row.
+///
+/// # Safety
+/// The row is the cache's, and held. The column has an oid, and is not NULL.
+unsafe fn oid_of(cache: i32, row: pg_sys::HeapTuple, column: pg_sys::AttrNumber) -> Oid {
+    let mut is_null = false;
+    // SAFETY: the caller's row.
+    let value = unsafe { pg_sys::SysCacheGetAttr(cache, row, column, &raw mut is_null) };
+    Oid::from(value.value() as u32)
+}
+
+/// What ANALYZE has found of a column's values.
+#[derive(Clone, Copy)]
+pub struct ColumnStatistics {
+    /// How many there are; 0: unknown. If negative: the part of the number of rows.
+    pub distinct: f64,
+    /// The part of the rows that have NULL.
+    pub nulls: f64,
+}
+
+/// The statistics of a column of a table, without those of its children; `None`: there are none.
+pub fn statistics(table: Oid, column: i16) -> Option<ColumnStatistics> {
+    // SAFETY: a cache by table, column and whether children count.
+    let row = unsafe {
+        pg_sys::SearchSysCache3(
+            pg_sys::SysCacheIdentifier::STATRELATTINH as i32,
+            pg_sys::Datum::from(table),
+            pg_sys::Datum::from(column),
+            pg_sys::Datum::from(false),
+        )
+    };
+    read_found(row, |row| {
+        // SAFETY: a row of this catalog, which begins with these fields.
+        let found =
+            unsafe { &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_statistic>(row) };
+        ColumnStatistics {
+            distinct: f64::from(found.stadistinct),
+            nulls: f64::from(found.stanullfrac),
+        }
+    })
+}
+
+/// Reads the row that a cache has of an object; `None`: there is none.
 fn read<T>(cache: i32, object: Oid, read: impl FnOnce(pg_sys::HeapTuple) -> T) -> Option<T> {
     // SAFETY: a cache by oid.
-    let row = unsafe { pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(object)) };
+    read_found(
+        unsafe { pg_sys::SearchSysCache1(cache, object.into()) },
+        read,
+    )
+}
+
+/// Reads the row that a cache was asked for; `None`: there is none. The row goes when `read`
+/// returns, or by core after an error.
+fn read_found<T>(row: pg_sys::HeapTuple, read: impl FnOnce(pg_sys::HeapTuple) -> T) -> Option<T> {
     if row.is_null() {
         return None;
     }

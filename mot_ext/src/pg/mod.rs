@@ -5,10 +5,12 @@
 //! |---|---|
 //! | `guard`, `report`, `violation`, `text` | errors of users' code, reports, text |
 //! | `version/` | what differs between major versions: no other room asks |
-//! | `node`, `relation` | typed views of nodes and open relations |
+//! | `node`, `relation`, `index_scan` | typed views of nodes, open relations and scans |
+//! | `memory`, `array`, `record` | memory contexts; arrays; values of row types |
 //! | `nodes`, `list`, `depth`, `planning`, `executor`, `wire` | parse trees, plans, output |
 //! | `partition_routing` | the partition of a row |
-//! | `catalog`, `index_row`, `inheritance`, `rights`, `search_path`, `btree` | the catalog |
+//! | `catalog`, `class_row`, `index_row`, `inheritance`, `rights`, `search_path` | the catalog |
+//! | `index_routine`, `btree` | the functions of indexes |
 //! | `owner`, `predicate`, `snapshot`, `sxact` | processes and transactions; predicate locks |
 //! | `interrupts`, `worker`, `checkpointer`, `title` | waits, background processes |
 //! | `slot`, `timeline`, `unlogged` | WAL and files |
@@ -17,25 +19,31 @@
 //! pgrx wraps each bound function in a thread check and a `sigsetjmp`. That is right wherever
 //! PostgreSQL may raise an error. The functions declared `extern "C"` here never raise one, as
 //! their sources in 15 to 18 show. Most are called for each row.
+pub mod array;
 pub mod btree;
 pub mod catalog;
 pub mod checkpointer;
+pub mod class_row;
 pub mod copy;
 pub mod depth;
 pub mod executor;
 pub mod guard;
 pub mod hook;
+pub mod index_routine;
 pub mod index_row;
+pub mod index_scan;
 pub mod inheritance;
 pub mod interrupts;
 pub mod list;
 pub mod local;
+pub mod memory;
 pub mod node;
 pub mod nodes;
 pub mod owner;
 pub mod partition_routing;
 pub mod planning;
 pub mod predicate;
+pub mod record;
 pub mod relation;
 pub mod report;
 pub mod rights;

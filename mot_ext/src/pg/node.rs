@@ -13,8 +13,10 @@
 //! `unsafe`. A view of a node is for the callback at hand. It is kept in no static, and in nothing
 //! that outlives that context.
 //!
-//! `planner` has the fields of the planner's structures, `statement` those of statements. To read
-//! another field, or another type of node, add a line there ([`views!`]).
+//! `planner` has the fields of the planner's structures, `statement` those of statements, `index`
+//! those of an index that is built. To read another field, or another type of node, add a line
+//! there ([`views!`]).
+mod index;
 mod planner;
 mod statement;
 

@@ -1,4 +1,6 @@
 //! Open relations.
+use super::node::KeyColumn;
+use super::nodes;
 use pgrx::pg_sys;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -59,11 +61,31 @@ impl<'p> Relation<'p> {
         unsafe { row.read() }
     }
 
+    /// The table of an index.
+    pub fn table(self) -> pg_sys::Oid {
+        self.index_row().indrelid
+    }
+
     /// The columns of an index, as numbers of its table's; 0: an expression.
     pub fn index_columns(self) -> &'p [i16] {
         let count = self.index_row().indnatts as usize;
         // SAFETY: an open index's row, which stays in its place, has so many columns.
         unsafe { (*(*self.as_ptr()).rd_index).indkey.values.as_slice(count) }
+    }
+
+    /// A key column of an index, from 0.
+    pub fn key_column(self, position: usize) -> KeyColumn {
+        assert!(position < self.index_row().indnkeyatts as usize);
+        // SAFETY: an open index's arrays have an element for each key column.
+        unsafe {
+            let index = &*self.as_ptr();
+            KeyColumn {
+                input: *index.rd_opcintype.add(position),
+                family: *index.rd_opfamily.add(position),
+                collation: *index.rd_indcollation.add(position),
+                column: self.index_columns()[position].into(),
+            }
+        }
     }
 
     /// Whether an option of tables says that logical decoding reads it as a catalog.
@@ -78,6 +100,12 @@ impl<'p> Relation<'p> {
                 .as_ref()
                 .is_some_and(|options| options.user_catalog_table)
         }
+    }
+
+    /// The columns, dropped ones too.
+    pub fn attributes(self) -> &'p [pg_sys::FormData_pg_attribute] {
+        // SAFETY: an open relation, whose row type stays.
+        unsafe { nodes::attributes(self.as_ptr()) }
     }
 
     /// The row type.

@@ -188,7 +188,7 @@ impl Filtering {
         let first = &clauses[..taken];
         let passing = match is_whole {
             true => rel.rows() / rel.tuples().max(1.0),
-            false => selectivity(root, rel, first),
+            false => root.selectivity(rel, List::of(first.iter().map(|clause| clause.restriction))),
         };
         Some(Filtering {
             has_any: taken > 0,
@@ -226,20 +226,6 @@ impl Filtering {
             total: conditions.startup + rows,
         }
     }
-}
-
-/// The part of the rows that core expects conditions to let pass.
-fn selectivity(
-    root: Node<'_, pg_sys::PlannerInfo>,
-    rel: Node<'_, pg_sys::RelOptInfo>,
-    clauses: &[Clause],
-) -> f64 {
-    let clauses = List::of(clauses.iter().map(|clause| clause.restriction));
-    let none = std::ptr::null_mut();
-    let kind = pg_sys::JoinType::JOIN_INNER;
-    let (root, list, relid) = (root.as_ptr(), clauses.as_ptr(), rel.relid() as i32);
-    // SAFETY: the planner's own structures.
-    unsafe { pg_sys::clauselist_selectivity(root, list, relid, kind, none) }
 }
 
 /// Whether a condition has core look rows up by their tuple ids: its own scan does that. For WHERE

@@ -97,6 +97,7 @@ fn column(index: Node<'_, pg_sys::IndexOptInfo>, position: usize) -> keys::Index
         input,
         family,
         collation,
+        ..
     } = index.key_column(position);
     let own_type = match keys::is_polymorphic(input) {
         true => {

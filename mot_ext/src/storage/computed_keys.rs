@@ -20,6 +20,7 @@ use crate::executor::expressions::passes;
 use crate::keys::{self, IndexColumn};
 use crate::pg;
 use crate::pg::local::ProcessLocal;
+use crate::pg::relation::Relation;
 use crate::transaction::{label_locks, relation};
 use mot_engine::key::{KeyColumn, Tail};
 use pgrx::pg_sys;
@@ -276,16 +277,15 @@ pub fn are_on(table: pg_sys::Relation) -> bool {
 /// # Safety
 /// The index is open.
 pub unsafe fn is_computed(index: pg_sys::Relation) -> bool {
-    // SAFETY: the caller's index, which has so many key columns.
-    unsafe {
-        // An index keeps what it was built with, whatever the catalog says of its types by now.
-        if let Some(stored) = super::definition_of(index) {
-            return stored.computed.is_some();
-        }
-        let count = (*(*index).rd_index).indnkeyatts as usize;
-        let has_encoding = |at| IndexColumn::of(index, at).has_encoding(false);
-        is_on_expressions(index) || !(0..count).all(has_encoding)
+    // An index keeps what it was built with, whatever the catalog says of its types by now.
+    if let Some(stored) = super::definition_of(index) {
+        return stored.computed.is_some();
     }
+    // SAFETY: the caller's index.
+    let (opened, is_on_expressions) = unsafe { (Relation::enter(index), is_on_expressions(index)) };
+    let count = opened.index_row().indnkeyatts as usize;
+    let has_encoding = |at| IndexColumn::of(opened, at).has_encoding(false);
+    is_on_expressions || !(0..count).all(has_encoding)
 }
 
 /// Whether an open index is on expressions, or has a predicate.

@@ -30,7 +30,7 @@ pub unsafe fn index_definition(
         let mut last = 0;
         for position in 0..form.indnkeyatts as usize {
             let attnum = form.indkey.values.as_slice(form.indnatts as usize)[position];
-            let column = IndexColumn::of(index, position);
+            let column = IndexColumn::of(crate::pg::relation::Relation::enter(index), position);
             let encoded = column.kind_in(is_computed);
             let kind = match stored.map(|stored| stored.columns[position].kind) {
                 Some(KeyKind::Label) => KeyKind::Label,

@@ -147,7 +147,7 @@ fn write_out_as_btrees(command: Command<'_>, relid: Oid, reaches: bool) -> Flips
 fn add_written_out(indexes: &mut Vec<Oid>, table: Oid, column: i16) {
     let ours = Method::Mot.oid();
     let mut add = |index: Oid| {
-        if access_method::of(index) == ours && !indexes.contains(&index) {
+        if catalog::method_of(index) == ours && !indexes.contains(&index) {
             indexes.push(index);
         }
     };
@@ -384,7 +384,7 @@ unsafe fn change_for_good(index: Oid, becomes: Method) {
         // SAFETY: the table is locked exclusively (caller); an open index.
         unsafe {
             access_method::write(index, becomes);
-            access_method::replace_routine(opened.as_ptr());
+            access_method::replace_routine(opened);
         }
     });
 }

@@ -5,7 +5,6 @@
 //!   write them by `heap_insert`, which asks no access method. So do tables that logical decoding
 //!   reads as catalogs.
 use crate::errors::refuse::unsupported;
-use crate::index_am::access_method;
 use crate::pg::node::{List, Node};
 use crate::pg::relation::{self, NO_LOCK};
 use crate::pg::{catalog, version};
@@ -72,7 +71,7 @@ fn has_method_from_parent(node: Node<'_, pg_sys::CreateStmt>) -> bool {
             .inhRelations()
             .iter()
             .map(crate::ddl::identity::lookup)
-            .any(|parent| access_method::of(parent) != pg_sys::InvalidOid)
+            .any(|parent| catalog::method_of(parent) != pg_sys::InvalidOid)
 }
 
 /// Whether storage parameters make a table a catalog for logical decoding.

@@ -218,8 +218,7 @@ fn has_other_row_type(index: Relation<'_>) -> bool {
     columns
         .filter(|(_, column)| column.kind.record().is_some())
         .any(|(at, column)| {
-            // SAFETY: an open index, which has the columns of its definition.
-            let now = unsafe { IndexColumn::of(index.as_ptr(), at) };
+            let now = IndexColumn::of(index, at);
             now.kind_in(is_computed) != Some(column.kind)
         })
 }

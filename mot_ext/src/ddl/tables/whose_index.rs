@@ -53,7 +53,7 @@ unsafe fn becomes_ours(table: pg_sys::Oid, index: Relation<'_>) {
         // SAFETY: no other session sees the index yet (caller). Its entry was read anew.
         unsafe {
             access_method::write(oid, Method::Mot);
-            access_method::refresh_routine(index.as_ptr());
+            access_method::refresh_routine(index);
         }
     }
     if storage::has_storage(oid) {

@@ -1,7 +1,8 @@
 //! Bitmaps: the rows that have an entry in the scan's ranges.
-use super::{ScannedRow, Seen, State, look_for_labels, state};
+use super::{ScannedRow, Seen, State, look_for_labels};
 use crate::errors::or_raise;
 use crate::pg;
+use crate::pg::index_scan::IndexScan as ScanOfCore;
 use crate::pg::version::index_am as version;
 use crate::table_am;
 use crate::table_am::view::View;
@@ -15,32 +16,36 @@ const ROWS_TOGETHER: usize = 256;
 /// `amgetbitmap`: gives a bitmap all rows, and returns their number. The table's callback looks up
 /// the versions, and core tests the conditions on them. So it is enough that a row has an entry.
 pub unsafe fn all(scan: pg_sys::IndexScanDesc, bitmap: *mut pg_sys::TIDBitmap) -> i64 {
-    // SAFETY: as core calls it, with a snapshot that stays registered until the scan ends.
-    unsafe {
-        let state = state(scan);
-        state.is_for_bitmap = true;
-        let opened = (*scan).indexRelation;
-        if state.view.is_none() {
-            let oid = (*(*opened).rd_index).indrelid;
-            state.view = Some(Seen::By(View::new(oid, state.table, (*scan).xs_snapshot)));
-        }
-        if std::mem::take(&mut state.wants_labels) {
-            look_for_labels(scan);
-        }
-        table_am::scan_begins(opened);
-        let mut rows = Vec::new();
-        let mut ids = Vec::new();
-        let mut count = 0;
-        while state.next_rows(&mut rows) {
-            pg::interrupts::check_for_interrupts();
-            ids.clear();
-            ids.extend(rows.drain(..).map(table_am::bitmap::id_in_bitmap));
-            pg_sys::tbm_add_tuples(bitmap, ids.as_mut_ptr(), ids.len() as c_int, true);
-            count += ids.len() as i64;
-        }
-        version::count_searches(scan, std::mem::take(&mut state.searches));
-        count
+    // SAFETY: as core calls it: a scan with conditions, whose state is used here alone.
+    let (scan, state) = unsafe {
+        let scan = ScanOfCore::enter(scan);
+        (scan, scan.state::<State>())
+    };
+    let state = state.expect("a scan begins with its conditions");
+    state.is_for_bitmap = true;
+    if state.view.is_none() {
+        // SAFETY: the snapshot stays registered until the scan ends.
+        let view = unsafe { View::new(state.table_oid, state.table, scan.snapshot()) };
+        state.view = Some(Seen::By(view));
     }
+    if std::mem::take(&mut state.wants_labels) {
+        look_for_labels(scan, state);
+    }
+    // SAFETY: an open index.
+    unsafe { table_am::scan_begins(scan.index().as_ptr()) };
+    let mut rows = Vec::new();
+    let mut ids = Vec::new();
+    let mut count = 0;
+    while state.next_rows(&mut rows) {
+        pg::interrupts::check_for_interrupts();
+        ids.clear();
+        ids.extend(rows.drain(..).map(table_am::bitmap::id_in_bitmap));
+        // SAFETY: core's bitmap, which takes so many ids over.
+        unsafe { pg_sys::tbm_add_tuples(bitmap, ids.as_mut_ptr(), ids.len() as c_int, true) };
+        count += ids.len() as i64;
+    }
+    version::count_searches(scan, std::mem::take(&mut state.searches));
+    count
 }
 
 impl State {
@@ -54,10 +59,8 @@ impl State {
             // What is read and passed over is reported row by row.
             _ => {
                 while rows.len() < ROWS_TOGETHER {
-                    // SAFETY: under a snapshot that is no SnapshotDirty nothing is copied, and no
-                    // table needed.
-                    let found = unsafe { self.next(std::ptr::null_mut(), Direction::Forward) };
-                    let Some(ScannedRow::Kept(row, _)) = found else {
+                    // Under a snapshot that is no SnapshotDirty nothing is copied.
+                    let Some(ScannedRow::Kept(row, _)) = self.next(Direction::Forward) else {
                         break;
                     };
                     rows.push(row);

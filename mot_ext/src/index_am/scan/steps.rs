@@ -1,5 +1,5 @@
 //! From one row of a scan to the next: through its ranges, in both directions.
-use super::{Position, ScannedRow, Seen, State};
+use super::{Position, ScannedRow, Seen, State, tid_of};
 use crate::errors::or_raise;
 use crate::index_am::keys::Sought;
 use crate::pg;
@@ -66,38 +66,28 @@ impl State {
     }
 
     /// The next row in a direction.
-    ///
-    /// # Safety
-    /// The scan's open table.
-    pub(super) unsafe fn next(
-        &mut self,
-        heap: pg_sys::Relation,
-        direction: Direction,
-    ) -> Option<ScannedRow> {
+    pub(super) fn next(&mut self, direction: Direction) -> Option<ScannedRow> {
         if self.sought.is_empty {
             return None;
         }
-        // SAFETY: the caller's table.
-        unsafe {
-            if direction != self.direction {
-                self.turn(heap, direction)?;
-            } else if self.position == Position::Behind {
-                return None;
-            }
-            let found = self.step(heap);
-            self.position = match &found {
-                Some(ScannedRow::Kept(row, _)) => Position::At(*row),
-                Some(ScannedRow::Copied(copy)) => tid::name(self.table, (*copy.tuple).t_self)
-                    .map_or(Position::Behind, |name| Position::At(name.row)),
-                None => Position::Behind,
-            };
-            found
+        if direction != self.direction {
+            self.turn(direction)?;
+        } else if self.position == Position::Behind {
+            return None;
         }
+        let found = self.step();
+        self.position = match &found {
+            Some(ScannedRow::Kept(row, _)) => Position::At(*row),
+            Some(ScannedRow::Copied(copy)) => tid::name(self.table, tid_of(copy))
+                .map_or(Position::Behind, |name| Position::At(name.row)),
+            None => Position::Behind,
+        };
+        found
     }
 
     /// Begins in a direction, behind the row of the scan's position. `None`: there is nothing
     /// behind it.
-    unsafe fn turn(&mut self, heap: pg_sys::Relation, direction: Direction) -> Option<()> {
+    fn turn(&mut self, direction: Direction) -> Option<()> {
         let from = self.position;
         let turns = direction != self.direction;
         self.begin(direction);
@@ -107,8 +97,7 @@ impl State {
             Position::Behind if turns => {}
             Position::Behind => return None,
             Position::At(row) => loop {
-                // SAFETY: the caller's table.
-                match unsafe { self.step(heap) } {
+                match self.step() {
                     Some(ScannedRow::Kept(at, _)) if at == row => break,
                     Some(_) => {}
                     None => return None,
@@ -119,37 +108,34 @@ impl State {
     }
 
     /// The next row of the ranges.
-    unsafe fn step(&mut self, heap: pg_sys::Relation) -> Option<ScannedRow> {
+    fn step(&mut self) -> Option<ScannedRow> {
         let mut view = self.view.take()?;
-        // SAFETY: the caller's table.
-        let found = unsafe {
-            match &mut view {
-                Seen::Unfinished => self.step_unfinished(heap).map(ScannedRow::Copied),
-                Seen::By(View::Mvcc(snapshot)) => {
-                    let snapshot = match pg::is_in_portal_older_than_savepoint() {
-                        true => snapshot.one_by_one(),
-                        false => *snapshot,
-                    };
-                    // Both ways of an entry of several rows are known to ranges alone.
-                    let is_one_key = self.sought.bounds.is_one_point()
-                        && matches!(self.direction, Direction::Forward);
-                    let found = match is_one_key {
-                        true => self.step_to_key(&snapshot),
-                        false => self.step_by(&snapshot),
-                    };
-                    found.map(|(row, version)| ScannedRow::Kept(row, version))
+        let found = match &mut view {
+            Seen::Unfinished => self.step_unfinished().map(ScannedRow::Copied),
+            Seen::By(View::Mvcc(snapshot)) => {
+                let snapshot = match pg::is_in_portal_older_than_savepoint() {
+                    true => snapshot.one_by_one(),
+                    false => *snapshot,
+                };
+                // Both ways of an entry of several rows are known to ranges alone.
+                let is_one_key = self.sought.bounds.is_one_point()
+                    && matches!(self.direction, Direction::Forward);
+                let found = match is_one_key {
+                    true => self.step_to_key(&snapshot),
+                    false => self.step_by(&snapshot),
+                };
+                found.map(|(row, version)| ScannedRow::Kept(row, version))
+            }
+            Seen::By(View::Now) => self
+                .step_now()
+                .map(|(row, version)| ScannedRow::Kept(row, version)),
+            Seen::By(View::Serializable(reader)) => {
+                let found = self.step_by(&**reader);
+                if let Some((row, version)) = found {
+                    reader.found(self.table, row, version);
                 }
-                Seen::By(View::Now) => self
-                    .step_now()
-                    .map(|(row, version)| ScannedRow::Kept(row, version)),
-                Seen::By(View::Serializable(reader)) => {
-                    let found = self.step_by(&**reader);
-                    if let Some((row, version)) = found {
-                        reader.found(self.table, row, version);
-                    }
-                    reader.report();
-                    found.map(|(row, version)| ScannedRow::Kept(row, version))
-                }
+                reader.report();
+                found.map(|(row, version)| ScannedRow::Kept(row, version))
             }
         };
         self.view = Some(view);
@@ -247,11 +233,10 @@ impl State {
         }
     }
 
-    unsafe fn step_unfinished(&mut self, heap: pg_sys::Relation) -> Option<HandedCopy> {
+    fn step_unfinished(&mut self) -> Option<HandedCopy> {
         loop {
             if self.is_in_range {
-                // SAFETY: the caller's open table.
-                let oid = unsafe { (*heap).rd_id };
+                let oid = self.table_oid;
                 // SAFETY: the scan's own memory, where copies stay until its end.
                 let memory = unsafe { pg_sys::MemoryContextSwitchTo(self.memory) };
                 let table = self.table;

@@ -1,5 +1,5 @@
 //! Fields of the planner's structures, of expressions and of paths.
-use super::{Any, Node, NodeType, views};
+use super::{Any, List, Node, NodeType, views};
 use pgrx::pg_sys::{self, Oid};
 
 // SAFETY: each kind of path begins with it, and it with the tag.
@@ -9,21 +9,28 @@ views! {
     PlannerInfo = T_PlannerInfo {
         node parse: pg_sys::Query,
         node glob: pg_sys::PlannerGlobal,
+        value query_level: pg_sys::Index,
+        has parent_root,
         value hasPseudoConstantQuals: bool,
+        value tuple_fraction: f64,
     }
     PlannerGlobal = T_PlannerGlobal {
+        has subplans,
         set transientPlan / set_transient: bool,
     }
     Query = T_Query {
         value commandType: pg_sys::CmdType::Type,
         value resultRelation: i32,
         value hasAggs: bool,
+        has cteList,
         list rtable: pg_sys::RangeTblEntry,
         node jointree: pg_sys::FromExpr,
         list groupClause: pg_sys::SortGroupClause,
         has groupingSets,
         has rowMarks,
         node havingQual: pg_sys::Node,
+        has limitOffset,
+        has limitCount,
     }
     FromExpr = T_FromExpr {}
     RangeTblEntry = T_RangeTblEntry {
@@ -54,9 +61,10 @@ views! {
     }
     IndexOptInfo = T_IndexOptInfo {
         value indexoid: Oid,
+        value reltablespace: Oid,
         value nkeycolumns: i32,
         cell relam / set_relam: Oid,
-        set tuples / set_tuples: f64,
+        cell tuples / set_tuples: f64,
         value unique: bool,
         cell immediate / set_immediate: bool,
         cell hypothetical / set_hypothetical: bool,
@@ -81,8 +89,10 @@ views! {
         value partial_costs_set: bool,
     }
     Path {
+        node parent: pg_sys::RelOptInfo,
         has param_info,
         has pathkeys,
+        set rows / set_rows: f64,
         value total_cost: f64,
         value parallel_safe: bool,
     }
@@ -92,8 +102,10 @@ views! {
         list indexclauses: pg_sys::IndexClause,
     }
     IndexClause = T_IndexClause {
-        value indexcol: pg_sys::AttrNumber,
+        node rinfo: pg_sys::RestrictInfo,
         list indexquals: pg_sys::RestrictInfo,
+        value lossy: bool,
+        value indexcol: pg_sys::AttrNumber,
     }
     BitmapHeapPath = T_BitmapHeapPath {
         node bitmapqual: pg_sys::Path,
@@ -126,6 +138,10 @@ views! {
     OpExpr = T_OpExpr {
         value opno: Oid,
         value inputcollid: Oid,
+        list args: pg_sys::Node,
+    }
+    ScalarArrayOpExpr = T_ScalarArrayOpExpr {
+        list args: pg_sys::Node,
     }
     Const = T_Const {}
     CaseExpr = T_CaseExpr {}
@@ -176,6 +192,69 @@ impl<'p> Node<'p, pg_sys::PlannerInfo> {
         };
         entry.expect("a base relation has an entry")
     }
+
+    /// Whether plans of queries within this one were made before.
+    pub fn has_subplans(self) -> bool {
+        self.glob()
+            .expect("the planner has its global state")
+            .subplans()
+    }
+
+    /// Whether the query reads one table, joined with nothing.
+    pub fn is_of_one_table(self) -> bool {
+        // SAFETY: a live node's own set of tables.
+        let count = unsafe { pg_sys::bms_membership((*self.as_ptr()).all_baserels) };
+        count == pg_sys::BMS_Membership::BMS_SINGLETON
+    }
+
+    /// The relations of a kind that are made of the query's tables.
+    pub fn made_relations(
+        self,
+        kind: pg_sys::UpperRelationKind::Type,
+    ) -> List<'p, pg_sys::RelOptInfo> {
+        // SAFETY: a live node has a list of relations for each kind.
+        unsafe { List::enter((&(*self.as_ptr()).upper_rels)[kind as usize]) }
+    }
+
+    /// An expression as core knows it for estimates, with the parameters that have values.
+    pub fn estimated(self, expression: Any<'p>) -> Any<'p> {
+        // SAFETY: an expression of this query; core gives it, or a new one, back.
+        unsafe {
+            let (root, expression) = (self.as_ptr(), expression.as_ptr());
+            Node::enter(pg_sys::estimate_expression_value(root, expression))
+        }
+    }
+
+    /// The part of a relation's rows that core expects conditions to let pass.
+    pub fn selectivity(
+        self,
+        rel: Node<'_, pg_sys::RelOptInfo>,
+        conditions: List<'_, pg_sys::RestrictInfo>,
+    ) -> f64 {
+        let (list, relid) = (conditions.as_ptr(), rel.relid() as i32);
+        let (inner, none) = (pg_sys::JoinType::JOIN_INNER, std::ptr::null_mut());
+        // SAFETY: the planner's own structures, and conditions of this query.
+        unsafe { pg_sys::clauselist_selectivity(self.as_ptr(), list, relid, inner, none) }
+    }
+
+    /// Whether an order of a relation's rows can be of use.
+    pub fn wants_order(self, rel: Node<'_, pg_sys::RelOptInfo>) -> bool {
+        // SAFETY: the planner's own structures.
+        unsafe { pg_sys::has_useful_pathkeys(self.as_ptr(), rel.as_ptr()) }
+    }
+
+    /// Whether the order that an index gives in a direction is of use.
+    pub fn wants_order_of(
+        self,
+        (rel, index): (Node<'_, pg_sys::RelOptInfo>, Node<'_, pg_sys::IndexOptInfo>),
+        direction: pg_sys::ScanDirection::Type,
+    ) -> bool {
+        // SAFETY: the planner's own structures; the keys are a new list of core's own nodes.
+        unsafe {
+            let keys = pg_sys::build_index_pathkeys(self.as_ptr(), index.as_ptr(), direction);
+            !pg_sys::truncate_useless_pathkeys(self.as_ptr(), rel.as_ptr(), keys).is_null()
+        }
+    }
 }
 
 impl<'p> Node<'p, pg_sys::RelOptInfo> {
@@ -223,6 +302,13 @@ impl<'p> Node<'p, pg_sys::TargetEntry> {
     }
 }
 
+impl<'p> Node<'p, pg_sys::Path> {
+    /// The relation whose rows it gives.
+    pub fn relation(self) -> Node<'p, pg_sys::RelOptInfo> {
+        self.parent().expect("a path is of a relation")
+    }
+}
+
 impl<'p> Node<'p, pg_sys::IndexPath> {
     /// The index.
     pub fn index(self) -> Node<'p, pg_sys::IndexOptInfo> {
@@ -246,6 +332,8 @@ pub struct KeyColumn {
     pub family: Oid,
     /// The collation; invalid if there is none.
     pub collation: Oid,
+    /// The table's column; 0: an expression.
+    pub column: i32,
 }
 
 impl Node<'_, pg_sys::IndexOptInfo> {
@@ -259,6 +347,7 @@ impl Node<'_, pg_sys::IndexOptInfo> {
                 input: *index.opcintype.add(position),
                 family: *index.opfamily.add(position),
                 collation: *index.indexcollations.add(position),
+                column: *index.indexkeys.add(position),
             }
         }
     }
@@ -279,6 +368,16 @@ impl Node<'_, pg_sys::IndexOptInfo> {
         };
         // SAFETY: a live node; its own array has an element for each key column.
         unsafe { (*self.as_ptr()).sortopfamily = place };
+    }
+
+    /// What a page costs core that it reads from anywhere in the index.
+    pub fn page_cost(self) -> f64 {
+        let (mut cost, in_order) = (0.0, std::ptr::null_mut());
+        // SAFETY: a look-up of settings; the place is written during the call.
+        unsafe {
+            pg_sys::get_tablespace_page_costs(self.reltablespace(), &raw mut cost, in_order);
+        }
+        cost
     }
 
     /// All key columns.

@@ -1,4 +1,5 @@
 //! Index access methods: what differs in their description.
+use crate::pg::index_scan::IndexScan;
 use pgrx::pg_sys;
 
 /// `BTNProcs` of access/nbtree.h.
@@ -44,11 +45,11 @@ pub const ASKS_FOR_BTREE: bool = cfg!(not(feature = "pg18"));
 
 /// Counts searches of an index scan for EXPLAIN ANALYZE (since 18).
 #[inline]
-pub unsafe fn count_searches(_scan: pg_sys::IndexScanDesc, _searches: u64) {
+pub fn count_searches(_scan: IndexScan<'_>, _searches: u64) {
     #[cfg(feature = "pg18")]
-    // SAFETY: a live scan (caller); core gives it counters where it wants them.
+    // SAFETY: a live scan; core gives it counters where it wants them.
     unsafe {
-        let counters = (*_scan).instrument;
+        let counters = (*_scan.as_ptr()).instrument;
         if !counters.is_null() {
             (*counters).nsearches += _searches;
         }

@@ -1,5 +1,5 @@
 //! Queries and paths.
-use crate::pg::node::Node;
+use crate::pg::node::{Any, Node};
 use pgrx::pg_sys;
 
 /// What a scan is expected to cost.
@@ -47,13 +47,13 @@ pub unsafe fn tables_explained(es: *mut pg_sys::ExplainState) -> i32 {
 }
 
 /// How many values a list is expected to have.
-pub unsafe fn length_of_list(_root: *mut pg_sys::PlannerInfo, list: *mut pg_sys::Node) -> f64 {
-    // SAFETY: an expression of the planner's (caller).
+pub fn length_of_list(_root: Node<'_, pg_sys::PlannerInfo>, list: Any<'_>) -> f64 {
+    // SAFETY: an expression of the planner's.
     unsafe {
         #[cfg(any(feature = "pg15", feature = "pg16"))]
-        return f64::from(pg_sys::estimate_array_length(list));
+        return f64::from(pg_sys::estimate_array_length(list.as_ptr()));
         #[cfg(not(any(feature = "pg15", feature = "pg16")))]
-        pg_sys::estimate_array_length(_root, list)
+        pg_sys::estimate_array_length(_root.as_ptr(), list.as_ptr())
     }
 }
 
