@@ -25,7 +25,7 @@ COMMENT ON COLUMN mot.stat_tables.row_bytes IS
   'bytes of the live rows, with their headers and computed keys';
 COMMENT ON COLUMN mot.stat_tables.anchor_bytes IS
   'bytes of the directory that finds rows by their ids';
-COMMENT ON COLUMN mot.stat_tables.slots IS 'row ids that were given out, free ones among them';
+COMMENT ON COLUMN mot.stat_tables.row_ids IS 'row ids that were given out, free ones among them';
 COMMENT ON COLUMN mot.stat_tables.versions_stale IS
   'dead row versions that somebody may still see, or that are not removed yet';
 COMMENT ON COLUMN mot.stat_tables.rows_inserted IS

@@ -109,7 +109,7 @@ fn table_usage() -> TableIterator<
         name!(rows, i64),
         name!(row_bytes, i64),
         name!(anchor_bytes, i64),
-        name!(slots, i64),
+        name!(row_ids, i64),
         name!(versions_stale, i64),
         name!(rows_inserted, i64),
         name!(rows_updated, i64),
@@ -369,7 +369,7 @@ extension_sql!(
     r#"
 CREATE VIEW mot.stat_memory AS SELECT * FROM mot.memory_usage();
 CREATE VIEW mot.stat_tables AS
-  SELECT u.relid, n.nspname AS schemaname, c.relname, u.table_id, u.rows, u.row_bytes, u.anchor_bytes, u.slots,
+  SELECT u.relid, n.nspname AS schemaname, c.relname, u.table_id, u.rows, u.row_bytes, u.anchor_bytes, u.row_ids,
          u.versions_stale, u.rows_inserted, u.rows_updated, u.rows_deleted, u.scans, u.rows_scanned
   FROM mot.table_usage() u JOIN pg_class c ON c.oid = u.relid JOIN pg_namespace n ON n.oid = c.relnamespace;
 CREATE VIEW mot.stat_indexes AS
