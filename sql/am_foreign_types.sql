@@ -84,5 +84,28 @@ CREATE INDEX ON d (v) WHERE id > 1;
 UPDATE d SET v = '(3)' WHERE id = 1;
 CREATE INDEX ON d (v);
 SELECT id FROM d WHERE v = '(3)';
+-- A type that is compared with another one as with itself, and not as the other one is.
+CREATE TYPE moment;
+CREATE FUNCTION moment_in(cstring) RETURNS moment LANGUAGE internal IMMUTABLE STRICT AS 'int8in';
+CREATE FUNCTION moment_out(moment) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'int8out';
+CREATE TYPE moment (INPUT = moment_in, OUTPUT = moment_out, LIKE = int8);
+DO $$ DECLARE op text; name text; other text; BEGIN
+  FOREACH other IN ARRAY ARRAY['moment', 'timestamptz'] LOOP
+    EXECUTE format('CREATE FUNCTION moment_cmp(moment, %s) RETURNS int LANGUAGE internal IMMUTABLE STRICT AS ''timestamp_cmp''', other);
+    FOR op, name IN VALUES ('<', 'lt'), ('<=', 'le'), ('=', 'eq'), ('>=', 'ge'), ('>', 'gt') LOOP
+      EXECUTE format('CREATE FUNCTION moment_%1$s(moment, %2$s) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS ''timestamp_%1$s'';
+        CREATE OPERATOR %3$s (LEFTARG = moment, RIGHTARG = %2$s, FUNCTION = moment_%1$s)', name, other, op);
+    END LOOP;
+  END LOOP;
+END $$;
+CREATE OPERATOR CLASS moment_ops DEFAULT FOR TYPE moment USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 moment_cmp(moment, moment),
+  OPERATOR 1 < (moment, timestamptz), OPERATOR 2 <= (moment, timestamptz), OPERATOR 3 = (moment, timestamptz), OPERATOR 4 >= (moment, timestamptz), OPERATOR 5 > (moment, timestamptz),
+  FUNCTION 1 (moment, timestamptz) moment_cmp(moment, timestamptz);
+CREATE TABLE moments (n int, v moment) USING mot;
+CREATE INDEX ON moments (v);
+INSERT INTO moments SELECT n, (n * 1000000)::text::moment FROM generate_series(-5, 5) n;
+SELECT string_agg(n::text, ' ' ORDER BY n) FROM moments WHERE v = '2000-01-01 00:00:02+00'::timestamptz;
+SELECT string_agg(n::text, ' ' ORDER BY n) FROM moments WHERE v < '2000-01-01 00:00:02+00'::timestamptz;
+SELECT string_agg(n::text, ' ' ORDER BY n) FROM moments WHERE v >= '2000-01-01 00:00:02+00'::timestamptz AND v <= '2000-01-01 00:00:03+00'::timestamptz;
 SELECT rows FROM unnest(ARRAY['t_number', 't_exact', 'c', 'd']) t, mot.check(t::regclass);
 DROP SCHEMA foreign_types CASCADE;

@@ -271,6 +271,15 @@ impl IndexColumn {
         argument == self.input || is_alike()
     }
 
+    /// The type from which an argument of this type is converted: none if its encoding is the
+    /// column's, even where the type by itself has another.
+    pub fn converted_from(self, argument: pg_sys::Oid) -> pg_sys::Oid {
+        match self.is_alike(argument) {
+            true => pg_sys::InvalidOid,
+            false => argument,
+        }
+    }
+
     /// What its values, or those that they hold, are compared by.
     fn order(self) -> Option<Order> {
         let (element, family, collation) = match self.input {
