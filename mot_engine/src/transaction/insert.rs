@@ -22,7 +22,7 @@ impl Transaction {
         cid: CommandId,
     ) -> Result<(Slot, VersionRef), EngineError> {
         check_length(body)?;
-        self.reserve(table.key(), xid)?;
+        self.begin_operation(table.key(), xid)?;
         let _charge = session.charge(table);
         let _pin = session.local.pin();
         let slot = session

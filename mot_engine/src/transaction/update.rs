@@ -167,7 +167,7 @@ impl Transaction {
         xid: Xid,
         cid: CommandId,
     ) -> Result<Written, EngineError> {
-        self.reserve(table.key(), xid)?;
+        self.begin_operation(table.key(), xid)?;
         let _charge = session.charge(table);
         let Some(anchor) = table.anchor(slot) else {
             return Ok(Written::Gone);
