@@ -25,12 +25,11 @@ use super::body::BodyReader;
 use super::buffer::KeyBuffer;
 use super::computed;
 use super::definition::{IndexDefinition, KeyColumn};
-use super::kind::KeyKind;
 use super::missing::value_of;
 use crate::errors::EngineError;
 use kinds::{
-    corrupt, encode_bytes, encode_datum, folded, may_be_overlong, no_string, push_collation,
-    push_overlong, push_string_start, string_of,
+    corrupt, encode_bytes, encode_datum, folded, may_be_overlong, push_collation, push_overlong,
+    string_of,
 };
 
 /// Null bytes: NULL first sorts below `TAG_VALUE`, NULL last above it.
@@ -290,23 +289,6 @@ pub fn key_attributes_unchanged(
         }
     }
     Ok(true)
-}
-
-/// Appends the start of a string column's encoding: a byte prefix of every key whose column starts
-/// with `prefix` (and of no other). For `LIKE 'abc%'` and `^@`. Text, Bpchar, Name and Bytea in the
-/// order of their bytes only.
-pub fn encode_string_prefix(
-    column: &KeyColumn,
-    prefix: &[u8],
-    key: &mut KeyBuffer,
-) -> Result<(), EngineError> {
-    if column.kind == KeyKind::VarBit || column.collation.is_some() {
-        return Err(no_string());
-    }
-    let start = begin_value(column, key)?;
-    push_string_start(column.kind, prefix, key)?;
-    end_value(column, start, key);
-    check_length(key)
 }
 
 #[inline(always)]

@@ -289,7 +289,7 @@ fn push_collated(
 }
 
 /// How the encoding of every string that begins with these bytes begins.
-pub(super) fn push_string_start(
+fn push_string_start(
     kind: KeyKind,
     bytes: &[u8],
     key: &mut KeyBuffer,
@@ -456,8 +456,8 @@ fn refuse_overlong(bytes: usize, key: &KeyBuffer) -> Result<(), EngineError> {
 }
 
 #[cold]
-pub(super) fn no_string() -> EngineError {
-    corrupt("only strings have prefixes")
+fn no_string() -> EngineError {
+    corrupt("the kind is not a string's")
 }
 
 #[cold]
