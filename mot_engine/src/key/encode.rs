@@ -14,11 +14,13 @@ mod containers;
 mod extensions;
 mod jsonb;
 mod kinds;
+mod numbers;
 mod records;
+mod strings;
 mod text_search;
 mod vectors;
 
-pub(crate) use kinds::STRING_END;
+pub(crate) use strings::STRING_END;
 
 use super::KEY_BYTES_MAX;
 use super::body::BodyReader;
@@ -27,10 +29,8 @@ use super::computed;
 use super::definition::{IndexDefinition, KeyColumn};
 use super::missing::value_of;
 use crate::errors::EngineError;
-use kinds::{
-    corrupt, encode_bytes, encode_datum, folded, may_be_overlong, push_collation, push_overlong,
-    string_of,
-};
+use kinds::{corrupt, encode_bytes, encode_datum};
+use strings::{folded, may_be_overlong, push_collation, push_overlong, string_of};
 
 /// Null bytes: NULL first sorts below `TAG_VALUE`, NULL last above it.
 const TAG_NULL_FIRST: u8 = 0;

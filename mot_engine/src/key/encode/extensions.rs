@@ -15,7 +15,9 @@
 //!
 //! A number that is not one (NaN) has no place in these orders: it equals all others.
 
-use super::kinds::{corrupt, encode_held, order_f32, order_f64};
+use super::kinds::corrupt;
+use super::numbers::{order_f32, order_f64};
+use super::strings::encode_held;
 use crate::errors::EngineError;
 use crate::key::buffer::KeyBuffer;
 use crate::key::kind::KeyKind;
