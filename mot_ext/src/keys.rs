@@ -5,6 +5,13 @@
 //! A column whose values have no encoding ([`IndexColumn::has_encoding`]) gets labels instead
 //! (`storage/labels.rs`). `mot_engine/src/key/kind.rs` lists what it takes to add a type.
 //!
+//! - **Collations.** Keys lie in the order of the collation (`mot_engine/src/collation/README.md`).
+//!   Where they cannot, `planner/index_order.rs` has the planner use another operator family.
+//! - **Arrays and ranges.** The kind follows from the column's own type, because the operator class
+//!   takes any. Elements must lie in memory as the built-in type's do.
+//! - **Row types.** A ROW() in a query first gets the column's form. Where core's comparison would
+//!   raise at some row, the scan raises.
+//!
 //! | file | what |
 //! |---|---|
 //! | `column` | a key column as the catalog has it: its kind, collation and order |
@@ -76,28 +83,6 @@ pub fn kind(input_type: pg_sys::Oid) -> Option<KeyKind> {
     })
 }
 
-/// Whether a datum of the kind holds the value itself (on the 64-bit servers this library runs on).
-pub const fn is_by_value(kind: KeyKind) -> bool {
-    matches!(
-        kind,
-        KeyKind::Bool
-            | KeyKind::Int2
-            | KeyKind::Int4
-            | KeyKind::Int8
-            | KeyKind::Oid
-            | KeyKind::Enum
-            | KeyKind::Float4
-            | KeyKind::Float8
-            | KeyKind::Date
-            | KeyKind::Time
-            | KeyKind::Timestamp
-            | KeyKind::TimestampTz
-            | KeyKind::Char
-            | KeyKind::Money
-            | KeyKind::Unsigned8
-    )
-}
-
 const _: () = assert!(
     size_of::<pg_sys::Datum>() == 8,
     "8-byte values must be passed by value"
@@ -112,12 +97,13 @@ pub unsafe fn value<'a>(kind: KeyKind, datum: pg_sys::Datum, is_null: bool) -> K
     if is_null {
         return KeyValue::Null;
     }
-    if is_by_value(kind) {
+    let layout = kind.layout();
+    if layout.by_value {
         return KeyValue::Fixed(datum.value() as u64);
     }
     // SAFETY: the datum points to a value of the kind's type, by contract.
     unsafe {
-        match kind.width() {
+        match layout.len {
             -1 => {
                 let bytes = varlena_payload(datum.cast_mut_ptr());
                 KeyValue::Bytes(match kind {
