@@ -117,7 +117,7 @@ impl RelationKey {
     pub const WRAPPER: u32 = u32::MAX;
 
     /// The key of a foreign table.
-    pub const fn of_foreign_table(database: u32, oid: u32) -> RelationKey {
+    pub const fn of_earlier_build(database: u32, oid: u32) -> RelationKey {
         RelationKey {
             database,
             tablespace: RelationKey::WRAPPER,
@@ -158,7 +158,7 @@ impl RelationKey {
     }
 
     /// Whether it is a foreign table's.
-    pub const fn is_foreign_table(self) -> bool {
+    pub const fn is_of_earlier_build(self) -> bool {
         self.tablespace == RelationKey::WRAPPER
     }
 }

@@ -172,7 +172,7 @@ impl Transaction {
         let Some(anchor) = table.anchor(slot) else {
             return Ok(Written::Gone);
         };
-        let has_ordinals = !table.key().is_foreign_table();
+        let has_ordinals = !table.key().is_of_earlier_build();
         let is_own =
             |version: VersionRef| !version.is_known_committed() && clock.is_current(version.xid());
         let mut fresh = Fresh::none(session);

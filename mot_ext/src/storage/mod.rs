@@ -162,7 +162,7 @@ fn key_of(relation: pg_sys::Relation, file: FileKey) -> RelationKey {
 /// The oid of a table of this database by its storage's key; invalid where no table has the file.
 pub fn oid_of(key: RelationKey) -> pg_sys::Oid {
     match key {
-        _ if key.is_foreign_table() => pg_sys::Oid::from(key.relation),
+        _ if key.is_of_earlier_build() => pg_sys::Oid::from(key.relation),
         _ if key.is_temporary() => temporary::oid_of(key),
         _ => version::oid_of_file(key.tablespace, key.relation),
     }
