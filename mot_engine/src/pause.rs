@@ -102,9 +102,9 @@ points! {
     /// PRE_COMMIT is through: logged and marked; PostgreSQL has not committed.
     CommitAfterLog = "commit-after-log", Allowed;
     /// PostgreSQL has committed, and others see it so; no version is stamped.
-    CommitBeforeStamps = "commit-before-stamps", Forbidden;
+    CommitBeforeHints = "commit-before-hints", Forbidden;
     /// A row is stamped, others may not be.
-    CommitBetweenStamps = "commit-between-stamps", Forbidden;
+    CommitBetweenHints = "commit-between-hints", Forbidden;
     /// All is stamped; what was dropped is not unlinked.
     CommitBeforeRelease = "commit-before-doom", Forbidden;
     /// Prepared for PostgreSQL; the session still has the transaction.
