@@ -172,7 +172,8 @@ impl OfTable {
     }
 }
 
-/// Stamps a row's last state and tidies up. Returns by how much the bytes of live rows changed.
+/// Sets COMMITTED in a row's last state and tidies up. Returns by how much the bytes of live rows
+/// changed.
 fn commit_row(
     session: &Session,
     own: &Own,
