@@ -273,8 +273,8 @@ pub fn key_attributes_unchanged(
     new: &[u8],
 ) -> Result<bool, EngineError> {
     if let Some(number) = definition.computed {
-        let entry = computed::entry_of(old, number)?;
-        if entry.is_none() || entry != computed::entry_of(new, number)? {
+        let note = computed::note_of(old, number)?;
+        if note.is_none() || note != computed::note_of(new, number)? {
             return Ok(false);
         }
         if !definition.is_of_columns() {
