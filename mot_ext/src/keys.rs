@@ -16,7 +16,7 @@
 //! |---|---|
 //! | `column` | a key column as the catalog has it: its kind, collation and order |
 //! | `answer` | whether an index answers a comparison exactly, roughly or not at all |
-//! | `foreign_types` | types that are not core's, known by their comparison function |
+//! | `known_types` | types that are not core's, known by their comparison function |
 //! | `row_types`, `text_order`, `folding`, `enum_order` | what orders follow from the catalog |
 //!
 //! `value` copies nothing: it points into the datum. Only a compressed or out-of-line varlena is
@@ -27,7 +27,7 @@ mod answer;
 mod column;
 mod enum_order;
 mod folding;
-mod foreign_types;
+mod known_types;
 mod row_types;
 mod text_order;
 
@@ -36,7 +36,7 @@ pub use column::{IndexColumn, is_polymorphic};
 pub use enum_order::init;
 pub use text_order::{TextOrder, text_order, use_locale};
 
-use foreign_types::{ForeignType, foreign_type, is_core};
+use known_types::{KnownType, is_core, known_type};
 use mot_engine::key::{KeyKind, KeyValue};
 use pgrx::pg_sys;
 
@@ -75,9 +75,9 @@ pub fn kind(input_type: pg_sys::Oid) -> Option<KeyKind> {
         pg_sys::JSONBOID => KeyKind::Jsonb,
         pg_sys::TSVECTOROID => KeyKind::TsVector,
         pg_sys::TSQUERYOID => KeyKind::TsQuery,
-        other => match foreign_type(other)? {
-            ForeignType::Folded if folding::folding().is_some() => KeyKind::Text,
-            ForeignType::Kind(kind) => kind,
+        other => match known_type(other)? {
+            KnownType::Folded if folding::folding().is_some() => KeyKind::Text,
+            KnownType::Kind(kind) => kind,
             _ => return None,
         },
     })
@@ -333,5 +333,5 @@ const BYTE_FAMILIES: [pg_sys::Oid; 2] = [
 /// Whether an operator family compares texts of a type by their bytes, or by those of their lower
 /// case, whatever the collation. May raise.
 pub fn compares_bytes(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
-    BYTE_FAMILIES.contains(&family) || foreign_types::compares_folded_bytes(family, input)
+    BYTE_FAMILIES.contains(&family) || known_types::compares_folded_bytes(family, input)
 }

@@ -17,7 +17,7 @@
 //!    (`row_value`; an integer in `FIXED_AND_OTHERS`, too) and in `missing.rs`. The first kind of a
 //!    width gets values in `containers/held.rs`.
 //! 4. `mot_ext/src/keys.rs`: `kind`, from the type to the kind; `converts`, if values of other
-//!    types are compared with its own. `keys/foreign_types.rs`: a type of an extension is known by
+//!    types are compared with its own. `keys/known_types.rs`: a type of an extension is known by
 //!    its comparison function; `OF_CORE` has core's functions, for types that borrow them.
 //! 5. `mot_ext/src/executor/filter/operators.rs`, for conditions that scans evaluate themselves.
 //! 6. SQL against a heap table: `sql/key_types.sql`, or `am_key_types.sql` for types of extensions;

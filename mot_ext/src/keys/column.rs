@@ -1,7 +1,7 @@
 //! A key column of an index, as the catalog has it: from its operator class, type and collation to
 //! its kind, its order, and whether it has an encoding.
 use super::folding::{folding, folds};
-use super::foreign_types::{compares_alike, is_core};
+use super::known_types::{compares_alike, is_core};
 use super::row_types::{RowType, row_type};
 use super::text_order::{TextOrder, text_order};
 use super::{compares_bytes, kind};
