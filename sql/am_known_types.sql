@@ -45,6 +45,7 @@ CREATE TYPE three_ranges AS RANGE (subtype = backward);
 CREATE DOMAIN few AS backward;
 SELECT t || ': ' || try(format('CREATE TABLE t_%s (v %s PRIMARY KEY, n int) USING mot', translate(t, '[]', 's'), t))
 FROM unnest(ARRAY['number', 'long', 'exact', 'number[]', 'backward', 'few', 'backward[]', 'three', 'three[]', 'three_ranges', 'cut', 'point']) t;
+SELECT c.relname || ': ' || mot.index_key_kinds(c.oid)::text FROM pg_class c WHERE relnamespace = 'known_types'::regnamespace AND relkind = 'i' ORDER BY 1;
 CREATE OPERATOR CLASS backward_numbers FOR TYPE int4 USING btree AS OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 backward_cmp(backward, backward);
 CREATE TYPE plain AS (n int, t text);
 CREATE TABLE o (n int, r plain) USING mot;

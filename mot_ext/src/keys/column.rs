@@ -123,7 +123,7 @@ impl IndexColumn {
     }
 
     /// As a column of a type is in an index with the type's own class. May raise.
-    pub(super) fn of_type(own_type: pg_sys::Oid, collation: pg_sys::Oid) -> IndexColumn {
+    pub fn of_type(own_type: pg_sys::Oid, collation: pg_sys::Oid) -> IndexColumn {
         // SAFETY: a catalog look-up; the entry lives as long as the process.
         let entry = unsafe {
             let wanted = pg_sys::TYPECACHE_BTREE_OPFAMILY as i32;

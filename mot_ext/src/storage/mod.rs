@@ -8,6 +8,7 @@
 //! | `build`, `build_report`, `duplicate`, `key_text` | index builds, and a key met twice |
 //! | `computed_keys`, `compute_rows` | computed keys of a new row, and of rows before their index |
 //! | [`labels`] | keys of values without an encoding |
+//! | `key_kinds` | which keys are labels, for tests |
 //!
 //! May be called by all rooms above; calls `transaction`, `keys`, `executor` and those below.
 //!
@@ -31,6 +32,8 @@ mod core_keys;
 mod database_copy;
 pub mod definition;
 pub mod duplicate;
+#[cfg(debug_assertions)]
+mod key_kinds;
 mod key_text;
 pub mod labels;
 pub mod long_key;
