@@ -31,7 +31,7 @@ pub fn point(
 ) {
     tuple.t_len = version.tuple_bytes() as u32;
     tuple.t_data = version.image_ptr().cast_mut().cast();
-    tuple.t_self = tid_of(row);
+    tuple.t_self = tid_of(row, version.ordinal());
     tuple.t_tableOid = relation;
 }
 
@@ -92,7 +92,7 @@ pub unsafe fn store_copy(
         } else {
             pg_sys::ExecForceStoreHeapTuple(copy, slot, true);
         }
-        (*slot).tts_tid = tid_of(row);
+        (*slot).tts_tid = tid_of(row, version.ordinal());
         (*slot).tts_tableOid = relation;
     }
 }
