@@ -62,7 +62,7 @@ impl Target {
     }
 
     /// One attempt to make all index entries of a version.
-    pub fn enter_once(&self, slot: Slot, version: VersionRef) -> Entered {
+    pub fn enter_without_waiting(&self, slot: Slot, version: VersionRef) -> Entered {
         loop {
             let entered = self.attempt(version.body(), || {
                 xact::current().enter(self.session, &PgClock, self.table, slot, version)
@@ -202,7 +202,7 @@ impl Target {
             });
             if let Written::Done(version) = written {
                 queue.release();
-                match self.enter_once(slot, version) {
+                match self.enter_without_waiting(slot, version) {
                     Entered::Done => {}
                     Entered::Duplicate(index) => self.duplicate(index, slot, Some(seen), version),
                     Entered::Busy(by, index) => {
