@@ -5,7 +5,7 @@ use common::number;
 use mot_engine::KeyRange;
 use mot_engine::key::{KEY_BYTES_MAX, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_value};
 use mot_programs::ends::{Argument, End, Ends, Limit};
-use mot_programs::filter::Kind;
+use mot_programs::filter::WordKind;
 use proptest::prelude::*;
 
 /// What is compared with.
@@ -63,8 +63,8 @@ fn limit() -> impl Strategy<Value = Limit> {
 
 fn against() -> impl Strategy<Value = Against> {
     prop_oneof![
-        12 => number(Kind::Int4).prop_map(Against::Value),
-        4 => number(Kind::Int4).prop_map(Against::JustBelow),
+        12 => number(WordKind::Int4).prop_map(Against::Value),
+        4 => number(WordKind::Int4).prop_map(Against::JustBelow),
         1 => Just(Against::Below),
         1 => Just(Against::Above),
         1 => Just(Against::Null),
@@ -107,7 +107,7 @@ proptest! {
         column in column(KeyKind::Int4),
         mut prefix in prop::collection::vec(prop_oneof![Just(0_u8), Just(7), Just(255)], 0..3),
         conditions in prop::collection::vec((limit(), against()), 1..5),
-        values in prop::collection::vec(prop::option::weighted(0.9, number(Kind::Int4)), 20),
+        values in prop::collection::vec(prop::option::weighted(0.9, number(WordKind::Int4)), 20),
     ) {
         let (mut ends, mut scratch) = (Ends::default(), KeyBuffer::new());
         let mut is_possible = true;
