@@ -61,7 +61,8 @@ impl Target {
         self.relation.oid()
     }
 
-    /// One attempt to make all index entries of a version.
+    /// Makes all index entries of a version, or says what is in the way. Tries again only if an
+    /// index that was in the way is dead.
     pub fn enter_without_waiting(&self, row: Slot, version: VersionRef) -> Entered {
         loop {
             let entered = self.attempt(version.body(), || {

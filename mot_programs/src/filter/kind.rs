@@ -1,4 +1,5 @@
-//! Types whose values a word holds.
+//! Types whose values a word holds, as programs know them: by their width and sign. A key kind
+//! (`mot_engine`) says how values are ordered.
 
 /// A value that a word holds itself, taken as a number of 64 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
