@@ -1,7 +1,12 @@
-# Two commands do everything on a bare Debian 12: `make demo` and `make test`. `make check` is a test of some minutes.
-.PHONY: demo check test check-core check-clients rto soak bench profile setup install
+# CONTRIBUTING.md says what each command does. On a bare Debian 12 it first installs what it needs (`.ci/setup`), but for `profile`.
+.PHONY: demo check test check-core check-clients rto soak bench profile setup
 
+# QUICK=1, SHORT=1: less of it, and sooner.
 QUICK ?=
+SHORT ?=
+# Parts of a whole: of the clients, as in ONLY=django,flyway; of the benchmark, as in ONLY=sysbench,statements/update, where the others keep
+# what an earlier run measured.
+ONLY ?=
 # The version of PostgreSQL: 15, 17 or 18.
 PG ?= 15
 export PG
@@ -16,15 +21,13 @@ check: setup
 test: setup
 	.ci/test
 
-# PostgreSQL's own suites: SHORT=1 the files that concern tables most.
-SHORT ?=
+# What PostgreSQL's own suites run on beside heap tables. KIND=heap runs them on heap tables twice: what differs then is no stable test.
 KIND ?= mot
 
 check-core: setup
 	.ci/install checked
 	.ci/check_core --kind $(KIND) $(if $(SHORT),--short)
 
-# Programs that people use, on heap and on memory-optimized tables: ONLY=django,flyway some of them, SHORT=1 what `make test` runs.
 check-clients: setup
 	.ci/install checked
 	.ci/clients $(if $(SHORT),--short) $(if $(ONLY),--only $(ONLY))
@@ -32,9 +35,6 @@ check-clients: setup
 rto: setup
 	.ci/install release
 	.ci/rto $(if $(QUICK),--quick)
-
-# Parts to measure again, as in ONLY=sysbench,statements/update; the others keep what an earlier run measured.
-ONLY ?=
 
 bench: setup
 	.ci/install release
@@ -53,6 +53,3 @@ soak: setup
 
 setup:
 	.ci/setup
-
-install: setup
-	.ci/install release

@@ -11,9 +11,9 @@ GROUP BY c.relname ORDER BY c.relname COLLATE "C";
 -- Each says what it is.
 SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
 WHERE c.relnamespace = 'mot'::regnamespace AND c.relkind = 'v' AND (obj_description(c.oid, 'pg_class') IS NULL OR col_description(c.oid, a.attnum) IS NULL);
--- Functions for tests do not; releases have none.
+-- So does each function, but for those of tests, which releases do not have.
 SELECT oid::regprocedure AS unexplained FROM pg_proc WHERE pronamespace = 'mot'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL
-  AND proname !~ '^(fail_at|is_own|pause|plant_|request_checkpoint|resume|row_bytes_exactly|run_|wait_until_)';
+  AND proname !~ '^(fail_at|index_key_kinds|is_own|key_kind|pause|plant_|request_checkpoint|resume|row_bytes_exactly|run_|wait_until_)';
 SELECT state, failure FROM mot.stat_recovery;
 SELECT worker_pid > 0 AS worker_is_up, checkpoints_failed FROM mot.stat_checkpoint;
 
@@ -52,16 +52,24 @@ SELECT s.covered_lsn = c.redo_lsn AS is_covered, bytes AS bytes_written, bytes_r
 FROM mot.stat_checkpoint s, pg_control_checkpoint() c;
 SELECT * FROM mot.stat_progress_checkpoint;
 
--- Who may look.
+-- Who may look: members of pg_monitor, at every view and at what it is made of. mot.check asks for the table's owner itself.
 CREATE ROLE mot_viewer;
-SELECT has_table_privilege('mot_viewer', 'mot.stat_memory', 'SELECT') AS anybody,
-       has_table_privilege('pg_monitor', 'mot.stat_memory', 'SELECT') AS monitor;
+WITH shown AS (
+  SELECT c.oid::regclass::text AS what, has_table_privilege('mot_viewer', c.oid, 'SELECT') AS anybody,
+         has_table_privilege('pg_monitor', c.oid, 'SELECT') AS monitor
+  FROM pg_class c WHERE c.relnamespace = 'mot'::regnamespace AND c.relkind = 'v'
+  UNION ALL
+  SELECT p.oid::regprocedure::text, has_function_privilege('mot_viewer', p.oid, 'EXECUTE'), has_function_privilege('pg_monitor', p.oid, 'EXECUTE')
+  FROM pg_proc p WHERE p.pronamespace = 'mot'::regnamespace AND p.proretset AND p.proname NOT IN ('check', 'pause_points'))
+SELECT count(*) > 15 AS are_asked, array_agg(what) FILTER (WHERE anybody) AS for_anybody, array_agg(what) FILTER (WHERE NOT monitor) AS for_no_monitor
+FROM shown;
 SET ROLE mot_viewer;
 SELECT * FROM mot.stat_memory;
 RESET ROLE;
 GRANT pg_monitor TO mot_viewer;
 SET ROLE mot_viewer;
-SELECT count(*) FROM mot.stat_memory;
+SELECT format('SELECT count(*) >= 0 AS %I FROM mot.%1$I', relname) FROM pg_class
+WHERE relnamespace = 'mot'::regnamespace AND relkind = 'v' ORDER BY relname COLLATE "C" \gexec
 RESET ROLE;
 DROP ROLE mot_viewer;
 DROP FOREIGN TABLE viewed;

@@ -66,7 +66,7 @@ is_clean($primary, 'a session that is ended');
 eval { $session->quit };
 $session = begin($primary);
 $session->query_until(qr/begun/, "\\echo begun\nINSERT INTO tt_rows SELECT g FROM generate_series(1001, 100000000) g;\n");
-$primary->poll_query_until('postgres', q(SELECT max(slots) > 100000 FROM mot.stat_tables WHERE relname = 'tt_rows'));
+$primary->poll_query_until('postgres', q(SELECT max(row_ids) > 100000 FROM mot.stat_tables WHERE relname = 'tt_rows'));
 $primary->safe_psql('postgres', q(SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'INSERT INTO tt_rows%'));
 is_clean($primary, 'a session that is ended in an insert');
 eval { $session->quit };

@@ -7,8 +7,8 @@
 //!
 //! - `reason` only reads. It follows pointers into the arena, each checked to lie in it, and ends
 //!   after a bounded number.
-//! - `take_over` leaves the state `Empty`: nothing is done with the tables until the glue has seen
-//!   to the files.
+//! - `take_over` leaves the state `Empty`: nothing is done with the tables until the extension has
+//!   looked at the checkpoint files.
 //! - Figures that speak of "since the start of the server" begin anew; those that describe the
 //!   contents stay.
 

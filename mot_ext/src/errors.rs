@@ -1,10 +1,11 @@
-//! Every error of the extension: SQLSTATE, message, detail and hint in one place, in PostgreSQL's
-//! style (message without a capital or a full stop, detail and hint as sentences).
+//! How errors are raised, errors that more than one room raises, and messages in the server log:
+//! in PostgreSQL's style (message without a capital or a full stop, detail and hint as sentences).
+//! An error of one place is worded there, and raised by [`refuse::raise`].
 //!
 //! | file | what |
 //! |---|---|
 //! | `errors.rs` | errors of statements |
-//! | `refuse` | 0A000, and errors that their callers word themselves |
+//! | `refuse` | errors that their callers word, 0A000 among them |
 //! | `engine` | the engine's errors in SQL |
 //! | `labels` | values that cannot get a label |
 //! | `start` | a start or a replay that fails |

@@ -102,7 +102,7 @@ pub const EXTENSION: Crate = Crate {
         "pg",
         // The control block and the settings.
         "shared_memory",
-        // Every error and log message.
+        // How errors are raised; errors of more than one room, and log messages.
         "errors",
         // Values as key bytes.
         "keys",

@@ -1,13 +1,13 @@
-//! Taking back what no snapshot can see any more: versions, index entries, slots. See README.md.
+//! Removing what no snapshot can see any more: versions, index entries, row ids. See README.md.
 //!
 //! What may touch what when:
 //! - A version leaves its chain only under the anchor's latch, and is retired by the process that
-//!   took it out ([`clean_row`]).
+//!   unlinked it ([`clean_row`]).
 //! - Index entries are removed after the versions that had their keys left the chain, with the
-//!   anchor's CLEANING bit set and the caller pinned. While it is set no other process takes such
-//!   versions out and none gives the slot away.
-//! - A slot is given away only by the process that emptied its chain, after the last entry is gone.
-//! - Nothing here asks a `Clock` under a latch; what is taken out is known by hint flags.
+//!   anchor's CLEANING bit set and the caller pinned. While it is set no other process unlinks such
+//!   versions, and none frees the row id.
+//! - A row id is freed only after its last entry is gone, by the process that emptied its chain.
+//! - Nothing here asks a `Clock` under a latch; what is dead is known by hint flags.
 //! - One process at a time sweeps and frees dropped storages (the reclaimer); writers clean the
 //!   rows they touch, and their commits what earlier ones left behind
 //!   (`session/pending_prunes.rs`).

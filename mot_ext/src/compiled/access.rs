@@ -229,7 +229,7 @@ fn compare<'p>(
         key: Key {
             column,
             test,
-            argument_type: member.right,
+            argument_type: own.converted_from(member.right),
         },
         argument: Some(argument),
         is_inexact: answer == Answer::Roughly,

@@ -13,9 +13,8 @@ use crate::rows::write::Target;
 use crate::table_am::note_locked;
 use crate::table_am::view::refuse_older_than_copy;
 use crate::transaction::clock::PgSnapshot;
-use crate::transaction::wait::{WaitPolicy, tid_of};
+use crate::transaction::wait::WaitPolicy;
 use mot_engine::{LockStrength, Slot, TableRef, VersionRef};
-use pgrx::pg_sys;
 
 pub struct Select {
     scan: Scan,
@@ -30,8 +29,6 @@ pub struct Select {
     rows_max: u64,
     rows_left: u64,
     is_done: bool,
-    /// The row last sent, for WHERE CURRENT OF.
-    pub current: Option<pg_sys::ItemPointerData>,
 }
 
 /// What became of a row that the statement wants.
@@ -102,7 +99,6 @@ impl Select {
             rows_max,
             rows_left: 0,
             is_done: true,
-            current: None,
         }
     }
 
@@ -111,7 +107,6 @@ impl Select {
         self.scan.rewind_under(snapshot);
         self.rows_left = self.rows_max;
         self.is_done = self.rows_max == 0;
-        self.current = None;
     }
 
     pub fn end(&mut self) {
@@ -176,7 +171,6 @@ impl Select {
                 continue;
             }
             rows += 1;
-            self.current = Some(tid_of(row, version.ordinal()));
             frame.count_processed();
             self.rows_left -= 1;
             self.is_done = self.rows_left == 0;

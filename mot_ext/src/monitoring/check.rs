@@ -129,7 +129,7 @@ fn check_table(
         name!(rows, i64),
         name!(entries, i64),
         name!(versions, i64),
-        name!(slots_free, i64),
+        name!(row_ids_free, i64),
     ),
 > {
     let opened = Opened::owned_and_still(table.oid());

@@ -25,7 +25,7 @@ COMMENT ON COLUMN mot.stat_tables.row_bytes IS
   'bytes of the live rows, with their headers and computed keys';
 COMMENT ON COLUMN mot.stat_tables.anchor_bytes IS
   'bytes of the directory that finds rows by their ids';
-COMMENT ON COLUMN mot.stat_tables.slots IS 'row ids that were given out, free ones among them';
+COMMENT ON COLUMN mot.stat_tables.row_ids IS 'row ids that were given out, free ones among them';
 COMMENT ON COLUMN mot.stat_tables.versions_stale IS
   'dead row versions that somebody may still see, or that are not removed yet';
 COMMENT ON COLUMN mot.stat_tables.rows_inserted IS
@@ -69,16 +69,17 @@ COMMENT ON COLUMN mot.stat_transactions.horizon_xid IS
 
 COMMENT ON VIEW mot.stat_checkpoint IS 'checkpoints of memory-optimized tables';
 COMMENT ON COLUMN mot.stat_checkpoint.generation IS
-  'number of the newest checkpoint since the start of the server; 0 before the first one, as for '
-  'what follows';
+  'number of the newest checkpoint since the start of the server; 0 before the first one';
 COMMENT ON COLUMN mot.stat_checkpoint.covered_lsn IS
-  'WAL before this position is not needed any more';
+  'WAL before this position is not needed any more; null until the tables are loaded';
 COMMENT ON COLUMN mot.stat_checkpoint.checkpoints_written IS
   'checkpoints since the start of the server';
 COMMENT ON COLUMN mot.stat_checkpoint.checkpoints_failed IS
   'attempts since then that failed, each with a line in the server''s log';
-COMMENT ON COLUMN mot.stat_checkpoint.rows IS 'rows that the newest one has';
-COMMENT ON COLUMN mot.stat_checkpoint.files IS 'files that the newest one has written';
+COMMENT ON COLUMN mot.stat_checkpoint.rows IS
+  'rows that the newest one has; 0 before the first one since the start of the server';
+COMMENT ON COLUMN mot.stat_checkpoint.files IS
+  'files that the newest one has written; 0 before it, as the four that follow';
 COMMENT ON COLUMN mot.stat_checkpoint.bytes IS 'bytes of those files';
 COMMENT ON COLUMN mot.stat_checkpoint.files_reused IS
   'files of older checkpoints that are part of it';
@@ -87,7 +88,7 @@ COMMENT ON COLUMN mot.stat_checkpoint.write_ms IS 'milliseconds that it took';
 COMMENT ON COLUMN mot.stat_checkpoint.finished_at IS
   'when it was complete; null before the first one since the start of the server';
 COMMENT ON COLUMN mot.stat_checkpoint.worker_pid IS
-  'process id of the worker that writes checkpoints';
+  'process id of the worker that writes checkpoints; null until it has started';
 
 COMMENT ON VIEW mot.stat_progress_checkpoint IS
   'the checkpoint of memory-optimized tables that is being written';
@@ -138,6 +139,7 @@ COMMENT ON COLUMN mot.stat_recovery.waits_for_memory IS 'whether replay waits fo
 COMMENT ON COLUMN mot.stat_recovery.is_warm IS
   'whether the memory of the server before was taken over (mot.warm_restart)';
 
+COMMENT ON VIEW mot.stat_horizon IS 'who holds back row versions of memory-optimized tables';
 COMMENT ON COLUMN mot.stat_horizon.kind IS
   'session, prepared transaction, replication slot or standby';
 COMMENT ON COLUMN mot.stat_horizon.name IS

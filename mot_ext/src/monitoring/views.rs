@@ -1,18 +1,30 @@
 //! The views of the extension: memory, tables, indexes, transactions, checkpoints, recovery.
 //!
 //! Figures are read without stopping any process; they are exact when nothing is written meanwhile.
-//! They come from the engine's shared root, and from the control block (`shared_memory`), where
-//! workers and recovery keep theirs.
+//!
+//! The views of memory, tables, indexes and transactions use `session::session()`: while tables are
+//! loaded after a start they wait (`mot.load_timeout`). All others ask `shared_memory::engine()`,
+//! and answer at once.
 //!
 //! # To add a view
 //!
-//! 1. A function here with `#[pg_extern]`. `.ci/install` makes the extension's SQL from these.
-//! 2. Its `CREATE VIEW` in the block below, with the function in `REVOKE`, `GRANT` and `requires`,
-//!    and the view in the last `GRANT`. The views are for members of `pg_monitor`.
-//! 3. `sql/settings_views.sql`: a statement whose figures follow what was done. The expected result
-//!    lists all views with their columns, which are an interface.
-//! 4. `comments.sql` says what each column is; the same test asks for that.
-//! 5. README.md names the view under "Operate", and a guide in `docs/` says what its figures mean.
+//! 1. The figures. Those of workers and recovery are in the control block
+//!    (`shared_memory::Control`), which is zero at each start. Those of the engine are in its root
+//!    (`mot_engine/src/engine.rs`) or in a table's counters. A warm restart keeps both, so a new
+//!    field there needs a new `LAYOUT_VERSION` (`memory/arena.rs`). If it counts since the start,
+//!    add it to the `restart` beside it, which `quiescent.rs` calls.
+//! 2. A function here with `#[pg_extern]`. `.ci/install` makes the extension's SQL from these.
+//! 3. Its `CREATE VIEW` in the block below, with the function in `REVOKE`, `GRANT` and `requires`,
+//!    and the view in the last `GRANT`. The views are for members of `pg_monitor`;
+//!    `sql/settings_views.sql` fails for one that others may read, or that these may not.
+//! 4. The same test: a statement whose figures follow what was done. Its expected result lists all
+//!    views with their columns, which are an interface.
+//! 5. `comments.sql`: a comment for the view, each column and the function; the test asks for them.
+//! 6. README.md names the view under "Operate" (tidy test). A guide in `docs/` tells of it where
+//!    its comments do not suffice.
+//! 7. Until 0.1.0 is released a change of the SQL reaches new databases only: say so in
+//!    CHANGELOG.md. After a release raise the version in Cargo.toml and `mot.control`, and add
+//!    `mot_ext/sql/mot--OLD--NEW.sql`. A function that a release declared keeps its columns.
 //!
 //! A view of a lower room's own structures may be there, as `mot.stat_horizon` is.
 use crate::pg::text;
@@ -97,7 +109,7 @@ fn table_usage() -> TableIterator<
         name!(rows, i64),
         name!(row_bytes, i64),
         name!(anchor_bytes, i64),
-        name!(slots, i64),
+        name!(row_ids, i64),
         name!(versions_stale, i64),
         name!(rows_inserted, i64),
         name!(rows_updated, i64),
@@ -357,7 +369,7 @@ extension_sql!(
     r#"
 CREATE VIEW mot.stat_memory AS SELECT * FROM mot.memory_usage();
 CREATE VIEW mot.stat_tables AS
-  SELECT u.relid, n.nspname AS schemaname, c.relname, u.table_id, u.rows, u.row_bytes, u.anchor_bytes, u.slots,
+  SELECT u.relid, n.nspname AS schemaname, c.relname, u.table_id, u.rows, u.row_bytes, u.anchor_bytes, u.row_ids,
          u.versions_stale, u.rows_inserted, u.rows_updated, u.rows_deleted, u.scans, u.rows_scanned
   FROM mot.table_usage() u JOIN pg_class c ON c.oid = u.relid JOIN pg_namespace n ON n.oid = c.relnamespace;
 CREATE VIEW mot.stat_indexes AS

@@ -191,8 +191,8 @@ impl FilteredScan {
     ) {
         let slot = node.slot();
         if storage::is_table(node.relation().as_ptr()) {
-            // SAFETY: a table of ours, whose scan has begun, and is used here alone. The slot is one
-            // of its rows.
+            // SAFETY: a table of ours, whose scan has begun, and is used here alone. The slot
+            // shows its rows.
             unsafe { scan::next_slot(Argument::of(self.rows), direction, slot) };
             return;
         }

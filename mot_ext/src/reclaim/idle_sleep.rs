@@ -1,11 +1,11 @@
-//! The reclaimer's long sleeps while there is nothing to do; `transaction/wake.rs` ends them.
+//! The reclaimer's long sleep while there is nothing to do; `transaction/wake.rs` ends it.
 //!
-//! Asleep, it looks around twice a second. If a burst of changes begins meanwhile, all that it
-//! supersedes would stay until the sleep is over, and writers would prune below an old horizon. So
-//! a session that has left some rows behind looks whether the reclaimer sleeps, and wakes it. For a
-//! busy server that is one read of a word that no process writes, once in so many rows. Few changes
-//! do not wake it. Nor does a session while an old snapshot or transaction holds the horizon,
-//! because it could do nothing.
+//! It is one call, 25 times `mot.reclaim_naptime`. If a burst of changes begins meanwhile, all that
+//! it supersedes would stay until the sleep is over, and writers would prune below an old horizon.
+//! So a session that has left 64 rows behind looks whether the reclaimer sleeps, and wakes it. For
+//! a busy server that is one read of a word that no process writes, once in so many rows. Fewer
+//! changes do not wake it. While an old snapshot or transaction holds the horizon, no session does:
+//! the reclaimer sleeps elsewhere (`reclaimer::sleep_unless_asked`), because it could do nothing.
 use crate::pg::interrupts;
 use crate::pg::worker::shutdown_asked;
 use crate::shared_memory;

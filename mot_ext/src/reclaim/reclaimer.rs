@@ -1,4 +1,4 @@
-//! The reclaim worker: keeps the shared horizon fresh, and removes what no writer meets again.
+//! The reclaimer: keeps the shared horizon fresh, and removes what no writer meets again.
 //!
 //! - The horizon says below which transaction ids superseded versions are dead to every snapshot;
 //!   writers prune under it themselves. It is PostgreSQL's own
@@ -25,19 +25,18 @@ use pgrx::prelude::*;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// The pause after an idle round is as many times longer than that after a busy one, unless a
-/// session ends it (`idle_sleep`).
-const IDLE_ROUNDS: i64 = 25;
+/// The pause after an idle round is as many times longer than that after a busy one.
+const IDLE_PAUSE_FACTOR: i64 = 25;
 /// While an old snapshot holds the horizon back, all rows changed since wait, and are visited again
 /// and again: a tenth of a processor at most. Processor time: a sweep that had to wait for one on a
 /// busy machine would be paused for as many times longer.
 const OLD_PAUSE_FACTOR: u32 = 10;
-/// The same of sweeps for the commit log's sake alone, while the horizon is older than the
-/// published bound: something else holds it back, or `vacuum_defer_cleanup_age` (15) does and it
-/// would never move.
+/// The same of sweeps for the commit log's sake alone, while the horizon is older than the commit
+/// log's bound (`outcome_bound`): something else holds it back, or `vacuum_defer_cleanup_age` (15)
+/// does and it would never move.
 const RESOLVE_PAUSE_FACTOR: u32 = 100;
 /// Sweeps after the horizon has stopped: a transaction below it leaves the ProcArray a moment
-/// before it passes its rows to the sweeper. On an idle server nothing else would ever move the
+/// before it passes its rows to this process. On an idle server nothing else would ever move the
 /// horizon past them. (The first of them takes the horizon to where it stops.)
 const QUIET_SWEEPS: u32 = 2;
 /// While a large table is freed the horizon is taken no more often than this: a question to all of
@@ -76,7 +75,7 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
     while !shutdown_asked() {
         reload_if_asked();
         let nap_ms = i64::from(settings::RECLAIM_NAPTIME_MS.get());
-        let long_ms = nap_ms * IDLE_ROUNDS;
+        let long_ms = nap_ms * IDLE_PAUSE_FACTOR;
         let (pause_ms, may_be_woken) = match pg::catch(|| reclaimer.round(session)) {
             Ok(true) => (nap_ms, false),
             Ok(false) => (long_ms, reclaimer.can_be_woken),
@@ -136,13 +135,14 @@ struct Reclaimer {
     next_old_check_at: Instant,
     /// The horizon of the last round, and the bound below which it could resolve rows.
     seen: (Xid, Option<Xid>),
-    /// Nothing but the published bound held the horizon back at the last round: what sessions leave
-    /// behind can be taken out soon.
+    /// Nothing but the commit log's bound held the horizon back at the last round: what sessions
+    /// leave behind can be taken out soon.
     can_be_woken: bool,
 }
 
 impl Reclaimer {
-    /// Sweeps every table. The groups of rows that an index build or a check kept it out of.
+    /// Sweeps every table. Returns how many groups of rows an index build or a check kept it out
+    /// of.
     fn sweep(&mut self, session: &Session) -> u64 {
         let mut kept_out = 0;
         let clock = SweepClock::new();
@@ -166,8 +166,7 @@ impl Reclaimer {
 
     /// One round; false if there was nothing to do.
     fn round(&mut self, session: &Session) -> bool {
-        let engine = session.engine();
-        let state = engine.state();
+        let state = session.engine().state();
         self.can_be_woken = false;
         // Before anything is read that a sweep depends on.
         let asked = sweep_requests::newest();
@@ -175,64 +174,94 @@ impl Reclaimer {
             asked.into_iter().for_each(sweep_requests::answer);
             return false;
         }
+        let found = self.look(session);
+        if !self.takes_a_sweep(&found, asked) {
+            return free_without_sweep(session);
+        }
+        reach(Point::ReclaimAfterHorizon);
+        let time_before = processor_time();
+        if state == State::Replaying {
+            self.resolve_beside_replay(session, found.horizon);
+        }
+        reach(Point::ReclaimBeforeFree);
+        let freed = free_pending(session);
+        let kept_out = self.sweep(session);
+        self.swept_below = found.sweeps_below;
+        if kept_out == 0 {
+            raise_outcome_bound(session, found.resolvable_below);
+        }
+        asked.into_iter().for_each(sweep_requests::answer);
+        session.memory().collect_all(end_if_asked);
+        self.postpone_next(
+            processor_time().saturating_sub(time_before),
+            found.has_old_work,
+        );
+        // While a session is in the way the bound stays, however often this is tried.
+        let has_raised = found.raises_bound && kept_out == 0;
+        found.has_moved || found.has_old_work || has_raised || freed > 0
+    }
+
+    /// Raises the shared horizon, resolves what prepared transactions have left, and finds what
+    /// there is to sweep for.
+    fn look(&mut self, session: &Session) -> Work {
+        let engine = session.engine();
         // Versions superseded by a committed transaction below this are dead to every snapshot.
         let horizon = fresh_horizon();
         // Nothing more is dead than at the last round if the horizon has not moved.
         let has_moved = horizon > self.swept_below;
         engine.raise_horizon(horizon);
-        let swept_below = engine.horizon();
+        let sweeps_below = engine.horizon();
         self.can_be_woken = horizon >= outcome_bound::published();
-        let has_old_work = self.check_old_snapshots(session, horizon);
+        let has_old_work = self.survey_old_snapshots(session, horizon);
         let resolvable_below = resolved_after_sweep(session);
-        // What had ended by then is resolved before the bound is published.
+        // What had ended by then is resolved before the bound is raised.
         resolve_prepared(session);
         self.seen = (horizon, resolvable_below);
-        // The published bound is what holds the horizon back. If something else does, a new bound
-        // would change little.
+        // The commit log's bound is what holds the horizon back. If something else does, a new
+        // bound would change little.
         let holds_back =
             horizon >= outcome_bound::published() || Instant::now() >= self.next_resolve_at;
-        let raises_bound =
-            holds_back && resolvable_below.is_some_and(|below| below > outcome_bound::published());
-        if has_moved {
+        Work {
+            horizon,
+            sweeps_below,
+            resolvable_below,
+            has_moved,
+            has_old_work,
+            raises_bound: holds_back
+                && resolvable_below.is_some_and(|below| below > outcome_bound::published()),
+        }
+    }
+
+    /// Whether this round sweeps. Counts the sweeps that follow the horizon's last move.
+    fn takes_a_sweep(&mut self, found: &Work, asked: Option<u64>) -> bool {
+        if found.has_moved {
             self.sweeps_left = QUIET_SWEEPS;
-        } else if self.sweeps_left > 0 {
+            return true;
+        }
+        if self.sweeps_left > 0 {
             self.sweeps_left -= 1;
-        } else if !has_old_work && !raises_bound && self.has_settled && asked.is_none() {
-            // A dropped table a session walked until now does not wait for the horizon to move.
-            let freed = free_pending(session);
-            // What was taken out last is free once no session reads it any more.
-            session.memory().collect_all(end_if_asked);
-            return freed > 0;
+            return true;
         }
-        reach(Point::ReclaimAfterHorizon);
-        let time_before = processor_time();
-        if state == State::Replaying {
-            self.applied.raise(engine, horizon);
-            recovery::resolve_definitions(session, &PgClock, self.applied);
-            let below = self.applied.below();
-            or_raise(session.drop_ended_locks(|xid| xid < below));
-        }
-        reach(Point::ReclaimBeforeFree);
-        let freed = free_pending(session);
-        let kept_out = self.sweep(session);
-        self.swept_below = swept_below;
-        if let Some(below) = resolvable_below.filter(|_| kept_out == 0) {
-            outcome_bound::publish(below);
-            // It was held back to where the sweep before began. Writers prune below it.
-            engine.raise_horizon(fresh_horizon());
-        }
-        if let Some(number) = asked {
-            sweep_requests::answer(number);
-        }
-        session.memory().collect_all(end_if_asked);
-        let took = processor_time().saturating_sub(time_before);
+        found.has_old_work || found.raises_bound || !self.has_settled || asked.is_some()
+    }
+
+    /// Resolves definitions whose transactions have ended in the log that is replayed, and drops
+    /// row locks of such transactions.
+    fn resolve_beside_replay(&mut self, session: &Session, horizon: Xid) {
+        self.applied.raise(session.engine(), horizon);
+        recovery::resolve_definitions(session, &PgClock, self.applied);
+        let below = self.applied.below();
+        or_raise(session.drop_ended_locks(|xid| xid < below));
+    }
+
+    /// Sets when a sweep may come again for old snapshots, or for the bound alone, after one that
+    /// took so much processor time.
+    fn postpone_next(&mut self, took: Duration, had_old_work: bool) {
         let now = Instant::now();
-        if has_old_work {
+        if had_old_work {
             self.next_old_check_at = now + took * OLD_PAUSE_FACTOR;
         }
         self.next_resolve_at = now + took * RESOLVE_PAUSE_FACTOR;
-        // While a session is in the way the bound stays, however often this is tried.
-        has_moved || has_old_work || (raises_bound && kept_out == 0) || freed > 0
     }
 
     /// Whether transactions have ended since the last round looked.
@@ -241,11 +270,11 @@ impl Reclaimer {
         fresh_horizon() > horizon || resolved_after_sweep(session) > resolvable_below
     }
 
-    /// Reads what old snapshots see, if one of them holds the horizon back, and it is time for it.
-    /// False: there is nothing new to know.
-    fn check_old_snapshots(&mut self, session: &Session, horizon: Xid) -> bool {
-        // The published bound comes a sweep behind, and holds the horizon back where nothing else
-        // does.
+    /// Reads what old snapshots see, if one of them holds the horizon back and it is time for it,
+    /// and tells it to the session for its next sweep. False: there is nothing new to know.
+    fn survey_old_snapshots(&mut self, session: &Session, horizon: Xid) -> bool {
+        // The commit log's bound comes a sweep behind, and holds the horizon back where nothing
+        // else does.
         if horizon >= outcome_bound::published() || Instant::now() < self.next_old_check_at {
             return false;
         }
@@ -259,6 +288,22 @@ impl Reclaimer {
         }
         is_new
     }
+}
+
+/// What a round finds before it sweeps.
+struct Work {
+    /// Superseded versions below are dead to every snapshot.
+    horizon: Xid,
+    /// The shared horizon, below which the sweep removes.
+    sweeps_below: Xid,
+    /// Below which no outcome has to be asked for after the sweep.
+    resolvable_below: Option<Xid>,
+    /// The horizon is past that of the last sweep.
+    has_moved: bool,
+    /// Old snapshots are known of which the last sweep did not know.
+    has_old_work: bool,
+    /// The commit log's bound can rise, and it is time for that.
+    raises_bound: bool,
 }
 
 /// The clock of sweeps: a transaction that the commit log knows no more counts as running, so that
@@ -302,8 +347,8 @@ unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum)
     outcome_bound::end_to_show(outcome_bound::Worker::Reclaimer);
 }
 
-/// Resolves what prepared transactions that have ended left to this process: definitions, and
-/// records of row locks. PostgreSQL has brought them all back when its recovery is over.
+/// Resolves definitions of prepared transactions that have ended, and drops the records of their
+/// row locks. PostgreSQL has brought all of them back when its recovery is over.
 fn resolve_prepared(session: &Session) {
     // SAFETY: reads shared state; never raises.
     if session.engine().state() != State::Ready || unsafe { pg_sys::RecoveryInProgress() } {
@@ -313,9 +358,9 @@ fn resolve_prepared(session: &Session) {
     or_raise(session.drop_ended_locks(|xid| !PgClock.is_in_progress(xid)));
 }
 
-/// Below which no outcome has to be asked for any more once all that has something to do is swept,
-/// from now on; None in recovery, and before the engine is ready. The order of the three questions
-/// matters: mot_engine/src/reclaim/unresolved.rs.
+/// The bound that a sweep beginning now may give to the commit log: no outcome below it has to be
+/// asked for any more. `None` in recovery, and before the engine is ready. The order of the three
+/// questions matters: mot_engine/src/reclaim/unresolved.rs.
 fn resolved_after_sweep(session: &Session) -> Option<Xid> {
     // SAFETY: reads shared state; never raises.
     if session.engine().state() != State::Ready || unsafe { pg_sys::RecoveryInProgress() } {
@@ -324,6 +369,15 @@ fn resolved_after_sweep(session: &Session) -> Option<Xid> {
     let active = oldest_active();
     let marked = session.engine().oldest_unresolved();
     Some(marked.map_or(active, |marked| marked.min(active)))
+}
+
+/// Raises the commit log's bound after a sweep that nothing was kept from, and the horizon, which
+/// it held back to where the sweep before began. Writers prune below that.
+fn raise_outcome_bound(session: &Session, resolved_below: Option<Xid>) {
+    if let Some(below) = resolved_below {
+        outcome_bound::publish(below);
+        session.engine().raise_horizon(fresh_horizon());
+    }
 }
 
 /// Processor time that this process has taken.
@@ -354,6 +408,15 @@ impl Log for WrittenSoon {
         unsafe { pg_sys::XLogSetAsyncXactLSN(end.0) };
         end
     }
+}
+
+/// The end of a round that does not sweep; false if there was nothing to do.
+fn free_without_sweep(session: &Session) -> bool {
+    // A dropped table a session walked until now does not wait for the horizon to move.
+    let freed = free_pending(session);
+    // What was taken out last is free once no session reads it any more.
+    session.memory().collect_all(end_if_asked);
+    freed > 0
 }
 
 /// Frees dropped tables and indexes; with a log record if this server writes a log. Right after

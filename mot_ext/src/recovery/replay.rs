@@ -256,7 +256,7 @@ pub fn has_readers() -> bool {
 /// left: superseded ones, and those that were rolled back. As long as no session reads (crash
 /// recovery, a standby before it is consistent or without hot_standby) everything superseded by a
 /// transaction whose commit was replayed is dead, for later snapshots see that commit. Then the
-/// reclaim worker does it, under the readers' horizon.
+/// reclaimer does it, under the readers' horizon.
 fn make_room(session: &Session) {
     if has_readers() {
         return;

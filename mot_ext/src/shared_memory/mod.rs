@@ -6,7 +6,7 @@
 //! | `mod.rs` | the mappings, and the control block ([`Control`]) |
 //! | `settings`, `test_switch` | settings; the setting that plants bugs for tests |
 //! | `server_phase` | whether the server recovers, or stops |
-//! | `snapshots`, `outcomes`, `sleeper`, `pause_points` | parts of it, for rooms above |
+//! | `snapshots`, `outcome_bound`, `sleeper`, `pause_points` | parts of it, for rooms above |
 //!
 //! May be called by every room but `pg`.
 //!
@@ -136,8 +136,6 @@ pub struct CheckpointStats {
 #[repr(C)]
 pub struct RecoveryStats {
     pub load_ms: AtomicU64,
-    pub rows_loaded: AtomicU64,
-    pub bytes_read: AtomicU64,
     /// Records of ours read from the gap before PostgreSQL's redo position.
     pub gap_records: AtomicU64,
     pub records_replayed: AtomicU64,

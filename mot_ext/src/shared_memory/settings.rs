@@ -1,5 +1,6 @@
-//! Every setting of the extension, and its value in the unit in which code uses it. Only
-//! `mot.test_switch` is elsewhere (`test_switch.rs`).
+//! Every setting of the extension. A static's name ends with the unit of its value; functions below
+//! give some in the form in which code uses them. Only `mot.test_switch` is elsewhere
+//! (`test_switch.rs`).
 //!
 //! Settings with the postmaster context can only be defined while the server reads
 //! `shared_preload_libraries`; without it they keep their defaults, and nothing reads them because
@@ -7,12 +8,18 @@
 //!
 //! # To add a setting
 //!
-//! 1. Here: a static with its default, and its definition in `define_for_...`. Only those of
+//! 1. Choose its context. `Sighup`, unless it is read once at the start, as sizes of memory and
+//!    threads that stay are (`Postmaster`). What concerns one session is `Userset`, or `Suset` if a
+//!    user could harm others by it.
+//! 2. Here: a static with its default, and its definition in `define_for_...`. Only those of
 //!    [`define_for_sessions`] exist without `shared_preload_libraries`.
-//! 2. `docs/settings.md`: a row. `.ci/style` fails without it. README.md names only what nearly
+//! 3. Read it in the extension. The engine gets a setting's value as an argument.
+//! 4. `docs/settings.md`: a row, for which the tidy test asks. README.md names only what nearly
 //!    every server sets.
-//! 3. `expected/settings_views.out`, which lists all settings with context and unit.
-//! 4. A test of what it changes.
+//! 5. `expected/settings_views.out`, which lists all settings with context and unit.
+//! 6. A test of what it changes, in `sql/`: by SET, or by ALTER SYSTEM and `pg_reload_conf`
+//!    (`sql/reclaim_burst.sql`). One of the context `Postmaster` needs a cluster of its own, made
+//!    with `MOT_CLUSTER_CONF` (`.ci/warm`).
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use pgrx::pg_sys;
 use std::ffi::CString;
@@ -149,7 +156,7 @@ fn define_for_sessions() {
     );
 }
 
-/// Settings of the memory that the server has, and of what it removes there.
+/// Settings of the arena, and of the worker that removes dead versions from it.
 fn define_for_memory() {
     GucRegistry::define_int_guc(
         c"mot.max_memory",
@@ -181,7 +188,8 @@ fn define_for_memory() {
     GucRegistry::define_int_guc(
         c"mot.reclaim_naptime",
         c"Pause between two rounds of the worker that removes dead row versions.",
-        c"It also bounds how stale the horizon may be below which writers prune row versions themselves.",
+        c"It is 25 times as long after a round with nothing to do; a session that leaves 64 rows to the worker \
+            ends it. Until the next round writers prune row versions below an older horizon.",
         &RECLAIM_NAPTIME_MS,
         1,
         60_000,

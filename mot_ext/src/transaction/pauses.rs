@@ -15,8 +15,12 @@
 //!   as a real one could not.
 //! - `mot.fail_at(point)` raises an error there instead, at points that may raise, and lets the
 //!   disk refuse the operation at those that are one of its operations.
+//! - `mot.pause_points()` lists the points, and `mot.paused(point)` counts who stands at one.
+//!   isolationtester sees no worker that waits: `mot.wait_until_paused(point)` returns when one
+//!   stands there.
 //! - `mot.row_bytes_exactly()` is beside them: what an ending at a point left in memory, to the
 //!   byte.
+//! - `mot.request_checkpoint()` asks for a checkpoint and does not wait for it.
 //! - `mot.plant_ended_process(pid)`: this session takes a process that has ended for the one that
 //!   has this pid now (`pg/owner.rs`).
 //! - `mot.plant_told_snapshot()`: this session's line has what a transaction with the same local id
@@ -184,7 +188,6 @@ fn refuse(message: &str) -> ! {
     );
 }
 
-/// Stops the next arrivals at a point until this session resumes it.
 /// Whether a row whose maker has the id is one of this transaction's.
 #[pg_extern]
 fn is_own(id: &str) -> bool {
@@ -192,6 +195,7 @@ fn is_own(id: &str) -> bool {
     mot_engine::Clock::is_current(&crate::transaction::clock::PgClock, mot_engine::Xid(id))
 }
 
+/// Stops the next arrivals at a point until this session resumes it.
 #[pg_extern(volatile)]
 fn pause_at(point: &str, times: default!(i32, 1)) {
     let point = named(point);

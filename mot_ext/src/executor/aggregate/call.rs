@@ -3,7 +3,7 @@ use super::functions::function;
 use crate::executor::filter::{self, Compiler};
 use crate::pg::node::{Any, Node};
 use mot_programs::aggregate::{Argument, Call, Function, Input, Key};
-use mot_programs::filter::{Comparison, Kind, Number};
+use mot_programs::filter::{Comparison, Number, WordKind};
 use pgrx::pg_sys;
 
 /// Neither an ordered-set nor a hypothetical-set aggregate (`catalog/pg_aggregate.h`).
@@ -69,9 +69,9 @@ fn argument(compiler: &mut Compiler<'_>, node: Any<'_>, input: Input) -> Option<
                 });
             }
             let kind = match node.value_type() {
-                pg_sys::INT2OID => Kind::Int2,
-                pg_sys::INT4OID => Kind::Int4,
-                pg_sys::INT8OID => Kind::Int8,
+                pg_sys::INT2OID => WordKind::Int2,
+                pg_sys::INT4OID => WordKind::Int4,
+                pg_sys::INT8OID => WordKind::Int8,
                 _ => return None,
             };
             compiler.number(node, kind).map(Argument::Number)
@@ -94,10 +94,10 @@ pub fn key(compiler: &mut Compiler<'_>, node: Any<'_>, equality: pg_sys::Oid) ->
 /// The same, of an expression of a plan that was made so.
 pub fn key_of(compiler: &mut Compiler<'_>, node: Any<'_>) -> Option<Key> {
     let kind = match node.value_type() {
-        pg_sys::BOOLOID => Kind::Bool,
-        pg_sys::INT2OID => Kind::Int2,
-        pg_sys::INT4OID | pg_sys::DATEOID => Kind::Int4,
-        pg_sys::INT8OID | pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID => Kind::Int8,
+        pg_sys::BOOLOID => WordKind::Bool,
+        pg_sys::INT2OID => WordKind::Int2,
+        pg_sys::INT4OID | pg_sys::DATEOID => WordKind::Int4,
+        pg_sys::INT8OID | pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID => WordKind::Int8,
         _ => return None,
     };
     let number = compiler.number(node, kind)?;

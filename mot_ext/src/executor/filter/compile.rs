@@ -4,7 +4,7 @@ use super::parameters::{Form, Parameters, Source, short_payload};
 use crate::keys;
 use crate::pg::node::{Any, List, Node};
 use crate::pg::version;
-use mot_programs::filter::{Comparison, Condition, Kind, Number, Pattern, Text};
+use mot_programs::filter::{Comparison, Condition, Number, Pattern, Text, WordKind};
 use pgrx::pg_sys;
 
 /// So many levels deep an expression may be. Compiling, evaluating and dropping one take up to 1.2
@@ -75,7 +75,7 @@ impl<'p> Compiler<'p> {
             let tested = self.condition(test.argument())?;
             return Some(Condition::Test(answers(test), Box::new(tested)));
         }
-        self.number(node, Kind::Bool).map(Condition::Is)
+        self.number(node, WordKind::Bool).map(Condition::Is)
     }
 
     /// AND, OR and NOT.
@@ -134,11 +134,11 @@ impl<'p> Compiler<'p> {
     }
 
     /// An expression whose value is of the kind.
-    pub fn number(&mut self, node: Any<'_>, kind: Kind) -> Option<Number> {
+    pub fn number(&mut self, node: Any<'_>, kind: WordKind) -> Option<Number> {
         self.deeper(|deeper| deeper.number_here(node, kind))
     }
 
-    fn number_here(&mut self, node: Any<'_>, kind: Kind) -> Option<Number> {
+    fn number_here(&mut self, node: Any<'_>, kind: WordKind) -> Option<Number> {
         if let Some(column) = node.cast::<pg_sys::Var>() {
             let (column, length) = self.column(column)?;
             return (length == (kind.bytes(), true)).then_some(Number::Column(column, kind));
@@ -169,7 +169,7 @@ impl<'p> Compiler<'p> {
         &mut self,
         oid: pg_sys::Oid,
         arguments: List<'_, pg_sys::Node>,
-        kind: Kind,
+        kind: WordKind,
     ) -> Option<Number> {
         match function(oid)? {
             Function::Compute(operation, left_kind, right_kind, result) if result == kind => {

@@ -3,7 +3,7 @@
 //! scan they stay what they are.
 use crate::executor::expressions::parameter;
 use crate::pg::memory;
-use mot_programs::filter::{Kind, Known, ParameterValues, Sure, Unsure};
+use mot_programs::filter::{Known, ParameterValues, Sure, Unsure, WordKind};
 use mot_programs::varlena::payload;
 use pgrx::pg_sys;
 use std::cell::OnceCell;
@@ -20,7 +20,7 @@ pub enum Source {
 /// What a parameter is taken as.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Form {
-    Number(Kind),
+    Number(WordKind),
     Text,
 }
 

@@ -51,7 +51,6 @@ CREATE VIEW mot.stat_horizon AS
          CASE WHEN s.active THEN 'active' ELSE 'inactive' END, NULL,
          s.xmin, age(s.xmin), 'all since'
   FROM pg_replication_slots s WHERE s.xmin IS NOT NULL;
-COMMENT ON VIEW mot.stat_horizon IS 'who holds back row versions of memory-optimized tables';
 REVOKE EXECUTE ON FUNCTION mot.published_snapshots() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION mot.published_snapshots() TO pg_monitor;
 GRANT SELECT ON mot.stat_horizon TO pg_monitor;
