@@ -88,7 +88,7 @@ BEGIN
     'SELECT string_agg(concat(id, v), '','' ORDER BY id) FROM §child',
     'SELECT string_agg(concat(id, v, n), '','' ORDER BY id) FROM §u']) q, checks.both(q) b;
   PERFORM set_config('enable_sort', 'off', true), set_config('enable_indexscan', 'on', true);
-  RETURN NEXT format('%s: by index %s, ordered %s', typ, checks.is_by_index('SELECT id FROM on_mot_t WHERE v = (SELECT v FROM on_mot_t WHERE id = 3)'),
+  RETURN NEXT format('%s: %s, by index %s, ordered %s', typ, (mot.index_key_kinds('on_mot_up'::regclass))[1], checks.is_by_index('SELECT id FROM on_mot_t WHERE v = (SELECT v FROM on_mot_t WHERE id = 3)'),
     checks.is_by_index('SELECT id FROM on_mot_t ORDER BY v, id'));
 END $$;
 CREATE FUNCTION checks.documents() RETURNS SETOF jsonb LANGUAGE sql AS $$

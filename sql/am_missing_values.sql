@@ -122,7 +122,7 @@ DO $$ DECLARE k record; found text; BEGIN
   END LOOP;
 END $$;
 SELECT rows FROM mot.check('mk');
--- other collations: equality only
+-- a collation whose keys are not the texts alone
 ALTER TABLE mk ADD COLUMN t text COLLATE "en-x-icu" DEFAULT 'ae';
 CREATE INDEX ON mk (t);
 SELECT count(*) FROM mk WHERE t = 'ae';

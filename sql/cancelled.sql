@@ -135,7 +135,7 @@ WHERE point NOT LIKE 'reclaim-%' AND point NOT LIKE 'unlink-%' AND point NOT LIK
 ORDER BY point COLLATE "C", ending COLLATE "C"
 \gexec
 SELECT * FROM outcomes ORDER BY point COLLATE "C", ending COLLATE "C";
-SELECT mot.fail_at('commit-before-stamps');
+SELECT mot.fail_at('commit-before-hints');
 SELECT mot.pause_at('no-such-point');
 SELECT connect('last');
 SELECT dblink_exec('last', 'DELETE FROM t');

@@ -13,7 +13,7 @@ SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = 
 WHERE c.relnamespace = 'mot'::regnamespace AND c.relkind = 'v' AND (obj_description(c.oid, 'pg_class') IS NULL OR col_description(c.oid, a.attnum) IS NULL);
 -- So does each function, but for those of tests, which releases do not have.
 SELECT oid::regprocedure AS unexplained FROM pg_proc WHERE pronamespace = 'mot'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL
-  AND proname !~ '^(fail_at|is_own|pause|plant_|request_checkpoint|resume|row_bytes_exactly|run_|wait_until_)';
+  AND proname !~ '^(fail_at|index_key_kinds|is_own|key_kind|pause|plant_|request_checkpoint|resume|row_bytes_exactly|run_|wait_until_)';
 SELECT state, failure FROM mot.stat_recovery;
 SELECT worker_pid > 0 AS worker_is_up, checkpoints_failed FROM mot.stat_checkpoint;
 

@@ -110,14 +110,14 @@ end_unjudged($restarted, 'after a clean restart');
 # A commit that others see already, and that has not stamped its rows.
 my $slow = new_server('slow');
 my $holder = $slow->background_psql('postgres');
-$holder->query_safe("SELECT mot.pause_at('commit-before-stamps')");
+$holder->query_safe("SELECT mot.pause_at('commit-before-hints')");
 my $commit = IPC::Run::start([ $slow->installed_command('psql'), '-XAtq', '-d', $slow->connstr('postgres'), '-c',
 		q(INSERT INTO twin_mot VALUES (5001, 1, 0, 'slow'), (5002, 1, 0, 'slow')) ],
 	IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
-$slow->safe_psql('postgres', "SELECT mot.wait_until_paused('commit-before-stamps')");
+$slow->safe_psql('postgres', "SELECT mot.wait_until_paused('commit-before-hints')");
 $slow->safe_psql('postgres', q(INSERT INTO twin_heap VALUES (5001, 1, 0, 'slow'), (5002, 1, 0, 'slow')));
 keeps_commit_log($slow, 'while a commit is under way');
-$holder->query_safe("SELECT mot.resume('commit-before-stamps')");
+$holder->query_safe("SELECT mot.resume('commit-before-hints')");
 $commit->finish;
 cut_commit_log($slow);
 is_whole($slow, 'after a slow commit');

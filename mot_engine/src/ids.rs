@@ -81,8 +81,9 @@ pub struct TableId(pub u64);
 #[repr(transparent)]
 pub struct IndexId(pub u64);
 
-/// Whose a table's storage is: a foreign table's, by its oid, or that of a file of a table of the
-/// access method.
+/// Whose a table's storage is: that of a file of a table of the access method; or an earlier
+/// build's, whose tables were foreign tables, by its oid. No server writes such a table, and only
+/// what was stored has it.
 ///
 /// Oids are unique per database only, and file numbers per tablespace of a database; those of
 /// temporary tables per session, too. A table of the access method gets another file, and another
@@ -92,10 +93,10 @@ pub struct IndexId(pub u64);
 pub struct RelationKey {
     /// pg_database.oid
     pub database: u32,
-    /// pg_class.reltablespace, 0 for the database's own; of a foreign table
-    /// [`RelationKey::WRAPPER`].
+    /// pg_class.reltablespace, 0 for the database's own; of an earlier build's
+    /// table [`RelationKey::WRAPPER`].
     pub tablespace: u32,
-    /// pg_class.relfilenode; of a foreign table pg_class.oid.
+    /// pg_class.relfilenode; of an earlier build's table pg_class.oid.
     pub relation: u32,
     /// Of a temporary table the number of its session among those of the server, from 1. 0: it is
     /// none. Such a key means nothing to another run of the server, so nothing writes it anywhere.
@@ -108,8 +109,8 @@ impl RelationKey {
     /// is given out.
     pub const WRAPPER: u32 = u32::MAX;
 
-    /// The key of a foreign table.
-    pub const fn of_foreign_table(database: u32, oid: u32) -> RelationKey {
+    /// The key of an earlier build's table.
+    pub const fn of_earlier_build(database: u32, oid: u32) -> RelationKey {
         RelationKey {
             database,
             tablespace: RelationKey::WRAPPER,
@@ -149,8 +150,8 @@ impl RelationKey {
         Ok([self.database, self.tablespace, self.relation])
     }
 
-    /// Whether it is a foreign table's.
-    pub const fn is_foreign_table(self) -> bool {
+    /// Whether it is an earlier build's table, a foreign one.
+    pub const fn is_of_earlier_build(self) -> bool {
         self.tablespace == RelationKey::WRAPPER
     }
 }
@@ -165,8 +166,8 @@ pub struct FileKey {
 }
 
 impl FileKey {
-    /// No file: a foreign table's index has none, and is found by its oid. No file has the number
-    /// 0.
+    /// No file: an index of an earlier build's table has none, and is found by its oid. No file has
+    /// the number 0.
     pub const NONE: FileKey = FileKey {
         tablespace: 0,
         relation: 0,

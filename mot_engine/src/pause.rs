@@ -101,11 +101,11 @@ points! {
     CommitBeforeMarks = "commit-before-marks", Allowed;
     /// PRE_COMMIT is through: logged and marked; PostgreSQL has not committed.
     CommitAfterLog = "commit-after-log", Allowed;
-    /// PostgreSQL has committed, and others see it so; no version is stamped.
-    CommitBeforeStamps = "commit-before-stamps", Forbidden;
-    /// A row is stamped, others may not be.
-    CommitBetweenStamps = "commit-between-stamps", Forbidden;
-    /// All is stamped; what was dropped is not unlinked.
+    /// PostgreSQL has committed, and others see it so; no version has its hint.
+    CommitBeforeHints = "commit-before-hints", Forbidden;
+    /// A row has its hint, others may not.
+    CommitBetweenHints = "commit-between-hints", Forbidden;
+    /// All have their hints; what was dropped is not unlinked.
     CommitBeforeRelease = "commit-before-doom", Forbidden;
     /// Prepared for PostgreSQL; the session still has the transaction.
     PrepareBeforeGivingUp = "prepare-before-giving-up", Forbidden;

@@ -19,14 +19,14 @@ fn one_number_names_a_table_in_each_tablespace_and_a_foreign_one() {
     let session = &engine.join().unwrap();
     let world = World::new();
     let keys = [
-        RelationKey::of_foreign_table(1, 7),
+        RelationKey::of_earlier_build(1, 7),
         RelationKey::of_file(1, 0, 7),
         RelationKey::of_file(1, 1663, 7),
         RelationKey::of_file(2, 0, 7),
-        RelationKey::of_foreign_table(2, 7),
+        RelationKey::of_earlier_build(2, 7),
     ];
     assert_eq!(
-        keys.map(RelationKey::is_foreign_table),
+        keys.map(RelationKey::is_of_earlier_build),
         [true, false, false, false, true]
     );
     let tables = common::transact(session, &world, |work, _, xid| {

@@ -82,7 +82,7 @@ impl Place<'_> {
         let seen = self.newest(me, slot);
         // As copied from a state that had an ordinal of its own.
         let mut new = body(a_row(b));
-        if !self.table.key().is_foreign_table() {
+        if !self.table.key().is_of_earlier_build() {
             new[1] |= 0xE0;
             new[2] |= 0xF0;
             new[3] = 0xAB;

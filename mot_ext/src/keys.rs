@@ -5,11 +5,18 @@
 //! A column whose values have no encoding ([`IndexColumn::has_encoding`]) gets labels instead
 //! (`storage/labels.rs`). `mot_engine/src/key/kind.rs` lists what it takes to add a type.
 //!
+//! - **Collations.** Keys lie in the order of the collation (`mot_engine/src/collation/README.md`).
+//!   Where they cannot, `planner/index_order.rs` has the planner use another operator family.
+//! - **Arrays and ranges.** The kind follows from the column's own type, because the operator class
+//!   takes any. Elements must lie in memory as the built-in type's do.
+//! - **Row types.** A ROW() in a query first gets the column's form. Where core's comparison would
+//!   raise at some row, the scan raises.
+//!
 //! | file | what |
 //! |---|---|
 //! | `column` | a key column as the catalog has it: its kind, collation and order |
 //! | `answer` | whether an index answers a comparison exactly, roughly or not at all |
-//! | `foreign_types` | types that are not core's, known by their comparison function |
+//! | `known_types` | types that are not core's, known by their comparison function |
 //! | `row_types`, `text_order`, `folding`, `enum_order` | what orders follow from the catalog |
 //!
 //! `value` copies nothing: it points into the datum. Only a compressed or out-of-line varlena is
@@ -20,7 +27,7 @@ mod answer;
 mod column;
 mod enum_order;
 mod folding;
-mod foreign_types;
+mod known_types;
 mod row_types;
 mod text_order;
 
@@ -29,7 +36,7 @@ pub use column::{IndexColumn, is_polymorphic};
 pub use enum_order::init;
 pub use text_order::{TextOrder, text_order, use_locale};
 
-use foreign_types::{ForeignType, foreign_type, is_core};
+use known_types::{KnownType, is_core, known_type};
 use mot_engine::key::{KeyKind, KeyValue};
 use pgrx::pg_sys;
 
@@ -68,34 +75,12 @@ pub fn kind(input_type: pg_sys::Oid) -> Option<KeyKind> {
         pg_sys::JSONBOID => KeyKind::Jsonb,
         pg_sys::TSVECTOROID => KeyKind::TsVector,
         pg_sys::TSQUERYOID => KeyKind::TsQuery,
-        other => match foreign_type(other)? {
-            ForeignType::Folded if folding::folding().is_some() => KeyKind::Text,
-            ForeignType::Kind(kind) => kind,
+        other => match known_type(other)? {
+            KnownType::Folded if folding::folding().is_some() => KeyKind::Text,
+            KnownType::Kind(kind) => kind,
             _ => return None,
         },
     })
-}
-
-/// Whether a datum of the kind holds the value itself (on the 64-bit servers this library runs on).
-pub const fn is_by_value(kind: KeyKind) -> bool {
-    matches!(
-        kind,
-        KeyKind::Bool
-            | KeyKind::Int2
-            | KeyKind::Int4
-            | KeyKind::Int8
-            | KeyKind::Oid
-            | KeyKind::Enum
-            | KeyKind::Float4
-            | KeyKind::Float8
-            | KeyKind::Date
-            | KeyKind::Time
-            | KeyKind::Timestamp
-            | KeyKind::TimestampTz
-            | KeyKind::Char
-            | KeyKind::Money
-            | KeyKind::Unsigned8
-    )
 }
 
 const _: () = assert!(
@@ -112,12 +97,13 @@ pub unsafe fn value<'a>(kind: KeyKind, datum: pg_sys::Datum, is_null: bool) -> K
     if is_null {
         return KeyValue::Null;
     }
-    if is_by_value(kind) {
+    let layout = kind.layout();
+    if layout.by_value {
         return KeyValue::Fixed(datum.value() as u64);
     }
     // SAFETY: the datum points to a value of the kind's type, by contract.
     unsafe {
-        match kind.width() {
+        match layout.len {
             -1 => {
                 let bytes = varlena_payload(datum.cast_mut_ptr());
                 KeyValue::Bytes(match kind {
@@ -347,5 +333,5 @@ const BYTE_FAMILIES: [pg_sys::Oid; 2] = [
 /// Whether an operator family compares texts of a type by their bytes, or by those of their lower
 /// case, whatever the collation. May raise.
 pub fn compares_bytes(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
-    BYTE_FAMILIES.contains(&family) || foreign_types::compares_folded_bytes(family, input)
+    BYTE_FAMILIES.contains(&family) || known_types::compares_folded_bytes(family, input)
 }

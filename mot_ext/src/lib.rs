@@ -17,8 +17,9 @@
 //!    `compiled::insert` instead.
 //! 2. `table_am::target` forms the tuple; `storage::computed_keys` adds the tail with its computed
 //!    keys.
-//! 3. `rows::write` (`Target::insert`) calls the engine. Where that answers `Busy` it waits and
-//!    calls again (`transaction::wait`). A duplicate key is its error 23505.
+//! 3. `rows::insert` (`Target::place`; compiled: `Target::insert`) calls the engine. Where that
+//!    answers `Busy` it waits (`transaction::wait`) and enters again. `rows::write` raises 23505
+//!    for a duplicate key (`Target::duplicate`).
 //! 4. engine `transaction/insert.rs` takes a row id, writes the version into the arena and puts it
 //!    on the row's anchor. engine `transaction/enter.rs` makes the index entries and checks
 //!    uniqueness (`index/together.rs`, `index/enter.rs`).
@@ -26,13 +27,19 @@
 //!    nothing, except for keys that core checks itself.
 //! 6. PRE_COMMIT: `transaction::xact` calls engine `transaction/log.rs`, which finds the
 //!    transaction's rows and makes records of them (`log/write.rs`). `transaction::wal_log`
-//!    inserts the records into the WAL. Core's commit record follows.
+//!    inserts the records into the WAL. Core's commit record follows. Core flushes it, notes the
+//!    commit in the commit log, and waits for synchronous standbys.
 //! 7. COMMIT: engine `transaction/commit.rs` sets COMMITTED in the versions.
 //! 8. Redo: `recovery::rmgr` receives each record, and `recovery::replay` gives it to engine
 //!    `recovery/parallel.rs`. That applies it, or hands it to replay workers
 //!    (`recovery/workers.rs`).
-//! 9. engine `recovery/replay.rs` puts the version on its row, makes the entries (`Place`) and
-//!    stores the record's LSN in the anchor.
+//! 9. engine `recovery/replay.rs` puts the version on its row, makes the entries
+//!    (`recovery/replay/row.rs`, `ReplayedRow`) and stores the record's LSN in the anchor.
+//! 10. Redo learns no outcome. Readers and the sweeper ask the commit log (engine `row/chain.rs`,
+//!     `resolve_maker`).
+//! 11. A start after a crash first loads the newest checkpoint and reads the gap behind it
+//!     (`recovery::load`). Then it replays as in 8. At the end `finish_after_replay` takes out
+//!     what did not commit.
 #![deny(ffi_unwind_calls)]
 #![allow(clippy::missing_safety_doc)]
 

@@ -114,16 +114,6 @@ impl Ends {
         }
     }
 
-    /// Takes in that keys begin so.
-    pub fn add_prefix(&mut self, prefix: &[u8]) {
-        let end = || End {
-            key: prefix.to_vec(),
-            is_inclusive: true,
-        };
-        self.raise_low(end());
-        self.lower_high(end());
-    }
-
     /// Leaves NULLs out: they are at one end of the column's keys. What is in `scratch` is lost.
     pub fn exclude_null(
         &mut self,

@@ -5,7 +5,7 @@ mod wide;
 
 use common::number;
 use mot_programs::aggregate::{Accumulator, Fixed, Function, Input, Outcome, Wide, is_at_the_end};
-use mot_programs::filter::{Kind, Numbers, ROWS, members};
+use mot_programs::filter::{Numbers, ROWS, WordKind, members};
 use proptest::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use wide::{Big, END, Ledger, Model};
@@ -14,7 +14,7 @@ use wide::{Big, END, Ledger, Model};
 const FITTING: i128 = 10_i128.pow(36);
 
 /// What an aggregate of numbers gives.
-fn naive(function: Function, kind: Kind, values: &[i64]) -> Outcome<Big> {
+fn naive(function: Function, kind: WordKind, values: &[i64]) -> Outcome<Big> {
     let sum: i128 = values.iter().map(|value| i128::from(*value)).sum();
     let exact = Model(&Ledger::default()).of_integer(sum);
     let count = values.len() as i64;
@@ -33,12 +33,16 @@ fn naive(function: Function, kind: Kind, values: &[i64]) -> Outcome<Big> {
     }
 }
 
-fn of_numbers() -> impl Strategy<Value = (Function, Kind)> {
+fn of_numbers() -> impl Strategy<Value = (Function, WordKind)> {
     use Function::*;
-    let mut all = vec![(All, Kind::Bool), (Any, Kind::Bool), (SumExact, Kind::Int8)];
-    for kind in [Kind::Int2, Kind::Int4, Kind::Int8] {
+    let mut all = vec![
+        (All, WordKind::Bool),
+        (Any, WordKind::Bool),
+        (SumExact, WordKind::Int8),
+    ];
+    for kind in [WordKind::Int2, WordKind::Int4, WordKind::Int8] {
         all.extend([Count, Average, Smallest, Largest].map(|function| (function, kind)));
-        if kind != Kind::Int8 {
+        if kind != WordKind::Int8 {
             all.push((Sum, kind));
         }
     }
@@ -46,7 +50,7 @@ fn of_numbers() -> impl Strategy<Value = (Function, Kind)> {
 }
 
 /// Groups of numbers, and of which rows each has a value.
-fn groups(kind: Kind) -> impl Strategy<Value = Vec<(Vec<i64>, u64)>> {
+fn groups(kind: WordKind) -> impl Strategy<Value = Vec<(Vec<i64>, u64)>> {
     let rows = prop_oneof![any::<u64>(), Just(u64::MAX), Just(0)];
     let group = (prop::collection::vec(number(kind), ROWS), rows);
     prop::collection::vec(group, 0..4)

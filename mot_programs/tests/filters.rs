@@ -5,7 +5,7 @@ mod questions;
 
 use common::{Type, Value, number, row, tuple};
 use mot_programs::filter::{
-    Arithmetic, Comparison, Group, Groups, Kind, Layout, Place, ROWS, Row, Unsure, members,
+    Arithmetic, Comparison, Group, Groups, Layout, Place, ROWS, Row, Unsure, WordKind, members,
 };
 use proptest::prelude::*;
 use questions::{Expression, Question, TYPES, Words, compiled, given, missing, naive};
@@ -32,13 +32,19 @@ fn operation() -> impl Strategy<Value = Arithmetic> {
 }
 
 fn expression() -> impl Strategy<Value = Expression> + Clone {
-    let kind = || prop_oneof![Just(Kind::Int2), Just(Kind::Int4), Just(Kind::Int8)];
+    let kind = || {
+        prop_oneof![
+            Just(WordKind::Int2),
+            Just(WordKind::Int4),
+            Just(WordKind::Int8)
+        ]
+    };
     let numbers: Vec<usize> = (0..TYPES.len())
         .filter(|at| TYPES[*at] != Type::Text)
         .collect();
     let leaf = prop_oneof![
         6 => proptest::sample::select(numbers).prop_map(Expression::Column),
-        2 => number(Kind::Int4).prop_map(|value| Expression::Constant(Some(value))),
+        2 => number(WordKind::Int4).prop_map(|value| Expression::Constant(Some(value))),
         1 => Just(Expression::Constant(None)),
         1 => prop_oneof![Just(0_usize), Just(1), Just(9)].prop_map(Expression::Parameter),
     ];
@@ -231,7 +237,7 @@ fn what_comes_behind_the_deciding_member_is_not_asked() {
         Comparison::Equal,
         Expression::Compute(
             Arithmetic::Divide,
-            Kind::Int4,
+            WordKind::Int4,
             Box::new((column(1), column(0))),
         ),
         column(1),

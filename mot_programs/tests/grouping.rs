@@ -9,7 +9,7 @@ use mot_programs::aggregate::{
     bytes_of_group, put_together,
 };
 use mot_programs::filter::{
-    Comparison, Condition, Group, Groups, Kind, Layout, NoParameters, Number, ROWS, Row,
+    Comparison, Condition, Group, Groups, Layout, NoParameters, Number, ROWS, Row, WordKind,
 };
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ fn keyed(numbers: [i64; 2], null: u8) -> KeyValues {
 }
 
 fn sum<'a>(ledger: &'a Ledger) -> Accumulator<Model<'a>> {
-    Accumulator::new(Function::Sum, Input::Number(Kind::Int4), Model(ledger))
+    Accumulator::new(Function::Sum, Input::Number(WordKind::Int4), Model(ledger))
 }
 
 /// Sums by key as the node computes them: pass after pass until all groups are given. Checks that
@@ -134,15 +134,15 @@ fn what_does_not_fit_takes_several_passes_and_no_more_than_eight() {
 
 /// A key column, one to filter by, one to add up.
 const TYPES: [Type; 3] = [
-    Type::Number(Kind::Int2),
-    Type::Number(Kind::Bool),
-    Type::Number(Kind::Int4),
+    Type::Number(WordKind::Int2),
+    Type::Number(WordKind::Bool),
+    Type::Number(WordKind::Int4),
 ];
 
 fn call(function: Function, input: Input, argument: Argument) -> Call {
     let is_wanted = Condition::Compare(
         Comparison::Equal,
-        Number::Column(1, Kind::Bool),
+        Number::Column(1, WordKind::Bool),
         Number::Constant(Some(1)),
     );
     Call {
@@ -178,8 +178,8 @@ proptest! {
             call(Function::Count, Input::Anything, Argument::Presence(2)),
             call(
                 Function::Sum,
-                Input::Number(Kind::Int4),
-                Argument::Number(Number::Column(2, Kind::Int4)),
+                Input::Number(WordKind::Int4),
+                Argument::Number(Number::Column(2, WordKind::Int4)),
             ),
         ]
         .map(Step::new);
@@ -192,7 +192,7 @@ proptest! {
                 prop_assert!(step.evaluate(&groups, group.all()));
                 step.add_group(result);
             }
-            let column = Number::Column(0, Kind::Int2);
+            let column = Number::Column(0, WordKind::Int2);
             let lacking = groups.numbers(&column, group.all(), &mut key);
             put_together(group.all(), &[(key, lacking.null)], &mut keys);
         }

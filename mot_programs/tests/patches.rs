@@ -3,16 +3,16 @@ mod common;
 
 use common::{Type, Value, row, tuple};
 use mot_engine::key::BODY_OFFSET_BYTES;
-use mot_programs::filter::Kind;
+use mot_programs::filter::WordKind;
 use mot_programs::patch::Patch;
 use proptest::prelude::*;
 
 fn types() -> impl Strategy<Value = Vec<Type>> {
     let one = prop_oneof![
-        Just(Type::Number(Kind::Int2)),
-        Just(Type::Number(Kind::Int4)),
-        Just(Type::Number(Kind::Int8)),
-        Just(Type::Number(Kind::Bool)),
+        Just(Type::Number(WordKind::Int2)),
+        Just(Type::Number(WordKind::Int4)),
+        Just(Type::Number(WordKind::Int8)),
+        Just(Type::Number(WordKind::Bool)),
         Just(Type::Text),
     ];
     prop::collection::vec(one, 1..8)
@@ -70,7 +70,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_it_fail(old in prop::collection::vec(any::<u8>(), 0..60), words: [u64; 3]) {
-        let types = [Kind::Int4, Kind::Int8, Kind::Bool].map(Type::Number);
+        let types = [WordKind::Int4, WordKind::Int8, WordKind::Bool].map(Type::Number);
         let layouts = types.map(Type::layout);
         let mut patch = Patch::new(&layouts, 1..=3).expect("fixed places");
         if patch.apply(&old, words.into_iter().map(Some)) {
@@ -81,7 +81,7 @@ proptest! {
 
 #[test]
 fn a_long_row_is_formed_anew() {
-    let types = [Type::Number(Kind::Int4), Type::Text];
+    let types = [Type::Number(WordKind::Int4), Type::Text];
     let layouts = types.map(Type::layout);
     let mut patch = Patch::new(&layouts, 1..=1).expect("a fixed place");
     for (length, is_made) in [(100, true), (5000, false)] {

@@ -94,7 +94,7 @@ impl MadeUp {
     fn new(version: u8) -> MadeUp {
         let table = |id: u64, slots: u64| TableEntry {
             id: TableId(id),
-            key: RelationKey::of_foreign_table(1, id as u32),
+            key: RelationKey::of_earlier_build(1, id as u32),
             persistence: Persistence::Logged,
             creator: Xid(0),
             dropper: Xid(if id == 2 { 99 } else { 0 }),

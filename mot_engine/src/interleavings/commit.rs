@@ -1,4 +1,4 @@
-//! The commit protocol beside the checkpoint's walk: LSN and LOGGED flag, the `logging` mark and
+//! The commit protocol beside the checkpoint's walk: LSN and LOGGED flag, the `logging` flag and
 //! the round.
 
 use super::{Place, body, thread};

@@ -215,7 +215,7 @@ unsafe impl Sync for Place {}
 impl Place {
     /// A foreign table without indexes.
     fn new() -> Arc<Place> {
-        Place::of(RelationKey::of_foreign_table(1, 2))
+        Place::of(RelationKey::of_earlier_build(1, 2))
     }
 
     /// A table without indexes.

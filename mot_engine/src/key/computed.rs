@@ -7,12 +7,12 @@
 //!
 //! ```text
 //! body byte 1 (t_infomask2, high)  0x10: the body has a tail
-//! tail                             entries, then u32 bytes of all entries
-//! entry                            u32 index's number, u16 columns c, c x u16 where a column ends
+//! tail                             notes, then u32 bytes of all notes
+//! note                             u32 index's number, u16 columns c, c x u16 where a column ends
 //!                                  in the key, the key
 //! ```
-//! An entry without columns says that the row is not in the index: its predicate does not hold. A
-//! row without an entry was formed before the index was: its key is not known
+//! A note without columns says that the row is not in the index: its predicate does not hold. A
+//! row without a note was formed before the index was: its key is not known
 //! ([`EngineError::KeyNotComputed`]).
 //!
 //! A text's key is there without what a collation adds, which follows from the text: libraries
@@ -37,14 +37,14 @@ const MARK: u8 = (TAIL_MARK >> u8::BITS) as u8;
 pub const TAIL_MARK: u16 = 0x1000;
 /// Bytes of the tail's own length.
 const LENGTH_BYTES: usize = size_of::<u32>();
-/// Bytes in front of an entry's ends of columns.
+/// Bytes in front of a note's ends of columns.
 const HEADER_BYTES: usize = size_of::<u32>() + size_of::<u16>();
 const END_BYTES: usize = size_of::<u16>();
 
 const _: () = assert!(KEY_BYTES_MAX <= u16::MAX as usize);
 
-/// The entries of a body's tail; empty if it has none.
-fn entries(body: &[u8]) -> Result<&[u8], EngineError> {
+/// The notes of a body's tail; empty if it has none.
+fn notes(body: &[u8]) -> Result<&[u8], EngineError> {
     if body.get(MARK_BYTE).is_none_or(|byte| byte & MARK == 0) {
         return Ok(&[]);
     }
@@ -58,23 +58,23 @@ fn entries(body: &[u8]) -> Result<&[u8], EngineError> {
 /// Bytes of a body's tail; 0 if it has none, or a malformed one.
 #[inline]
 pub fn tail_bytes(body: &[u8]) -> usize {
-    match entries(body) {
+    match notes(body) {
         Ok([]) | Err(_) => 0,
-        Ok(entries) => entries.len() + LENGTH_BYTES,
+        Ok(notes) => notes.len() + LENGTH_BYTES,
     }
 }
 
 /// What a tail says of one index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Entry<'a> {
+pub(super) struct Note<'a> {
     /// Where each column ends in the key.
     ends: &'a [u8],
     key: &'a [u8],
 }
 
-impl<'a> Entry<'a> {
-    /// Parts an entry from those behind it, and says of which index it is.
-    fn split(bytes: &'a [u8]) -> Result<(u32, Entry<'a>, &'a [u8]), EngineError> {
+impl<'a> Note<'a> {
+    /// Parts a note from those behind it, and says of which index it is.
+    fn split(bytes: &'a [u8]) -> Result<(u32, Note<'a>, &'a [u8]), EngineError> {
         let cut = || corrupt("an entry of a row's tail is cut");
         let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or_else(cut)?;
         let [a, b, c, d, low, high] = *header;
@@ -83,13 +83,13 @@ impl<'a> Entry<'a> {
             return Err(corrupt("an entry of a row's tail has too many columns"));
         }
         let (ends, rest) = rest.split_at_checked(columns * END_BYTES).ok_or_else(cut)?;
-        let entry = Entry { ends, key: &[] };
-        let length = entry.columns().last().unwrap_or(0);
+        let note = Note { ends, key: &[] };
+        let length = note.columns().last().unwrap_or(0);
         let (key, rest) = rest.split_at_checked(length).ok_or_else(cut)?;
         if key.len() > KEY_BYTES_MAX {
             return Err(corrupt("a key of a row's tail is too long"));
         }
-        Ok((u32::from_le_bytes([a, b, c, d]), Entry { ends, key }, rest))
+        Ok((u32::from_le_bytes([a, b, c, d]), Note { ends, key }, rest))
     }
 
     /// Where each column ends.
@@ -123,12 +123,12 @@ impl<'a> Entry<'a> {
 }
 
 /// What a body's tail says of the index with this number; `None`: nothing.
-pub(super) fn entry_of(body: &[u8], number: u32) -> Result<Option<Entry<'_>>, EngineError> {
-    let mut rest = entries(body)?;
+pub(super) fn note_of(body: &[u8], number: u32) -> Result<Option<Note<'_>>, EngineError> {
+    let mut rest = notes(body)?;
     while !rest.is_empty() {
-        let (of, entry, behind) = Entry::split(rest)?;
+        let (of, note, behind) = Note::split(rest)?;
         if of == number {
-            return Ok(Some(entry));
+            return Ok(Some(note));
         }
         rest = behind;
     }
@@ -144,10 +144,10 @@ pub(super) fn take(
     mut ended: impl FnMut(usize),
 ) -> Result<HasNull, EngineError> {
     key.clear();
-    let entry = entry_of(body, number)?.ok_or(EngineError::KeyNotComputed)?;
+    let note = note_of(body, number)?.ok_or(EngineError::KeyNotComputed)?;
     let mut has_null = false;
-    if !entry.is_none() {
-        for (column, value) in definition.columns.iter().zip(entry.values(definition)?) {
+    if !note.is_none() {
+        for (column, value) in definition.columns.iter().zip(note.values(definition)?) {
             let is_null = value[0] != TAG_VALUE;
             has_null |= is_null;
             push_column(column, value, key)?;
@@ -166,10 +166,10 @@ pub fn labels_in_tail(
     let Some(number) = definition.computed else {
         return Ok(None);
     };
-    let Some(entry) = entry_of(body, number)?.filter(|entry| !entry.is_none()) else {
+    let Some(note) = note_of(body, number)?.filter(|note| !note.is_none()) else {
         return Ok(None);
     };
-    let columns = definition.columns.iter().zip(entry.values(definition)?);
+    let columns = definition.columns.iter().zip(note.values(definition)?);
     let labels = columns.map(|(column, value)| match column.kind {
         KeyKind::Label => label::of_key(column, value),
         _ => None,
@@ -203,38 +203,38 @@ fn collate(column: &KeyColumn, value: &[u8], key: &mut KeyBuffer) -> Result<(), 
 
 /// Whether a body's tail says that the row is not in the index.
 pub(crate) fn is_outside(definition: &IndexDefinition, body: &[u8]) -> bool {
-    let entry = definition.computed.map(|number| entry_of(body, number));
-    matches!(entry, Some(Ok(Some(entry))) if entry.is_none())
+    let note = definition.computed.map(|number| note_of(body, number));
+    matches!(note, Some(Ok(Some(note))) if note.is_none())
 }
 
 /// A tail that is being made.
 #[derive(Default)]
 pub struct Tail {
-    entries: Vec<u8>,
+    notes: Vec<u8>,
     key: KeyBuffer,
 }
 
 impl Tail {
-    /// Begins anew, without entries.
+    /// Begins anew, without notes.
     pub fn clear(&mut self) {
-        self.entries.clear();
+        self.notes.clear();
     }
 
-    /// Begins anew with the entries that a body has, but for that of one index.
+    /// Begins anew with the notes that a body has, but for that of one index.
     pub fn take_others(&mut self, body: &[u8], number: u32) -> Result<(), EngineError> {
         self.take_if(body, |of| of != number)
     }
 
-    /// Begins anew with the entries that a body has of some indexes.
+    /// Begins anew with the notes that a body has of some indexes.
     pub fn take_some(&mut self, body: &[u8], numbers: &[u32]) -> Result<(), EngineError> {
         self.take_if(body, |of| numbers.contains(&of))
     }
 
     fn take_if(&mut self, body: &[u8], is_meant: impl Fn(u32) -> bool) -> Result<(), EngineError> {
         self.clear();
-        let mut rest = entries(body)?;
+        let mut rest = notes(body)?;
         while !rest.is_empty() {
-            let (of, _, behind) = Entry::split(rest)?;
+            let (of, _, behind) = Note::split(rest)?;
             if is_meant(of) {
                 self.push(&rest[..rest.len() - behind.len()])?;
             }
@@ -243,10 +243,10 @@ impl Tail {
         Ok(())
     }
 
-    /// With all entries that a body has.
+    /// With all notes that a body has.
     pub fn of(body: &[u8]) -> Result<Tail, EngineError> {
         let mut tail = Tail::default();
-        tail.push(entries(body)?)?;
+        tail.push(notes(body)?)?;
         Ok(tail)
     }
 
@@ -279,14 +279,14 @@ impl Tail {
             count += 1;
         }
         debug_assert_eq!(count, columns.len());
-        append(&mut self.entries, self.key.as_slice())
+        append(&mut self.notes, self.key.as_slice())
     }
 
-    /// What was added last, which is of this index: an entry without the number.
+    /// What was added last, which is of this index: a note without the number.
     pub(crate) fn last(&self, number: u32) -> Result<&[u8], EngineError> {
-        let mut rest = &self.entries[..];
+        let mut rest = &self.notes[..];
         while !rest.is_empty() {
-            let (of, _, behind) = Entry::split(rest)?;
+            let (of, _, behind) = Note::split(rest)?;
             if behind.is_empty() && of == number {
                 return Ok(&rest[size_of::<u32>()..]);
             }
@@ -295,26 +295,26 @@ impl Tail {
         Err(corrupt("a row's tail has another index's entry last"))
     }
 
-    /// Adds an entry of an index as [`Tail::last`] gave it.
-    pub(crate) fn put(&mut self, number: u32, entry: &[u8]) -> Result<(), EngineError> {
-        let start = self.entries.len();
+    /// Adds a note of an index as [`Tail::last`] gave it.
+    pub(crate) fn put(&mut self, number: u32, note: &[u8]) -> Result<(), EngineError> {
+        let start = self.notes.len();
         self.push(&number.to_le_bytes())?;
-        self.push(entry)?;
-        match Entry::split(&self.entries[start..])? {
+        self.push(note)?;
+        match Note::split(&self.notes[start..])? {
             (_, _, []) => Ok(()),
             _ => Err(corrupt("an entry of a row's tail has something behind it")),
         }
     }
 
     fn push(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
-        append(&mut self.entries, bytes)
+        append(&mut self.notes, bytes)
     }
 
     /// Bytes that it makes a body longer.
     pub fn bytes(&self) -> usize {
-        match self.entries.len() {
+        match self.notes.len() {
             0 => 0,
-            entries => entries + LENGTH_BYTES,
+            notes => notes + LENGTH_BYTES,
         }
     }
 
@@ -322,14 +322,14 @@ impl Tail {
     pub fn write(&self, row: &[u8], out: &mut [u8]) {
         let (start, rest) = out.split_at_mut(row.len());
         start.copy_from_slice(row);
-        if self.entries.is_empty() {
+        if self.notes.is_empty() {
             start[MARK_BYTE] &= !MARK;
             return;
         }
         start[MARK_BYTE] |= MARK;
-        let (entries, length) = rest.split_at_mut(self.entries.len());
-        entries.copy_from_slice(&self.entries);
-        length.copy_from_slice(&(self.entries.len() as u32).to_le_bytes());
+        let (notes, length) = rest.split_at_mut(self.notes.len());
+        notes.copy_from_slice(&self.notes);
+        length.copy_from_slice(&(self.notes.len() as u32).to_le_bytes());
         debug_assert_eq!(tail_bytes(out), self.bytes());
     }
 
@@ -343,16 +343,16 @@ impl Tail {
         Ok(())
     }
 
-    /// Whether a body has this entry of an index already: the one that was added last.
+    /// Whether a body has this note of an index already: the one that was added last.
     pub fn is_last_in(&self, body: &[u8], number: u32) -> Result<bool, EngineError> {
         let mut last = None;
-        let mut rest = &self.entries[..];
+        let mut rest = &self.notes[..];
         while !rest.is_empty() {
-            let (of, entry, behind) = Entry::split(rest)?;
-            last = (of == number).then_some(entry);
+            let (of, note, behind) = Note::split(rest)?;
+            last = (of == number).then_some(note);
             rest = behind;
         }
-        Ok(last.is_some() && entry_of(body, number)? == last)
+        Ok(last.is_some() && note_of(body, number)? == last)
     }
 }
 

@@ -14,24 +14,23 @@ mod containers;
 mod extensions;
 mod jsonb;
 mod kinds;
+mod numbers;
 mod records;
+mod strings;
 mod text_search;
 mod vectors;
 
-pub(crate) use kinds::STRING_END;
+pub(crate) use strings::STRING_END;
 
 use super::KEY_BYTES_MAX;
 use super::body::BodyReader;
 use super::buffer::KeyBuffer;
 use super::computed;
 use super::definition::{IndexDefinition, KeyColumn};
-use super::kind::KeyKind;
 use super::missing::value_of;
 use crate::errors::EngineError;
-use kinds::{
-    corrupt, encode_bytes, encode_datum, folded, may_be_overlong, no_string, push_collation,
-    push_overlong, push_string_start, string_of,
-};
+use kinds::{corrupt, encode_bytes, encode_datum};
+use strings::{folded, may_be_overlong, push_collation, push_overlong, string_of};
 
 /// Null bytes: NULL first sorts below `TAG_VALUE`, NULL last above it.
 const TAG_NULL_FIRST: u8 = 0;
@@ -274,8 +273,8 @@ pub fn key_attributes_unchanged(
     new: &[u8],
 ) -> Result<bool, EngineError> {
     if let Some(number) = definition.computed {
-        let entry = computed::entry_of(old, number)?;
-        if entry.is_none() || entry != computed::entry_of(new, number)? {
+        let note = computed::note_of(old, number)?;
+        if note.is_none() || note != computed::note_of(new, number)? {
             return Ok(false);
         }
         if !definition.is_of_columns() {
@@ -290,23 +289,6 @@ pub fn key_attributes_unchanged(
         }
     }
     Ok(true)
-}
-
-/// Appends the start of a string column's encoding: a byte prefix of every key whose column starts
-/// with `prefix` (and of no other). For `LIKE 'abc%'` and `^@`. Text, Bpchar, Name and Bytea in the
-/// order of their bytes only.
-pub fn encode_string_prefix(
-    column: &KeyColumn,
-    prefix: &[u8],
-    key: &mut KeyBuffer,
-) -> Result<(), EngineError> {
-    if column.kind == KeyKind::VarBit || column.collation.is_some() {
-        return Err(no_string());
-    }
-    let start = begin_value(column, key)?;
-    push_string_start(column.kind, prefix, key)?;
-    end_value(column, start, key);
-    check_length(key)
 }
 
 #[inline(always)]

@@ -12,7 +12,7 @@ use super::body::BodyReader;
 use super::buffer::KeyBuffer;
 use super::definition::{IndexDefinition, KeyColumn, fixed_starts};
 use super::encode::TAG_VALUE;
-use super::kind::KeyKind;
+use super::kind::InKey;
 
 /// Keys are put together in one number.
 const FIXED_BYTES_MAX: usize = size_of::<u128>();
@@ -38,17 +38,10 @@ struct FixedColumn {
 
 impl FixedColumn {
     fn of(column: &KeyColumn, offset: usize) -> Option<FixedColumn> {
-        let is_signed = match column.kind {
-            KeyKind::Int2
-            | KeyKind::Int4
-            | KeyKind::Date
-            | KeyKind::Int8
-            | KeyKind::Time
-            | KeyKind::Timestamp
-            | KeyKind::TimestampTz
-            | KeyKind::Money => true,
-            KeyKind::Oid | KeyKind::Enum | KeyKind::Unsigned8 => false,
-            _ => return None,
+        let is_signed = match column.kind.in_key() {
+            InKey::Signed => true,
+            InKey::Unsigned => false,
+            InKey::SameLength | InKey::Other => return None,
         };
         let width = usize::try_from(column.kind.width()).ok()?;
         let all = u64::MAX >> (u64::BITS as usize - 8 * width);

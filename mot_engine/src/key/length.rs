@@ -1,5 +1,6 @@
-//! Where a column ends in a key, for kinds from whose bytes it follows: those of one width,
-//! labels, and texts in the order of their bytes or in a rough one (`rough.rs`).
+//! Where a column ends in a key, for kinds from whose bytes it follows: those whose values have as
+//! many bytes in a key as in a row, labels, and texts in the order of their bytes or in a rough one
+//! (`rough.rs`).
 //!
 //! Contract: of a key that [`super::encode_value`] has begun with a value of the column,
 //! [`KeyColumn::encoded_length`] gives the value's length. Total: of other bytes it gives some
@@ -7,7 +8,7 @@
 
 use super::definition::KeyColumn;
 use super::encode::TAG_VALUE;
-use super::kind::KeyKind;
+use super::kind::{InKey, KeyKind};
 
 impl KeyColumn {
     /// Whether the length of its values follows from a key, whatever the collation.
@@ -41,13 +42,11 @@ impl KeyColumn {
 
     /// Of kinds whose values have as many bytes in a key as in a row.
     fn fixed_length(&self) -> Option<usize> {
-        use KeyKind::*;
-        match self.kind {
-            Bool | Char | Int2 | Int4 | Int8 | Oid | Enum | Float4 | Float8 | Date | Time
-            | Timestamp | TimestampTz | Uuid | Money | Unsigned8 | Macaddr | Macaddr8 => {
+        match self.kind.in_key() {
+            InKey::Signed | InKey::Unsigned | InKey::SameLength => {
                 usize::try_from(self.kind.width()).ok()
             }
-            _ => None,
+            InKey::Other => None,
         }
     }
 }

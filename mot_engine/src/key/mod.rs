@@ -46,8 +46,8 @@ pub use definition::{
     fixed_starts,
 };
 pub use encode::{
-    HasNull, KeyValue, encode_end, encode_row, encode_row_if_any, encode_string_prefix,
-    encode_value, key_attributes_unchanged,
+    HasNull, KeyValue, encode_end, encode_row, encode_row_if_any, encode_value,
+    key_attributes_unchanged,
 };
 pub(crate) use encode::{encode_columns, encode_first_columns, none_if_too_long};
 pub use enums::{EnumOrder, set_enum_order};

@@ -123,7 +123,7 @@ impl DefinitionsWriter {
         key: RelationKey,
         persistence: Persistence,
     ) -> Result<(), EngineError> {
-        let is_foreign = key.is_foreign_table();
+        let is_foreign = key.is_of_earlier_build();
         let [database, tablespace, relation] = key.written()?;
         self.begin(match (persistence, is_foreign) {
             (Persistence::Logged, true) => CREATE_TABLE,
@@ -228,7 +228,7 @@ impl<'a> DefinitionsReader<'a> {
         Ok(match cursor.byte()? {
             CREATE_TABLE => DefinitionChange::CreateTable {
                 table: TableId(cursor.varint()?),
-                key: RelationKey::of_foreign_table(cursor.u32()?, cursor.u32()?),
+                key: RelationKey::of_earlier_build(cursor.u32()?, cursor.u32()?),
                 persistence: Persistence::Logged,
             },
             CREATE_TABLE_OF_FILE if self.version >= 2 => DefinitionChange::CreateTable {

@@ -161,7 +161,7 @@ fn describe_definition(change: &DefinitionChange, text: &mut String) {
             table,
             key,
             persistence,
-        } if !key.is_foreign_table() => append(
+        } if !key.is_of_earlier_build() => append(
             text,
             format_args!(
                 "create {}table {} for file {} of tablespace {} of database {}",

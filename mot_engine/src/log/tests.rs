@@ -234,7 +234,7 @@ fn definition_with_missing_value() -> IndexDefinition {
 fn definitions_survive() {
     let mut writer = DefinitionsWriter::new();
     assert!(writer.is_empty());
-    let key = RelationKey::of_foreign_table(5, u32::MAX);
+    let key = RelationKey::of_earlier_build(5, u32::MAX);
     writer
         .create_table(TableId(300), key, Persistence::Logged)
         .expect("memory");

@@ -46,8 +46,8 @@ impl Session {
         }
     }
 
-    /// The transaction has ended or was given up, and all its rows are stamped, taken back, or
-    /// noted for the sweeper.
+    /// The transaction has ended or was given up. All its rows have their hints, are taken back, or
+    /// are noted for the sweeper.
     pub fn end_unresolved(&self) {
         self.line.unresolved.store(0, Ordering::Release);
     }

@@ -27,7 +27,7 @@ use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, TableId, Xid};
 use crate::log::{Change, Record, apply_delta};
-use crate::row::{Anchor, Head, flags};
+use crate::row::{Anchor, flags};
 use crate::session::Session;
 use crate::table::TableRef;
 
@@ -224,6 +224,8 @@ impl Replayer {
         Ok(table)
     }
 
+    /// Applies one change of a record to its row: version, index entries, mark. A row that has the
+    /// record, or a later one, is left alone.
     fn change(&mut self, at: &mut ReplayedRow<'_>, change: Change<'_>) -> Result<(), EngineError> {
         let _pin = at.session.local.pin();
         let anchor = at.anchor()?;
@@ -252,42 +254,13 @@ impl Replayer {
             }
         };
         let version = write_version(at.session, at.xid, body, flags::APPLYING | kind)?;
-        let keys_changed = match at.keys_changed(newest, version) {
-            Ok(changed) => changed,
+        let below = match at.publish(anchor, newest, version) {
+            Ok(below) => below,
             Err(error) => {
                 at.free(version);
                 return Err(error);
             }
         };
-        if keys_changed {
-            version.add_flags(flags::KEYS_CHANGED);
-        }
-        let below = loop {
-            let head = anchor.head();
-            if head.is_free() {
-                at.free(version);
-                return Err(at.mismatch("the slot is free"));
-            }
-            version.set_next(head);
-            let mut new = head.with_address(version.address());
-            // The state with which keys were compared may have been rolled back. Then a standby's
-            // sweeper may have removed it, and KEYS_MOVED with it. It may still be removing entries
-            // of the row that was here.
-            let may_differ = keys_changed || head.newest_data() != newest;
-            if may_differ && (!head.is_empty() || head.has(Head::CLEANING)) {
-                new = new.with_flags(Head::KEYS_MOVED);
-            }
-            if anchor.publish(head, new) {
-                break head.newest_data();
-            }
-            anchor.wait_unlatched();
-        };
-        // The sweeper removes what was rolled back, with its entries. If the compared version is
-        // not flagged ABORTED by now, that happens after this version is in the chain. Then entries
-        // that this version needs stay.
-        if newest.is_some_and(|newest| newest.flags() & flags::ABORTED != 0) {
-            version.add_flags(flags::KEYS_CHANGED);
-        }
         at.table.set_dirty(at.slot);
         at.count(below, version);
         at.enter(version)?;

@@ -40,7 +40,8 @@ impl Head {
     const LATCH: u64 = 1;
     /// Some version of this row changed a key: entries must be compared with the version seen.
     pub const KEYS_MOVED: u64 = 1 << 1;
-    /// The last logged change was rolled back: the next one is logged as a whole.
+    /// The last logged change was rolled back, or keys are being appended
+    /// (`transaction/reform.rs`): the next change is logged as a whole.
     pub const FULL_IMAGE_NEXT: u64 = 1 << 2;
     /// The chain holds a row-lock entry.
     pub const HAS_LOCKS: u64 = 1 << 48;
@@ -180,9 +181,9 @@ impl Anchor {
         self.lsn.store(lsn.0 << 1, Ordering::Release);
     }
 
-    /// Whether the row's last logged change was rolled back. Asked after a look at the chain: a
-    /// process that takes a version out unlinks it first and stores the head, with its flags, when
-    /// it lets go of the latch.
+    /// Whether the row's last logged change was rolled back, or keys are being appended
+    /// (`transaction/reform.rs`). Asked after a look at the chain: a process that takes a version
+    /// out unlinks it first and stores the head, with its flags, when it lets go of the latch.
     pub(crate) fn needs_full_image(&self) -> bool {
         self.wait_unlatched();
         self.head().has(Head::FULL_IMAGE_NEXT)

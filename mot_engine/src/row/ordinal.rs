@@ -62,7 +62,7 @@ fn ordinal_of(body: &[u8]) -> Ordinal {
     from_bits(half(body, INFOMASK2), half(body, INFOMASK))
 }
 
-/// What a tombstone says beside that the row is gone; nothing of a foreign table's.
+/// What a tombstone says beside that the row is gone; nothing of an earlier build's tables.
 #[derive(Copy, Clone, Eq, PartialEq, Debug, Default)]
 pub struct TombstoneNote(u16);
 
@@ -119,7 +119,7 @@ pub(crate) const MOVED_AWAY_BODY: [u8; BODY_BYTES_MIN] = {
 impl VersionRef {
     /// Which of its row's states it is: 0 the first, and one more with every change, modulo
     /// [`ORDINALS`](crate::ids::ORDINALS). A transaction's states in between go at its commit, so
-    /// there are gaps. Of a foreign table's state, 0.
+    /// there are gaps. Of an earlier build's table, 0.
     #[inline]
     pub fn ordinal(&self) -> Ordinal {
         ordinal_of(self.body())

@@ -110,7 +110,7 @@ impl IndexRef {
         self.storage().relation
     }
 
-    /// Its file; none if it is a foreign table's.
+    /// Its file; none if it is of an earlier build's table.
     pub fn file(self) -> FileKey {
         self.storage().file
     }

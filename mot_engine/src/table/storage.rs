@@ -214,7 +214,7 @@ impl TableRef {
     }
 
     /// Notes that they were. `round` is the engine's, taken by the caller after it raised its
-    /// `logging` mark.
+    /// `logging` flag.
     pub(crate) fn note_reformed(self, round: u64) {
         let reformed = &self.storage().reformed_round;
         reformed.fetch_max(round + 1, Ordering::AcqRel);
@@ -227,7 +227,7 @@ impl TableRef {
     }
 
     /// Makers `version` as logged by a record that ends at `lsn`: on the row, then on its range.
-    /// `round` is the engine's, taken by the caller after it raised its `logging` mark.
+    /// `round` is the engine's, taken by the caller after it raised its `logging` flag.
     pub(crate) fn mark_logged(
         self,
         slot: Slot,

@@ -23,7 +23,7 @@ use std::time::Duration;
 impl Transaction {
     /// The transaction committed.
     pub fn commit(&mut self, session: &Session) {
-        reach(Point::CommitBeforeStamps);
+        reach(Point::CommitBeforeHints);
         let mut pinned = Pinned::begin(session);
         let mut counts = Counts::default();
         let mut pending_prunes = session.pending_prunes.borrow_mut();
@@ -36,7 +36,7 @@ impl Transaction {
                 Kind::Insert | Kind::Update | Kind::Delete => {
                     let grown = commit_row(session, &self.own, operation, &mut pending_prunes);
                     counts.add(operation, self.grown(operation, grown));
-                    reach(Point::CommitBetweenStamps);
+                    reach(Point::CommitBetweenHints);
                 }
                 Kind::Lock => unlock(session, &self.own, operation),
                 Kind::CreateTable => operation
@@ -54,7 +54,7 @@ impl Transaction {
                 Kind::DropTable | Kind::DropIndex => {}
             }
         }
-        self.stamp_own_tables(&mut pinned, &mut counts);
+        self.commit_own_tables(&mut pinned, &mut counts);
         counts.flush();
         pending_prunes.take_out(session.horizon(), |table, slot| {
             tidy_row(session, table, slot)
@@ -173,7 +173,8 @@ impl OfTable {
     }
 }
 
-/// Stamps a row's last state and tidies up. Returns by how much the bytes of live rows changed.
+/// Sets COMMITTED in a row's last state and tidies up. Returns by how much the bytes of live rows
+/// changed.
 fn commit_row(
     session: &Session,
     own: &Own,

@@ -145,7 +145,7 @@ impl<'a, C: Clock> TableCopy<'a, C> {
         }
         let own = newest.filter(|newest| !newest.is_known_committed());
         if own.is_some() {
-            work.reserve(self.to.key(), self.xid)?;
+            work.begin_operation(self.to.key(), self.xid)?;
         }
         let _charge = self.session.charge(self.to);
         let mut copy = Chain::new(self.session);

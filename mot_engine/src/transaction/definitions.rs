@@ -48,7 +48,7 @@ impl Transaction {
         xid: Xid,
         urgency: Urgency,
     ) -> Result<TableRef, EngineError> {
-        self.reserve(key, xid)?;
+        self.begin_operation(key, xid)?;
         self.own_tables.reserve()?;
         let id = TableId(
             session
@@ -75,7 +75,7 @@ impl Transaction {
         table: TableRef,
         xid: Xid,
     ) -> Result<(), EngineError> {
-        self.reserve(table.key(), xid)?;
+        self.begin_operation(table.key(), xid)?;
         let dropped_lsn = &table.storage().dropped_lsn;
         table.makers().set_dropped(dropped_lsn, xid);
         self.push(Kind::DropTable, table, Slot(0), 0);
@@ -124,7 +124,7 @@ impl Transaction {
         urgency: Urgency,
     ) -> Result<Build, EngineError> {
         definition.validate()?;
-        self.reserve(table.key(), xid)?;
+        self.begin_operation(table.key(), xid)?;
         let _charge = session.charge(table);
         let id = next_index_id(session);
         // Until it is published: a process that removes a version removes its entries only in the
@@ -153,7 +153,7 @@ impl Transaction {
         xid: Xid,
     ) -> Result<IndexRef, EngineError> {
         definition.validate()?;
-        self.reserve(table.key(), xid)?;
+        self.begin_operation(table.key(), xid)?;
         let _charge = session.charge(table);
         let id = next_index_id(session);
         let urgency = Urgency::Ordinary;
@@ -199,7 +199,7 @@ impl Transaction {
         index: Option<IndexRef>,
         xid: Xid,
     ) -> Result<bool, EngineError> {
-        self.reserve(table.key(), xid)?;
+        self.begin_operation(table.key(), xid)?;
         let Some(index) = index else {
             return Ok(false);
         };

@@ -22,7 +22,7 @@ impl Transaction {
         cid: CommandId,
     ) -> Result<(Slot, VersionRef), EngineError> {
         check_length(body)?;
-        self.reserve(table.key(), xid)?;
+        self.begin_operation(table.key(), xid)?;
         let _charge = session.charge(table);
         let _pin = session.local.pin();
         let slot = session
@@ -42,7 +42,7 @@ impl Transaction {
         };
         // SAFETY: the block is fresh and large enough; the body's length was checked.
         let version = unsafe { VersionRef::write(block, body, xid, cid, flags::KEYS_CHANGED) };
-        if !table.key().is_foreign_table() {
+        if !table.key().is_of_earlier_build() {
             version.put_ordinal(Ordinal(0));
         }
         let anchor = table

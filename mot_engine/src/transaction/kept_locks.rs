@@ -7,7 +7,7 @@
 //!
 //! | moment | what happens |
 //! |---|---|
-//! | PRE_PREPARE | each record is appended, then listed, under the session's `logging` mark |
+//! | PRE_PREPARE | each record is appended, then listed, under the session's `logging` flag |
 //! | a checkpoint | its manifest has all that is listed, once no session logs any more |
 //! | load, replay | the records are listed again; the LSN shows which is there already |
 //! | end of recovery | entries are put back, before the first writer; what has ended is dropped |

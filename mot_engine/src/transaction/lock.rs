@@ -84,7 +84,7 @@ impl Transaction {
         strength: LockStrength,
         xid: Xid,
     ) -> Result<Locked, EngineError> {
-        self.reserve(table.key(), xid)?;
+        self.begin_operation(table.key(), xid)?;
         let _charge = session.charge(table);
         let _pin = session.local.pin();
         let Some(anchor) = table.anchor(slot) else {

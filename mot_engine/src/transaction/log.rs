@@ -16,7 +16,7 @@
 //! they are of few tables, as is the rule, they are walked once for each table. Otherwise the rows
 //! are sorted.
 //!
-//! **Marks.** The session's `logging` mark is up from before a record is appended until its last
+//! **Marks.** The session's `logging` flag is up from before a record is appended until its last
 //! row is marked. So a checkpoint that waits for the mark finds every row marked whose record is
 //! before its redo position. It waits for one record at most. [`Anchor::mark_version`] says how LSN
 //! and flag are set together, and `checkpoint/README.md` why that matters.
@@ -116,7 +116,7 @@ impl Tables {
     }
 }
 
-/// The `logging` mark, which is also lowered by unwinding.
+/// The `logging` flag, which is also lowered by unwinding.
 pub(super) struct Mark<'a>(&'a Session);
 
 impl<'a> Mark<'a> {

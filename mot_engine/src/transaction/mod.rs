@@ -343,9 +343,11 @@ impl Transaction {
         self.is_sealed = false;
     }
 
-    /// Room to record an operation of this transaction id, on a relation. A temporary table is not
-    /// logged, so work on it may continue when all else is logged (ON COMMIT).
-    fn reserve(&mut self, relation: RelationKey, xid: Xid) -> Result<(), EngineError> {
+    /// Before each operation of this transaction id, on a relation: refuses one that is too late or
+    /// whose id is too high, notes the id, and makes room to record the operation. That of the last
+    /// insert is let go, if it is not needed (`own_tables.rs`). Work on a temporary table may
+    /// continue when all else is logged (ON COMMIT), because it is not logged.
+    fn begin_operation(&mut self, relation: RelationKey, xid: Xid) -> Result<(), EngineError> {
         if (self.is_logged || self.is_sealed) && !relation.is_temporary() {
             return Err(EngineError::Corrupt {
                 what: "a row is changed after its transaction's changes were logged",

@@ -158,9 +158,9 @@ impl Transaction {
         }
     }
 
-    /// Stamps the rows that have no operations, and counts them, with the bytes of all rows of
-    /// their tables.
-    pub(super) fn stamp_own_tables(&self, pinned: &mut Pinned<'_>, counts: &mut Counts) {
+    /// Sets COMMITTED in the rows that have no operations, and counts them, with the bytes of all
+    /// rows of their tables.
+    pub(super) fn commit_own_tables(&self, pinned: &mut Pinned<'_>, counts: &mut Counts) {
         self.end_own_tables(pinned, counts, flags::COMMITTED, |_, _| {});
     }
 

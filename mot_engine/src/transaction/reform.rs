@@ -24,7 +24,7 @@
 //!   row was left. A change behind 2 finds FULL_IMAGE_NEXT, whichever image it finds, and is logged
 //!   whole. The flag goes when that is done (`Anchor::mark_version`), and comes back if it is
 //!   rolled back.
-//! - **Checkpoints.** The `logging` mark is up from before 3 until 4 is through, as of any record.
+//! - **Checkpoints.** The `logging` flag is up from before 3 until 4 is through, as of any record.
 //!   So a checkpoint whose redo position is behind the record has the new images. The rows' LSNs
 //!   do not show them to it: a checkpoint writes all rows of a table that
 //!   [`TableRef::was_reformed`].

@@ -167,12 +167,12 @@ impl Transaction {
         xid: Xid,
         cid: CommandId,
     ) -> Result<Written, EngineError> {
-        self.reserve(table.key(), xid)?;
+        self.begin_operation(table.key(), xid)?;
         let _charge = session.charge(table);
         let Some(anchor) = table.anchor(slot) else {
             return Ok(Written::Gone);
         };
-        let has_ordinals = !table.key().is_foreign_table();
+        let has_ordinals = !table.key().is_of_earlier_build();
         let is_own =
             |version: VersionRef| !version.is_known_committed() && clock.is_current(version.xid());
         let mut fresh = Fresh::none(session);

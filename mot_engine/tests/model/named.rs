@@ -50,7 +50,7 @@ impl Running {
 
 impl Test {
     fn has_ordinals(&self) -> bool {
-        !self.table.key().is_foreign_table()
+        !self.table.key().is_of_earlier_build()
     }
 
     /// A statement was given a row. Only REPEATABLE READ goes on seeing it.

@@ -13,9 +13,7 @@ use super::search::Key;
 use crate::errors;
 use crate::executor::expressions::Value;
 use crate::keys::{self, Converted};
-use mot_engine::key::{
-    IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_string_prefix, encode_value,
-};
+use mot_engine::key::{IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_value};
 use mot_engine::{Direction, EngineError, IndexRef, IndexScan, KeyRange, Session};
 use mot_programs::ends::{Argument, End, Ends, Limit};
 use pgrx::pg_sys;
@@ -55,10 +53,6 @@ pub struct Bounds {
 
 /// So many ranges without a row, and the next entry is looked for.
 const BARREN_MAX: u32 = 8;
-
-/// Bytes of a prefix that are looked for: with a NULL mark they are no longer than a key may be.
-/// The prefix stays a filter.
-const PREFIX_BYTES_MAX: usize = mot_engine::key::KEY_BYTES_MAX - 1;
 
 impl Bounds {
     /// `arguments` are those of the keys that have one, in order.
@@ -372,15 +366,6 @@ impl Bounds {
                     return Ok(false);
                 }
                 self.extend_prefixes()?;
-            }
-            Test::Prefix => {
-                let Argument::Value(KeyValue::Bytes(bytes)) = argument else {
-                    return Ok(false);
-                };
-                let bytes = &bytes[..bytes.len().min(PREFIX_BYTES_MAX)];
-                self.scratch.clear();
-                encode_string_prefix(&column, bytes, &mut self.scratch)?;
-                self.ends.add_prefix(self.scratch.as_slice());
             }
             test => {
                 let limit = limit(test);

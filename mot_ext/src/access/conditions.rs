@@ -1,7 +1,7 @@
 //! Conditions that an index can answer: one test of each of its leading columns.
 //!
 //! The first columns are fixed by one value each (`=`, `= ANY`, `IS NULL`). The next one may have a
-//! range (`<` to `>`, `IS NOT NULL`, a string prefix).
+//! range (`<` to `>`, `IS NOT NULL`).
 mod families;
 
 pub use families::membership;
@@ -15,16 +15,15 @@ pub enum Test {
     Equal = 3,
     GreaterEqual = 4,
     Greater = 5,
-    AnyOf = 6,
-    IsNull = 7,
-    IsNotNull = 8,
-    Prefix = 9,
+    AnyOf,
+    IsNull,
+    IsNotNull,
     /// The column before is compared as a part of a row, and this one is the next part.
-    RowGoesOn = 10,
+    RowGoesOn,
 }
 
 impl Test {
-    /// The test with this number; the plan was made with it.
+    /// The test that btree's families know by this number, the strategy.
     pub fn from_number(number: i32) -> Test {
         match number {
             1 => Test::Less,
@@ -32,12 +31,7 @@ impl Test {
             3 => Test::Equal,
             4 => Test::GreaterEqual,
             5 => Test::Greater,
-            6 => Test::AnyOf,
-            7 => Test::IsNull,
-            8 => Test::IsNotNull,
-            9 => Test::Prefix,
-            10 => Test::RowGoesOn,
-            other => unreachable!("a plan holds the unknown test {other}"),
+            other => unreachable!("btree has no strategy {other}"),
         }
     }
 

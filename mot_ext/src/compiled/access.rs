@@ -3,11 +3,13 @@
 //! It becomes conditions on an index's leading columns that the scan answers, and the
 //! rest, which is asked of each row. Of core's index conditions those on further columns, and those
 //! that a range holds only nearly, are among the rest, as `index_am` has core recheck them.
-use super::plain::{Scope, are_plain, calls_functions};
+use super::plain::{Scope, calls_functions, is_plain};
 use crate::access::conditions::{Test, membership};
 use crate::access::search::{Key, Search};
 use crate::keys::{self, Answer};
-use crate::pg::list::{items, list};
+use crate::pg::catalog;
+use crate::pg::node::{Any, Node};
+use crate::pg::relation::Relation as OpenRelation;
 use crate::storage;
 use crate::transaction::relation::Relation;
 use mot_engine::key::IndexDefinition;
@@ -15,112 +17,82 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 
 /// How rows are found. The expressions are the plan's.
-pub struct Access {
+pub struct Access<'p> {
     /// Index, direction and conditions.
     pub search: Search,
     /// Arguments of the conditions that have one.
-    pub arguments: Vec<*mut pg_sys::Expr>,
+    pub arguments: Vec<Any<'p>>,
     /// Computed arguments of index conditions, where the scan does without one of them. Core
     /// evaluates all before it looks for a row.
-    pub computed: Vec<*mut pg_sys::Expr>,
+    pub computed: Vec<Any<'p>>,
     /// What the scan does not answer.
-    pub conditions: Vec<*mut pg_sys::Expr>,
+    pub conditions: Vec<Any<'p>>,
     /// What it does answer, for a state of a row that it did not find.
-    pub rechecks: Vec<*mut pg_sys::Expr>,
+    pub rechecks: Vec<Any<'p>>,
     /// The index, which core opens and locks.
     pub index: pg_sys::Oid,
 }
 
-impl Access {
+impl<'p> Access<'p> {
     /// Of a scan of all rows by core.
-    pub unsafe fn of_all(scan: *const pg_sys::SeqScan) -> Access {
-        // SAFETY: a scan node of core's.
-        unsafe {
-            Access {
-                conditions: items(scan_of(scan.cast()).plan.qual),
-                ..Access::of_all_rows()
-            }
-        }
-    }
-
-    /// Of all rows, without conditions.
-    pub fn of_all_rows() -> Access {
+    pub fn of_all(scan: Node<'p, pg_sys::Scan>) -> Access<'p> {
         Access {
             search: Search::ALL,
             arguments: Vec::new(),
             computed: Vec::new(),
-            conditions: Vec::new(),
+            conditions: scan.plan().qual().iter().collect(),
             rechecks: Vec::new(),
             index: pg_sys::InvalidOid,
         }
     }
 
-    /// Of an index scan by core; `None` if one of its conditions is of no form known here.
-    pub unsafe fn of_index(scan: *const pg_sys::IndexScan) -> Option<Access> {
-        // SAFETY: a scan node of core's, whose table is locked, so the index is there.
-        unsafe {
-            let node = &*scan;
-            if !node.indexorderby.is_null() {
-                return None;
-            }
-            let is_backward = node.indexorderdir == pg_sys::ScanDirection::BackwardScanDirection;
-            let tests = items::<pg_sys::Expr>(node.indexqual);
-            let originals = items::<pg_sys::Expr>(node.indexqualorig);
-            if tests.len() != originals.len() {
-                return None;
-            }
-            // Core locks the index when it opens it. What others have done to it is known after
-            // that.
-            pg_sys::LockRelationOid(node.indexid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
-            let found = Relation::closed(node.indexid).with(|index| {
-                let definition = storage::definition_of(index)?;
-                let mut found = Vec::with_capacity(tests.len());
-                for test in &tests {
-                    found.push(condition(index, definition, *test)?);
-                }
-                Some((found, definition))
-            });
-            let (found, definition) = found?;
-            let chosen = choose(&found, definition.columns.len());
-            // Core's node has the index pass over values of its first column.
-            if chosen.is_empty() && !found.is_empty() {
-                return None;
-            }
-            // Ahead of the others, as core's recheck is: a policy's condition may be among them,
-            // and another one may show a row in its error.
-            let rest = (0..found.len()).filter(|at| !chosen.contains(at) || found[*at].is_inexact);
-            let mut conditions: Vec<_> = rest.map(|at| originals[at]).collect();
-            conditions.extend(items::<pg_sys::Expr>(scan_of(scan.cast()).plan.qual));
-            Some(Access {
-                search: Search {
-                    index: node.indexid,
-                    is_backward,
-                    keys: chosen.iter().map(|at| found[*at].key).collect(),
-                },
-                arguments: chosen.iter().filter_map(|at| found[*at].argument).collect(),
-                computed: computed(&found, &chosen),
-                conditions,
-                rechecks: originals,
-                index: node.indexid,
-            })
+    /// Of an index scan by core, whose table is locked; `None` if one of its conditions is of no
+    /// form known here.
+    pub fn of_index(node: Node<'p, pg_sys::IndexScan>) -> Option<Access<'p>> {
+        let index = node.indexid();
+        let originals: Vec<_> = node.indexqualorig().iter().collect();
+        if node.indexorderby() || node.indexqual().len() != originals.len() {
+            return None;
         }
+        // Core locks the index when it opens it. What others have done to it is known after that.
+        catalog::lock(index, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
+        let (found, columns) = conditions(index, node)?;
+        let chosen = choose(&found, columns);
+        // Core's node has the index pass over values of its first column.
+        if chosen.is_empty() && !found.is_empty() {
+            return None;
+        }
+        // Ahead of the others, as core's recheck is: a policy's condition may be among them,
+        // and another one may show a row in its error.
+        let rest = (0..found.len()).filter(|at| !chosen.contains(at) || found[*at].is_inexact);
+        let mut conditions: Vec<_> = rest.map(|at| originals[at]).collect();
+        conditions.extend(node.scan().plan().qual());
+        Some(Access {
+            search: Search {
+                index,
+                is_backward: node.indexorderdir() == pg_sys::ScanDirection::BackwardScanDirection,
+                keys: chosen.iter().map(|at| found[*at].key).collect(),
+            },
+            arguments: chosen.iter().filter_map(|at| found[*at].argument).collect(),
+            computed: computed(&found, &chosen),
+            conditions,
+            rechecks: originals,
+            index,
+        })
     }
 
     /// Whether all its expressions may be compiled.
-    pub unsafe fn is_plain(&self, relation: u32) -> bool {
-        // SAFETY: expressions of a finished plan.
-        self.expressions()
-            .all(|part| unsafe { are_plain(list(part), Scope::Table(relation)) })
+    pub fn is_plain(&self, relation: u32) -> bool {
+        let scope = Scope::Table(relation);
+        self.expressions().all(|part| is_plain(part, scope))
     }
 
     /// Whether an expression calls functions.
-    pub unsafe fn calls_functions(&self) -> bool {
-        // SAFETY: as above.
-        self.expressions()
-            .any(|part| unsafe { calls_functions(list(part).cast()) })
+    pub fn calls_functions(&self) -> bool {
+        self.expressions().any(calls_functions)
     }
 
-    fn expressions(&self) -> impl Iterator<Item = &[*mut pg_sys::Expr]> {
+    fn expressions(&self) -> impl Iterator<Item = Any<'p>> {
         [
             &self.arguments,
             &self.computed,
@@ -128,18 +100,30 @@ impl Access {
             &self.rechecks,
         ]
         .into_iter()
-        .map(Vec::as_slice)
+        .flatten()
+        .copied()
     }
 }
 
-/// The part that all scan nodes of core's have.
-pub unsafe fn scan_of<'a>(node: *const pg_sys::Plan) -> &'a pg_sys::Scan {
-    // SAFETY: a scan node, whose first field this is in every version.
-    unsafe { &*node.cast::<pg_sys::Scan>() }
+/// The index conditions of a scan as tests of a locked index, and how many columns that has;
+/// `None`: one is of no form known here.
+fn conditions<'p>(
+    index: pg_sys::Oid,
+    node: Node<'p, pg_sys::IndexScan>,
+) -> Option<(Vec<Condition<'p>>, usize)> {
+    Relation::closed(index).view(|index| {
+        let index = Index {
+            relation: index,
+            definition: storage::definition_of(index.as_ptr())?,
+        };
+        let tests = node.indexqual().iter();
+        let found: Option<_> = tests.map(|test| condition(&index, test)).collect();
+        Some((found?, index.definition.columns.len()))
+    })
 }
 
 /// The conditions that bound the scan: those that fix leading columns, then those on the next one.
-fn choose(found: &[Condition], columns: usize) -> Vec<usize> {
+fn choose(found: &[Condition<'_>], columns: usize) -> Vec<usize> {
     let mut chosen = Vec::new();
     for column in 0..columns {
         let of_column = || (0..found.len()).filter(move |at| found[*at].key.column == column);
@@ -159,17 +143,10 @@ fn choose(found: &[Condition], columns: usize) -> Vec<usize> {
 }
 
 /// The computed arguments, unless all are those of chosen conditions, which the scan evaluates.
-unsafe fn computed(found: &[Condition], chosen: &[usize]) -> Vec<*mut pg_sys::Expr> {
-    // SAFETY: expressions of a finished plan; casts by tag.
-    let is_computed = |argument: &*mut pg_sys::Expr| unsafe {
-        match (*argument.cast::<pg_sys::Node>()).type_ {
-            T_Const => false,
-            T_Param => {
-                let parameter = &*argument.cast::<pg_sys::Param>();
-                parameter.paramkind != pg_sys::ParamKind::PARAM_EXTERN
-            }
-            _ => true,
-        }
+fn computed<'p>(found: &[Condition<'p>], chosen: &[usize]) -> Vec<Any<'p>> {
+    let is_computed = |argument: &Any<'p>| match argument.cast::<pg_sys::Param>() {
+        Some(parameter) => parameter.paramkind() != pg_sys::ParamKind::PARAM_EXTERN,
+        None => argument.tag() != T_Const,
     };
     let of = |at: usize| found[at].argument.filter(is_computed);
     match (0..found.len()).any(|at| !chosen.contains(&at) && of(at).is_some()) {
@@ -179,100 +156,92 @@ unsafe fn computed(found: &[Condition], chosen: &[usize]) -> Vec<*mut pg_sys::Ex
 }
 
 /// An index condition as a test of a key column.
-struct Condition {
+struct Condition<'p> {
     key: Key,
-    argument: Option<*mut pg_sys::Expr>,
+    argument: Option<Any<'p>>,
     is_inexact: bool,
 }
 
-/// The test that an index condition is; `None`: none known here.
-unsafe fn condition(
-    index: pg_sys::Relation,
-    definition: &IndexDefinition,
-    clause: *mut pg_sys::Expr,
-) -> Option<Condition> {
-    // SAFETY: an index condition of core's, whose left side is a column of the index; casts by tag.
-    unsafe {
-        match (*clause.cast::<pg_sys::Node>()).type_ {
-            T_OpExpr => {
-                let clause = &*clause.cast::<pg_sys::OpExpr>();
-                let sides = items::<pg_sys::Expr>(clause.args);
-                compare((index, definition), clause.opno, &sides, |strategy| {
-                    Some(Test::from_number(strategy))
-                })
-            }
-            T_ScalarArrayOpExpr => {
-                let clause = &*clause.cast::<pg_sys::ScalarArrayOpExpr>();
-                let sides = items::<pg_sys::Expr>(clause.args);
-                compare((index, definition), clause.opno, &sides, |strategy| {
-                    (clause.useOr && strategy == Test::Equal as i32).then_some(Test::AnyOf)
-                })
-            }
-            T_NullTest => {
-                let clause = &*clause.cast::<pg_sys::NullTest>();
-                let test = match clause.nulltesttype {
-                    pg_sys::NullTestType::IS_NULL => Test::IsNull,
-                    _ => Test::IsNotNull,
-                };
-                Some(Condition {
-                    key: Key {
-                        column: column_of(clause.arg)?,
-                        test,
-                        argument_type: pg_sys::InvalidOid,
-                    },
-                    argument: None,
-                    is_inexact: false,
-                })
-            }
-            _ => None,
+/// An open index.
+struct Index<'p> {
+    relation: OpenRelation<'p>,
+    definition: &'static IndexDefinition,
+}
+
+/// The test that an index condition is, whose left side is a column of the index; `None`: none
+/// known here.
+fn condition<'p>(index: &Index<'_>, clause: Any<'p>) -> Option<Condition<'p>> {
+    match clause.tag() {
+        T_OpExpr => {
+            let clause = clause.cast::<pg_sys::OpExpr>()?;
+            let sides: Vec<_> = clause.args().iter().collect();
+            compare(index, clause.opno(), &sides, |strategy| {
+                Some(Test::from_number(strategy))
+            })
         }
+        T_ScalarArrayOpExpr => {
+            let clause = clause.cast::<pg_sys::ScalarArrayOpExpr>()?;
+            let sides: Vec<_> = clause.args().iter().collect();
+            compare(index, clause.opno(), &sides, |strategy| {
+                (clause.useOr() && strategy == Test::Equal as i32).then_some(Test::AnyOf)
+            })
+        }
+        T_NullTest => {
+            let clause = clause.cast::<pg_sys::NullTest>()?;
+            let test = match clause.nulltesttype() {
+                pg_sys::NullTestType::IS_NULL => Test::IsNull,
+                _ => Test::IsNotNull,
+            };
+            Some(Condition {
+                key: Key {
+                    column: column_of(clause.arg()?)?,
+                    test,
+                    argument_type: pg_sys::InvalidOid,
+                },
+                argument: None,
+                is_inexact: false,
+            })
+        }
+        _ => None,
     }
 }
 
 /// A comparison of a column with a value, or with a list of values.
-unsafe fn compare(
-    (index, definition): (pg_sys::Relation, &IndexDefinition),
+fn compare<'p>(
+    index: &Index<'_>,
     operator: pg_sys::Oid,
-    sides: &[*mut pg_sys::Expr],
+    sides: &[Any<'p>],
     test: impl Fn(i32) -> Option<Test>,
-) -> Option<Condition> {
+) -> Option<Condition<'p>> {
     let &[left, argument] = sides else {
         return None;
     };
-    // SAFETY: the caller's index, which has the column.
-    unsafe {
-        let column = column_of(left)?;
-        let own = keys::IndexColumn::of(crate::pg::relation::Relation::enter(index), column);
-        let member = membership(operator, own.family)?;
-        let test = test(member.strategy)?;
-        let answer = match test {
-            Test::Equal | Test::AnyOf => {
-                own.answer_to_equality(&definition.columns[column], member.right)?
-            }
-            _ => own.answer_to_range(&definition.columns[column], member.right)?,
-        };
-        Some(Condition {
-            key: Key {
-                column,
-                test,
-                argument_type: member.right,
-            },
-            argument: Some(argument),
-            is_inexact: answer == Answer::Roughly,
-        })
-    }
+    let column = column_of(left)?;
+    let own = keys::IndexColumn::of(index.relation, column);
+    let member = membership(operator, own.family)?;
+    let test = test(member.strategy)?;
+    let definition = &index.definition.columns[column];
+    let answer = match test {
+        Test::Equal | Test::AnyOf => own.answer_to_equality(definition, member.right)?,
+        _ => own.answer_to_range(definition, member.right)?,
+    };
+    Some(Condition {
+        key: Key {
+            column,
+            test,
+            argument_type: own.converted_from(member.right),
+        },
+        argument: Some(argument),
+        is_inexact: answer == Answer::Roughly,
+    })
 }
 
 /// The index column, from 0, that the left side of an index condition is.
-unsafe fn column_of(left: *mut pg_sys::Expr) -> Option<usize> {
-    // SAFETY: an expression; casts by tag.
-    unsafe {
-        let mut node = left;
-        if (*node.cast::<pg_sys::Node>()).type_ == T_RelabelType {
-            node = (*node.cast::<pg_sys::RelabelType>()).arg;
-        }
-        let is_column = (*node.cast::<pg_sys::Node>()).type_ == T_Var;
-        let column = (*node.cast::<pg_sys::Var>()).varattno;
-        (is_column && column > 0).then_some(column as usize - 1)
-    }
+fn column_of(left: Any<'_>) -> Option<usize> {
+    let node = match left.cast::<pg_sys::RelabelType>() {
+        Some(relabelled) => relabelled.arg()?,
+        None => left,
+    };
+    let column = node.cast::<pg_sys::Var>()?.varattno();
+    (column > 0).then_some(column as usize - 1)
 }

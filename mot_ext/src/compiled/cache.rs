@@ -12,6 +12,7 @@ use super::statement::{Statement, Uncompiled};
 use super::tree::Tree;
 use super::{foreign_keys, index_lock, watch};
 use crate::pg::local::ProcessLocal;
+use crate::pg::node::Node;
 use crate::shared_memory::settings::{self, CompiledStatements};
 use crate::{errors, pg};
 use pgrx::pg_sys;
@@ -64,25 +65,24 @@ fn cache() -> &'static mut Cache {
 
 #[cold]
 fn make() -> &'static mut Cache {
-    // SAFETY: one thread; registered once per process, the cell is empty; the callbacks live as
-    // long as the library.
+    watch::begin();
+    let procedures = pg_sys::SysCacheIdentifier::PROCOID as c_int;
+    let (nothing, none) = (pg_sys::Datum::from(0), std::ptr::null_mut());
+    // SAFETY: registered once per process, the cell is empty; the callbacks live as long as the
+    // library.
     unsafe {
-        watch::begin();
-        let procedures = pg_sys::SysCacheIdentifier::PROCOID as c_int;
-        pg_sys::CacheRegisterSyscacheCallback(
-            procedures,
-            Some(on_function_change),
-            pg_sys::Datum::from(0),
-        );
-        pg_sys::RegisterXactCallback(Some(on_transaction), std::ptr::null_mut());
-        pg_sys::RegisterSubXactCallback(Some(on_subtransaction), std::ptr::null_mut());
-        (*STATE.cache.get()).insert(Cache {
-            entries: HashMap::default(),
-            seen: [0; SEEN],
-            running: Vec::new(),
-            clock: 0,
-        })
+        pg_sys::CacheRegisterSyscacheCallback(procedures, Some(on_function_change), nothing);
+        pg_sys::RegisterXactCallback(Some(on_transaction), none);
+        pg_sys::RegisterSubXactCallback(Some(on_subtransaction), none);
     }
+    let made = Cache {
+        entries: HashMap::default(),
+        seen: [0; SEEN],
+        running: Vec::new(),
+        clock: 0,
+    };
+    // SAFETY: one thread; there was no cache, so no reference to one.
+    unsafe { (*STATE.cache.get()).insert(made) }
 }
 
 #[inline]
@@ -91,81 +91,81 @@ fn existing() -> Option<&'static mut Cache> {
     unsafe { (*STATE.cache.get()).as_mut() }
 }
 
+/// A query of core's executor.
+type Query<'p> = Node<'p, pg_sys::QueryDesc>;
+
 /// Begins a query in its compiled form, or with the states kept of its plan, making either if it
 /// comes again; false: core's executor runs it with states of its own.
-pub unsafe fn start(query: *mut pg_sys::QueryDesc, plan: Candidate, flags: c_int) -> bool {
-    let serial = plan.serial;
-    // SAFETY: core's query descriptor; a form in the map stays where it is.
-    unsafe {
-        let functions = STATE.functions_generation.get();
-        let known = cache().entries.get_mut(&serial);
-        let is_known = known.is_some();
-        let form = match known {
-            Some(Entry::General) => return false,
-            Some(Entry::Compiled(_)) if plan.needs_states => return false,
-            Some(entry) => {
-                let is_valid = entry.is_valid(functions);
-                let form = entry.form();
-                if form.is_some_and(|form| form.running().is_some()) {
-                    return false;
-                }
-                // One made for a cursor gives way to a compiled form.
-                let is_best = match &form {
-                    Some(Form::Kept(tree)) => plan.needs_states || !(**tree).is_for_cursor,
-                    _ => true,
-                };
-                form.filter(|_| is_valid && is_best)
-            }
-            None => None,
-        };
-        let form = match form {
-            Some(form) => form,
-            None if !is_known && !cache().comes_again(serial) => return false,
-            None => match compile(query, plan, flags) {
-                Some(form) => form,
-                None => return false,
-            },
-        };
-        let is_started = match form {
+///
+/// # Safety
+/// The query's tables are locked. [`end`] follows, or an abort, before it is gone.
+pub unsafe fn start(query: Query<'_>, plan: Candidate, flags: c_int) -> bool {
+    let Some(form) = form_of(query, plan, flags) else {
+        return false;
+    };
+    // SAFETY: a form in the map, which stays there; no execution of it is under way. The caller's
+    // query.
+    let is_started = unsafe {
+        match form {
             Form::Compiled(compiled) => (*compiled).statement().start(query, flags),
             Form::Kept(tree) => (*tree).start(query, flags),
-        };
-        if !is_started {
-            return false;
         }
-        form.set_running(Some((query, pg::nest_level())));
-        let cache = cache();
-        cache.clock += 1;
-        form.use_at(cache.clock);
-        cache.running.push(form);
-        true
+    };
+    if !is_started {
+        return false;
     }
+    form.set_running(Some((query.as_ptr(), pg::nest_level())));
+    let cache = cache();
+    cache.clock += 1;
+    form.use_at(cache.clock);
+    cache.running.push(form);
+    true
 }
 
-unsafe fn compile(query: *mut pg_sys::QueryDesc, plan: Candidate, flags: c_int) -> Option<Form> {
+/// The form of a query that no execution uses, made if the plan comes again; `None`: there is none,
+/// and core's executor runs the query.
+fn form_of(query: Query<'_>, plan: Candidate, flags: c_int) -> Option<Form> {
+    let functions = STATE.functions_generation.get();
+    let form = match cache().entries.get_mut(&plan.serial) {
+        Some(Entry::General) => return None,
+        Some(Entry::Compiled(_)) if plan.needs_states => return None,
+        Some(entry) => {
+            let is_valid = entry.is_valid(functions);
+            let form = entry.form();
+            if form.is_some_and(|form| form.running().is_some()) {
+                return None;
+            }
+            // One made for a cursor gives way to a compiled form.
+            let is_best = plan.needs_states || !form.is_some_and(Form::is_for_cursor);
+            form.filter(|_| is_valid && is_best)
+        }
+        None if !cache().comes_again(plan.serial) => return None,
+        None => None,
+    };
+    form.or_else(|| compile(query, plan, flags))
+}
+
+fn compile(query: Query<'_>, plan: Candidate, flags: c_int) -> Option<Form> {
     let serial = plan.serial;
     let drops = cache().entries.get(&serial).map_or(0, Entry::drops);
     let functions = STATE.functions_generation.get();
-    // SAFETY: core's query descriptor.
-    let made = unsafe {
-        let compiled = match plan.needs_states {
-            true => Err(Uncompiled::Never),
-            false => Statement::compile(query),
-        };
-        match compiled {
-            Ok(statement) => {
-                let compiled = Compiled::new(statement, functions);
-                Ok(Entry::Compiled(Box::new(compiled)))
-            }
-            Err(Uncompiled::Never) => {
-                let tree = Tree::build(query, functions, drops, flags);
-                tree.map(|mut tree| {
-                    tree.is_for_cursor = plan.needs_states;
-                    Entry::Kept(Box::new(tree))
-                })
-            }
-            Err(Uncompiled::Now) => Err(Uncompiled::Now),
+    let compiled = match plan.needs_states {
+        true => Err(Uncompiled::Never),
+        false => Statement::compile(query),
+    };
+    let made = match compiled {
+        Ok(statement) => {
+            let compiled = Compiled::new(statement, functions);
+            Ok(Entry::Compiled(Box::new(compiled)))
         }
+        Err(Uncompiled::Never) => {
+            let tree = Tree::build(query, functions, drops, flags);
+            tree.map(|mut tree| {
+                tree.is_for_cursor = plan.needs_states;
+                Entry::Kept(Box::new(tree))
+            })
+        }
+        Err(Uncompiled::Now) => Err(Uncompiled::Now),
     };
     let cache = cache();
     cache.make_room();
@@ -207,7 +207,7 @@ impl Cache {
         });
     }
 
-    fn find(&self, query: *mut pg_sys::QueryDesc) -> Option<usize> {
+    fn find(&self, query: Query<'_>) -> Option<usize> {
         self.running.iter().rposition(|form| form.runs(query))
     }
 
@@ -277,7 +277,7 @@ impl Cache {
 
 /// Whether a compiled form, or kept states, run the query.
 #[inline]
-pub fn is_running(query: *mut pg_sys::QueryDesc) -> bool {
+pub fn is_running(query: Query<'_>) -> bool {
     existing().is_some_and(|cache| cache.find(query).is_some())
 }
 
@@ -296,11 +296,10 @@ pub fn refuse_other_hooks() {
 }
 
 /// Runs a query for which `is_running` holds.
-pub unsafe fn run(
-    query: *mut pg_sys::QueryDesc,
-    direction: pg_sys::ScanDirection::Type,
-    rows_max: u64,
-) {
+///
+/// # Safety
+/// As core calls `ExecutorRun`: no other run of the query is under way.
+pub unsafe fn run(query: Query<'_>, direction: pg_sys::ScanDirection::Type, rows_max: u64) {
     let cache = cache();
     if let Some(at) = cache.find(query)
         && let Form::Compiled(compiled) = cache.running[at]
@@ -312,24 +311,31 @@ pub unsafe fn run(
 
 /// Fires what the foreign keys of a query's table have queued, if it is one for which `is_running`
 /// holds and has queued anything.
-pub unsafe fn finish(query: *mut pg_sys::QueryDesc) {
+///
+/// # Safety
+/// As core calls `ExecutorFinish`: no run of the query is under way.
+pub unsafe fn finish(query: Query<'_>) {
     let form = {
         let cache = cache();
         cache.find(query).map(|at| cache.running[at])
     };
     if let Some(Form::Compiled(compiled)) = form {
-        // SAFETY: a running statement stays in the map; no reference to it, or to the map, lives
-        // while SQL runs.
-        unsafe {
-            if (*compiled).statement().take_level() {
-                foreign_keys::fire((*compiled).estate());
-            }
+        // SAFETY: a running statement stays in the map; only this execution uses it.
+        let has_queued = unsafe { (*compiled).statement().take_level() };
+        if has_queued {
+            // SAFETY: as above; no reference to it, or to the map, lives while SQL runs. The state
+            // is of an execution that opened a level.
+            unsafe { foreign_keys::fire(Node::enter((*compiled).estate())) };
         }
     }
 }
 
 /// Ends a query for which `is_running` holds.
-pub unsafe fn end(query: *mut pg_sys::QueryDesc) {
+///
+/// # Safety
+/// As core calls `ExecutorEnd`: no run of the query is under way, and no code reads its plan states
+/// any more.
+pub unsafe fn end(query: Query<'_>) {
     let cache = cache();
     let Some(at) = cache.find(query) else {
         return;

@@ -2,8 +2,10 @@
 //! compiled.
 use super::access::Access;
 use super::client::Client;
-use super::frame::{Frame, compile_conditions, compile_values, empty, within};
-use super::row_change;
+use super::expression::{Conditions, compile_values};
+use super::frame::{Frame, OwnSlot, Row};
+use super::row_change::{self, Changer};
+use super::shape::Assignment;
 use crate::access::scan::Scan;
 use crate::errors::or_raise;
 use crate::pg::interrupts;
@@ -28,64 +30,53 @@ pub struct Change {
     counts_rows: bool,
     is_done: bool,
     /// The row as changed, for foreign keys.
-    changed: *mut pg_sys::TupleTableSlot,
+    changed: OwnSlot,
     tuple: pg_sys::HeapTupleData,
 }
 
 impl Change {
+    /// Of a scan of a finished plan that changes rows.
+    ///
+    /// # Safety
+    /// The current memory context is the frame's, and lives as long as the value.
     pub unsafe fn new(
         frame: &Frame,
-        access: &Access,
-        assigned: &[(i16, *mut pg_sys::Expr)],
+        access: &Access<'_>,
+        assigned: &[Assignment<'_>],
         is_delete: bool,
         inputs: ChangeInputs,
     ) -> Change {
-        // SAFETY: a scan of a finished plan that changes rows; the current context is the
-        // statement's.
-        unsafe {
-            let (columns, expressions): (Vec<i16>, Vec<_>) = assigned.iter().copied().unzip();
-            row_change::check_columns(frame.row_type, &columns, &expressions);
-            let arguments = compile_values(&access.arguments);
-            let values = compile_values(&expressions);
-            let is_patched = frame.may_patch();
-            let patch = match is_patched && !columns.is_empty() {
-                true => row_change::patch(frame.row_type, &columns),
-                false => None,
-            };
-            let ChangeInputs {
-                table,
-                snapshot,
-                counts_rows,
-            } = inputs;
-            let quals = compile_conditions(&access.conditions);
-            let mut made = Change {
-                scan: Scan::of_table(frame.relation, table, &access.search, &arguments, snapshot),
-                change: row_change::Change {
-                    target: Target::closed(frame.relation, table),
-                    is_delete,
-                    quals,
-                    rechecks: compile_conditions(&access.rechecks),
-                    values: Vec::with_capacity(columns.len()),
-                    assignments: columns.into_iter().zip(values).collect(),
-                    beside_keys: None,
-                    patch,
-                    needs_old: !is_delete || !quals.is_null() || frame.queue.is_used(),
-                    old: frame.row_slot(),
-                    new: pg_sys::MakeSingleTupleTableSlot(
-                        frame.row_type,
-                        &raw const pg_sys::TTSOpsVirtual,
-                    ),
-                },
-                counts_rows,
-                is_done: true,
-                changed: frame.row_slot(),
-                tuple: tuple::empty(),
-            };
-            let computed = compile_values(&access.computed);
-            made.scan.evaluate_ahead(computed);
-            made.look_at_keys();
-            made
-        }
+        let ChangeInputs {
+            table,
+            snapshot,
+            counts_rows,
+        } = inputs;
+        // SAFETY: the caller's memory context.
+        let mut change =
+            unsafe { row_change::Change::new(frame, table, assigned, &access.conditions) };
+        // SAFETY: as above.
+        let (arguments, computed, rechecks, changed) = unsafe {
+            (
+                compile_values(&access.arguments),
+                compile_values(&access.computed),
+                Conditions::compile(&access.rechecks),
+                frame.row_slot(),
+            )
+        };
+        change.is_delete = is_delete;
+        change.rechecks = rechecks;
+        change.needs_old = !is_delete || !change.quals.are_none() || frame.queue.is_used();
+        let mut made = Change {
+            scan: Scan::of_table(frame.relation, table, &access.search, &arguments, snapshot),
+            change,
+            counts_rows,
+            is_done: true,
+            changed,
+            tuple: tuple::empty(),
+        };
+        made.scan.evaluate_ahead(computed);
+        made.look_at_keys();
+        made
     }
 
     /// Looks whether an index has an assigned column. One may come beside the statement
@@ -122,65 +113,98 @@ impl Change {
     }
 
     /// Changes all rows; with RETURNING up to `rows_max`.
+    ///
+    /// # Safety
+    /// In an execution, which has parameters and snapshot.
     pub unsafe fn run(&mut self, frame: &Frame, client: &mut Client<'_>, rows_max: u64) {
         let mut rows = 0;
-        // SAFETY: the statement's own slots and contexts.
-        unsafe {
-            let (values, command) = (frame.values, frame.command());
-            while !self.is_done && rows < rows_max {
-                interrupts::check_for_interrupts();
-                empty(frame.per_row());
-                frame.empty_checks();
-                let Some((row, version)) = self.scan.next(values) else {
-                    self.is_done = true;
-                    break;
-                };
-                let changed = within(frame.per_row(), || {
-                    self.change
-                        .apply(&mut self.scan, values, command, row, version, |new| {
-                            frame.check(new);
-                            frame.form(new)
-                        })
-                });
-                let Some(result) = changed else {
-                    continue;
-                };
-                frame.count_change(match self.change.is_delete {
-                    true => RowChange::Delete,
-                    false => RowChange::update_to(result),
-                });
-                if frame.queue.is_used() {
-                    self.queue(frame, row, result);
-                }
-                if self.counts_rows {
-                    (*frame.estate).es_processed += 1;
-                }
-                if frame.projection.is_null() {
-                    continue;
-                }
-                rows += 1;
-                self.scan.show(self.change.old, row, result);
-                (*values).ecxt_scantuple = self.change.old;
-                if !client.send(frame) {
-                    break;
-                }
+        while !self.is_done && rows < rows_max {
+            interrupts::check_for_interrupts();
+            // SAFETY: the row before was changed, and sent.
+            unsafe { frame.empty_row() };
+            frame.empty_checks();
+            // SAFETY: the scan's arguments were compiled for these values.
+            let next = unsafe { self.scan.next(frame.values().as_ptr()) };
+            let Some((row, version)) = next else {
+                self.is_done = true;
+                break;
+            };
+            // SAFETY: the execution's own snapshot keeps the version.
+            let Some(result) = (unsafe { self.apply(frame, row, version) }) else {
+                continue;
+            };
+            let change = match self.change.is_delete {
+                true => RowChange::Delete,
+                false => RowChange::update_to(result),
+            };
+            // SAFETY: the execution has the table locked.
+            unsafe { frame.count_change(change) };
+            if frame.queue.is_used() {
+                // SAFETY: the old slot shows the state that was changed; own changes stay.
+                unsafe { self.queue(frame, row, result) };
             }
-            tuple::clear(self.change.old);
+            if self.counts_rows {
+                frame.count_processed();
+            }
+            if frame.projection.is_none() {
+                continue;
+            }
+            rows += 1;
+            let shown = &self.change.old;
+            // SAFETY: a slot of the access method's kind. A version of this transaction stays
+            // while it runs, and so does one that it has deleted.
+            unsafe { self.scan.show(shown.as_ptr(), row, result) };
+            frame.values().show(shown.view());
+            // SAFETY: the row is shown.
+            if !unsafe { client.send(frame) } {
+                break;
+            }
         }
+        // SAFETY: the statement's own slot, of the access method's kind.
+        unsafe { tuple::clear(self.change.old.as_ptr()) };
     }
 
-    /// Queues what foreign keys have to check. The old slot shows the state that was changed.
+    /// Changes one row, if it passes.
+    ///
+    /// # Safety
+    /// As for [`Change::run`]; the snapshot keeps the version.
+    #[inline]
+    unsafe fn apply(
+        &mut self,
+        frame: &Frame,
+        row: Slot,
+        version: VersionRef,
+    ) -> Option<VersionRef> {
+        let changer = Changer {
+            scan: &mut self.scan,
+            values: frame.values(),
+            command: frame.command(),
+            // SAFETY: a filled slot of the table's row type; it is used before the row's memory is
+            // emptied.
+            form: |new: Row<'_>| unsafe { frame.check_and_form(new) },
+        };
+        // SAFETY: the caller's.
+        unsafe { frame.within_row(|| self.change.apply(changer, row, version)) }
+    }
+
+    /// Queues what foreign keys have to check.
+    ///
+    /// # Safety
+    /// In an execution whose queue is used. The old slot shows the state that was changed; both
+    /// versions stay while the statement runs.
     unsafe fn queue(&mut self, frame: &Frame, row: Slot, result: VersionRef) {
-        let old = self.change.old;
-        // SAFETY: the statement's own slots; both versions stay while it runs.
+        let old = self.change.old.view();
+        if self.change.is_delete {
+            // SAFETY: the caller's.
+            return unsafe { frame.queue.deleted(frame.queued(), old) };
+        }
+        frame.point(&mut self.tuple, self.change.target.table, row, result);
+        let changed = self.changed.view();
+        // SAFETY: slots of the access method's kind; the caller's versions.
         unsafe {
-            if self.change.is_delete {
-                return frame.queue.deleted(frame.queued(), old);
-            }
-            frame.point(&mut self.tuple, self.change.target.table, row, result);
-            tuple::store(self.changed, &raw mut self.tuple);
-            frame.queue.updated(frame.queued(), old, self.changed);
-            tuple::clear(self.changed);
+            tuple::store(changed.as_ptr(), &raw mut self.tuple);
+            frame.queue.updated(frame.queued(), old, changed);
+            tuple::clear(changed.as_ptr());
         }
     }
 }

@@ -11,10 +11,12 @@
 //! It serves plain types of the server's own only, whose functions remember nothing between calls,
 //! and only where texts go to the client as they are stored. Everything else, the simple protocol
 //! (which has row descriptions to send) and all other receivers go through core's.
-use super::frame::{Frame, within};
+use super::frame::{Frame, Row};
 use super::watch;
+use crate::pg;
+use crate::pg::memory::within;
+use crate::pg::node::Node;
 use crate::pg::wire::{self, Message};
-use crate::pg::{self, version};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
@@ -104,19 +106,42 @@ fn way_of(function: pg_sys::Oid) -> Way {
     }
 }
 
+/// The forms in which the client of an Execute wants the columns.
+#[derive(Clone, Copy)]
+pub struct Formats(*const i16);
+
+impl Formats {
+    /// Whether it wants a column in binary form; `None`: in a form that there is not.
+    ///
+    /// # Safety
+    /// The portal is the one that runs, and has the column.
+    #[inline]
+    unsafe fn is_binary(self, position: usize) -> Option<bool> {
+        if self.0.is_null() {
+            return Some(false);
+        }
+        // SAFETY: a format for each column (caller).
+        match unsafe { *self.0.add(position) } {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+}
+
 impl Wire {
     /// For rows of this type; `None` if a column's type is not plain.
-    pub unsafe fn new(row: pg_sys::TupleDesc, context: pg_sys::MemoryContext) -> Option<Wire> {
-        // SAFETY: a live row type.
-        let kinds: Vec<pg_sys::Oid> = unsafe {
-            let attributes = version::attributes(row);
-            (0..(*row).natts as usize)
-                .map(|position| (*attributes.add(position)).atttypid)
-                .collect()
-        };
-        let are_plain = kinds.iter().all(|kind| PLAIN_TYPES.contains(kind));
+    ///
+    /// # Safety
+    /// The context lives as long as the value.
+    pub unsafe fn new(
+        row: Node<'_, pg_sys::TupleDescData>,
+        context: pg_sys::MemoryContext,
+    ) -> Option<Wire> {
+        let kinds = row.columns().iter().map(|column| column.atttypid);
+        let are_plain = kinds.clone().all(|kind| PLAIN_TYPES.contains(&kind));
         are_plain.then(|| Wire {
-            columns: kinds.into_iter().map(Column::new).collect(),
+            columns: kinds.map(Column::new).collect(),
             message: Message::new(),
             context,
         })
@@ -124,11 +149,14 @@ impl Wire {
 
     /// Finds the functions for these formats; false if there is one that core has to refuse. May
     /// raise.
-    unsafe fn find(&mut self, formats: *const i16) -> bool {
+    ///
+    /// # Safety
+    /// As for [`Formats::is_binary`], for all columns.
+    unsafe fn find(&mut self, formats: Formats) -> bool {
         let generation = watch::types();
         for (position, column) in self.columns.iter_mut().enumerate() {
-            // SAFETY: a format for each column, or NULL.
-            let Some(is_binary) = (unsafe { is_binary(formats, position) }) else {
+            // SAFETY: the caller's.
+            let Some(is_binary) = (unsafe { formats.is_binary(position) }) else {
                 return false;
             };
             let kind = column.kind;
@@ -149,47 +177,36 @@ impl Wire {
         self.message.trim();
     }
 
-    /// Sends a row whose values are all in the slot; `context` is for what functions need.
-    unsafe fn send(
-        &mut self,
-        slot: *mut pg_sys::TupleTableSlot,
-        formats: *const i16,
-        context: pg_sys::MemoryContext,
-    ) {
-        // SAFETY: a slot of the row type with all its values; `find` was asked about the formats.
-        unsafe {
-            self.message
-                .begin_row(self.columns.len() as i16, self.context);
-            for (position, column) in self.columns.iter_mut().enumerate() {
-                if *(*slot).tts_isnull.add(position) {
-                    self.message.put_null();
-                    continue;
-                }
-                let is_binary = is_binary(formats, position) == Some(true);
-                let value = *(*slot).tts_values.add(position);
-                let output = column.output(is_binary);
-                match output.way {
-                    Way::Digits(width) => put_digits(&mut self.message, signed(value, width)),
-                    Way::BigEndian(width) => self
-                        .message
-                        .put_value(&(value.value() as u64).to_be_bytes()[8 - width..]),
-                    // As core reads a boolean: all but 0 is true.
-                    Way::Letter => {
-                        let letter: &[u8] = if value.value() != 0 { b"t" } else { b"f" };
-                        self.message.put_value(letter);
-                    }
-                    Way::Flag => self.message.put_value(&[u8::from(value.value() != 0)]),
-                    Way::Stored => match wire::plain_bytes(value) {
-                        Some(bytes) => self.message.put_value(bytes),
-                        None => by_function(&mut self.message, output, is_binary, value, context),
-                    },
-                    Way::Function => {
-                        by_function(&mut self.message, output, is_binary, value, context);
-                    }
-                }
+    /// Sends a row; `context` is for what functions need.
+    ///
+    /// # Safety
+    /// A filled slot of the row type, taken apart. `find` was asked about the formats.
+    unsafe fn send(&mut self, row: Row<'_>, formats: Formats, context: pg_sys::MemoryContext) {
+        // SAFETY: the caller's slot, which nobody changes meanwhile; the statement's own context.
+        let (values, nulls) = unsafe {
+            let columns = self.columns.len() as i16;
+            self.message.begin_row(columns, self.context);
+            row.columns()
+        };
+        let row = values.iter().zip(nulls);
+        for (position, (column, (value, is_null))) in self.columns.iter_mut().zip(row).enumerate() {
+            if *is_null {
+                self.message.put_null();
+                continue;
             }
-            self.message.send();
+            // SAFETY: as `find` asked.
+            let is_binary = unsafe { formats.is_binary(position) } == Some(true);
+            // SAFETY: a value of the column's type, for which the function was found.
+            unsafe {
+                put(
+                    &mut self.message,
+                    column.output(is_binary),
+                    *value,
+                    (is_binary, context),
+                )
+            };
         }
+        self.message.send();
     }
 }
 
@@ -218,17 +235,37 @@ impl Column {
     }
 }
 
-/// Whether the client wants a column in binary form; `None`: in a form that there is not.
+/// Appends a value that is not NULL. What a function makes of it, in binary form or not, lives in
+/// the context.
+///
+/// # Safety
+/// A value of the type whose output this is, and a live context.
 #[inline]
-unsafe fn is_binary(formats: *const i16, position: usize) -> Option<bool> {
-    if formats.is_null() {
-        return Some(false);
-    }
-    // SAFETY: a format for each column.
-    match unsafe { *formats.add(position) } {
-        0 => Some(false),
-        1 => Some(true),
-        _ => None,
+unsafe fn put(
+    message: &mut Message,
+    output: &mut Output,
+    value: pg_sys::Datum,
+    (is_binary, context): (bool, pg_sys::MemoryContext),
+) {
+    match output.way {
+        Way::Digits(width) => put_digits(message, signed(value, width)),
+        Way::BigEndian(width) => {
+            message.put_value(&(value.value() as u64).to_be_bytes()[8 - width..]);
+        }
+        // As core reads a boolean: all but 0 is true.
+        Way::Letter => {
+            let letter: &[u8] = if value.value() != 0 { b"t" } else { b"f" };
+            message.put_value(letter);
+        }
+        Way::Flag => message.put_value(&[u8::from(value.value() != 0)]),
+        // SAFETY: a text, as the way says.
+        Way::Stored => match unsafe { wire::plain_bytes(value) } {
+            Some(bytes) => message.put_value(bytes),
+            // SAFETY: the caller's.
+            None => unsafe { by_function(message, output, value, (is_binary, context)) },
+        },
+        // SAFETY: the caller's.
+        Way::Function => unsafe { by_function(message, output, value, (is_binary, context)) },
     }
 }
 
@@ -263,144 +300,129 @@ fn put_digits(message: &mut Message, value: i64) {
 }
 
 /// Appends what the type's function makes of the value.
+///
+/// # Safety
+/// As for [`put`].
 unsafe fn by_function(
     message: &mut Message,
     output: &mut Output,
-    is_binary: bool,
     value: pg_sys::Datum,
-    context: pg_sys::MemoryContext,
+    (is_binary, context): (bool, pg_sys::MemoryContext),
 ) {
-    // SAFETY: a value of the function's type, not NULL; what the function makes lives in the
-    // context.
-    unsafe {
-        let function = &raw mut output.function;
-        if is_binary {
+    let function = &raw mut output.function;
+    if is_binary {
+        // SAFETY: the caller's. What the function makes is copied into the message.
+        message.put_value(unsafe {
             let made = within(context, || pg_sys::SendFunctionCall(function, value));
-            message.put_value(pgrx::varlena_to_byte_slice(made));
-        } else {
+            pgrx::varlena_to_byte_slice(made)
+        });
+    } else {
+        // SAFETY: as above.
+        let made = unsafe {
             let made = within(context, || pg_sys::OutputFunctionCall(function, value));
-            message.put_value(CStr::from_ptr(made).to_bytes());
-        }
+            CStr::from_ptr(made)
+        };
+        message.put_value(made.to_bytes());
     }
 }
 
-/// The receiver of the rows of one execution.
+/// The receiver of the rows of one execution, between its startup and its shutdown.
 pub enum Client<'a> {
     Nobody,
-    Receiver(*mut pg_sys::DestReceiver),
-    Wire(&'a mut Wire, *const i16),
+    Receiver(Node<'a, pg_sys::DestReceiver>),
+    Wire(&'a mut Wire, Formats),
 }
 
 impl<'a> Client<'a> {
     /// The client of a running query, which gets the description of the rows. May raise.
+    ///
+    /// # Safety
+    /// The query's portal, if it has one, is the one that runs. Its receiver was not begun, or was
+    /// ended. The wire was made for the query's rows.
     pub unsafe fn begin(
-        query: *mut pg_sys::QueryDesc,
+        query: Node<'a, pg_sys::QueryDesc>,
         gets_rows: bool,
         wire: Option<&'a mut Wire>,
     ) -> Client<'a> {
         if !gets_rows {
             return Client::Nobody;
         }
-        // SAFETY: core's query descriptor and receiver; may raise.
-        unsafe {
-            let receiver = (*query).dest;
-            if let Some(wire) = wire
-                && let Some(formats) = wire::formats_of_execute(receiver)
-                && wire::is_text_sent_as_stored()
-                && wire.find(formats)
-            {
-                return Client::Wire(wire, formats);
-            }
-            let startup = (*receiver).rStartup.expect("a receiver's function");
-            let (operation, kind) = ((*query).operation as i32, (*query).tupDesc);
-            pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                #[allow(ffi_unwind_calls)]
-                startup(receiver, operation, kind)
-            });
-            Client::Receiver(receiver)
+        let receiver = query.receiver();
+        // SAFETY: the receiver of a running query.
+        let formats = || unsafe { wire::formats_of_execute(receiver.as_ptr()) };
+        if let Some(wire) = wire
+            && let Some(formats) = formats().map(Formats)
+            && wire::is_text_sent_as_stored()
+            // SAFETY: the portal that runs, of a query with these columns.
+            && unsafe { wire.find(formats) }
+        {
+            return Client::Wire(wire, formats);
         }
+        // SAFETY: as above; it was not begun.
+        unsafe { receiver.start_up(query.operation(), query.tupDesc()) };
+        Client::Receiver(receiver)
     }
 
-    /// Hands the projected row over; false: no more is wanted.
+    /// Projects the row that the frame shows, and hands it over; false: no more is wanted.
+    ///
+    /// # Safety
+    /// The frame's values show a filled row of its table.
+    #[inline]
     pub unsafe fn send(&mut self, frame: &Frame) -> bool {
-        // SAFETY: core's receiver, between startup and shutdown; may raise.
+        let Some(projection) = &frame.projection else {
+            return true;
+        };
+        // SAFETY: the caller's row.
         unsafe {
             match self {
                 Client::Nobody => true,
-                Client::Receiver(receiver) => {
-                    crate::executor::expressions::project_to(frame.projection, *receiver)
-                }
-                Client::Wire(..) => {
-                    let slot = crate::executor::expressions::project(frame.projection);
-                    self.send_projected(frame, slot)
-                }
+                Client::Receiver(receiver) => projection.project_to(*receiver),
+                Client::Wire(..) => self.send_projected(frame, projection.project()),
             }
         }
     }
 
     /// Hands a row over that was projected before; false: no more is wanted.
-    pub unsafe fn send_projected(
-        &mut self,
-        frame: &Frame,
-        slot: *mut pg_sys::TupleTableSlot,
-    ) -> bool {
-        // SAFETY: as for `send`; the projection's filled slot.
-        unsafe {
-            match self {
-                Client::Nobody => true,
-                Client::Receiver(receiver) => receive(*receiver, slot),
-                Client::Wire(wire, formats) => {
-                    wire.send(slot, *formats, frame.per_row());
-                    true
-                }
+    ///
+    /// # Safety
+    /// A filled slot of the projection's.
+    #[inline]
+    pub unsafe fn send_projected(&mut self, frame: &Frame, row: Row<'_>) -> bool {
+        match self {
+            Client::Nobody => true,
+            // SAFETY: a filled slot of the receiver's row type.
+            Client::Receiver(receiver) => unsafe { receiver.receive(row) },
+            Client::Wire(wire, formats) => {
+                // SAFETY: a virtual slot has all its values; `begin` found the functions.
+                unsafe { wire.send(row, *formats, frame.per_row()) };
+                true
             }
         }
     }
 
     /// Hands a row of the table over as it is ([`Frame::sends_row_itself`]); false: no more is
     /// wanted.
-    pub unsafe fn send_row(&mut self, frame: &Frame, slot: *mut pg_sys::TupleTableSlot) -> bool {
-        // SAFETY: as for `send`; a filled slot of the table's row type, whose columns are the
-        // client's.
-        unsafe {
-            match self {
-                Client::Nobody => true,
-                Client::Receiver(receiver) => receive(*receiver, slot),
-                Client::Wire(wire, formats) => {
-                    pg::take_row_apart(slot, (*frame.row_type).natts);
-                    wire.send(slot, *formats, frame.per_row());
-                    true
-                }
-            }
+    ///
+    /// # Safety
+    /// A filled slot of the table's row type, whose columns are the client's.
+    #[inline]
+    pub unsafe fn send_row(&mut self, frame: &Frame, row: Row<'_>) -> bool {
+        if let Client::Wire(..) = self {
+            let count = frame.row_type.view().columns().len();
+            // SAFETY: the caller's slot.
+            unsafe { pg::take_row_apart(row.as_ptr(), count as i32) };
         }
+        // SAFETY: the caller's slot, whose values are there as far as they are read.
+        unsafe { self.send_projected(frame, row) }
     }
 
     /// No more rows.
-    pub unsafe fn end(self) {
+    pub fn end(self) {
         match self {
             Client::Nobody => {}
             Client::Wire(wire, _) => wire.trim(),
-            // SAFETY: core's receiver; may raise.
-            Client::Receiver(receiver) => unsafe {
-                let shutdown = (*receiver).rShutdown.expect("a receiver's function");
-                pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                    #[allow(ffi_unwind_calls)]
-                    shutdown(receiver)
-                });
-            },
+            // SAFETY: `begin` has begun it.
+            Client::Receiver(receiver) => unsafe { receiver.shut_down() },
         }
-    }
-}
-
-/// Hands a row to core's receiver; false: no more is wanted.
-unsafe fn receive(receiver: *mut pg_sys::DestReceiver, slot: *mut pg_sys::TupleTableSlot) -> bool {
-    // SAFETY: a receiver between startup and shutdown, and a filled slot of its row type; may
-    // raise.
-    unsafe {
-        let receive = (*receiver).receiveSlot.expect("a receiver's function");
-        pg_sys::ffi::pg_guard_ffi_boundary(|| {
-            #[allow(ffi_unwind_calls)]
-            receive(slot, receiver)
-        })
     }
 }

@@ -5,7 +5,10 @@
 //! (`plain.rs`): they run no SQL, and nothing that they remember changes under them. Which indexes
 //! there are is looked up again when the relation cache reports a change (`Frame::fits`), after the
 //! table is locked. A session that makes an index waits for earlier ones, as for core's list.
+use super::frame::Row;
 use super::plain::{Scope, are_plain, calls_functions};
+use crate::pg::node::List;
+use crate::pg::relation::Relation;
 use crate::rows::tuple;
 use crate::storage::computed_keys::{self, Evaluator};
 use pgrx::pg_sys;
@@ -18,55 +21,60 @@ const ROW: Scope = Scope::Table(1);
 pub struct ComputedKeys(RefCell<Evaluator>);
 
 impl ComputedKeys {
-    /// Of an open table that is locked for writing. `Ok(None)`: it has no such indexes; an error:
+    /// Of a table that is locked for writing. `Ok(None)`: it has no such indexes; an error:
     /// core's executor has to form its rows.
-    pub unsafe fn of(table: pg_sys::Relation) -> Result<Option<ComputedKeys>, Unplain> {
-        if !computed_keys::are_on(table) {
+    pub fn of(table: Relation<'_>) -> Result<Option<ComputedKeys>, Unplain> {
+        if !computed_keys::are_on(table.as_ptr()) {
             return Ok(None);
         }
-        // SAFETY: the caller's table; lists of expressions that the evaluator holds.
-        unsafe {
-            let evaluator = Evaluator::of_table(table);
-            let are_plain = evaluator.expressions().all(|list| are_plain(list, ROW));
-            let is_plain = are_plain && !evaluator.has_labels();
-            match is_plain {
-                true => Ok(Some(ComputedKeys(RefCell::new(evaluator)))),
-                false => Err(Unplain),
-            }
+        // SAFETY: an open table.
+        let evaluator = unsafe { Evaluator::of_table(table.as_ptr()) };
+        let are_plain = expressions(&evaluator).all(|list| are_plain(list, ROW));
+        let is_plain = are_plain && !evaluator.has_labels();
+        match is_plain {
+            true => Ok(Some(ComputedKeys(RefCell::new(evaluator)))),
+            false => Err(Unplain),
         }
     }
 
     /// Whether an expression calls functions.
     pub fn call_functions(&self) -> bool {
         let evaluator = self.0.borrow();
-        let mut lists = evaluator.expressions();
-        // SAFETY: lists of expressions that the evaluator holds.
-        lists.any(|list| unsafe { calls_functions(list.cast()) })
+        let lists = expressions(&evaluator);
+        lists.filter_map(List::tree).any(calls_functions)
     }
 
     /// The row that was formed of a filled slot's values, with its keys, in the current memory
     /// context.
-    pub unsafe fn add<'a>(&self, row: &[u8], slot: *mut pg_sys::TupleTableSlot) -> &'a [u8] {
+    ///
+    /// # Safety
+    /// A filled slot of the table's row type. The row is used no longer than the context is kept.
+    pub unsafe fn add<'a>(&self, formed: &[u8], row: Row<'_>) -> &'a [u8] {
         let mut evaluator = self.0.borrow_mut();
         evaluator.tail.clear();
-        // SAFETY: a slot of the table's row type. Plain expressions do not come back here.
-        unsafe { evaluator.compute(slot) };
-        tuple::extend(row, &evaluator.tail)
+        // SAFETY: the caller's slot. Plain expressions do not come back here.
+        unsafe { evaluator.compute(row.as_ptr()) };
+        tuple::extend(formed, &evaluator.tail)
     }
 
     /// The same with its key in one index alone: what the others compute may raise.
-    pub unsafe fn add_one<'a>(
-        &self,
-        row: &[u8],
-        slot: *mut pg_sys::TupleTableSlot,
-        index: pg_sys::Oid,
-    ) -> &'a [u8] {
+    ///
+    /// # Safety
+    /// As for [`ComputedKeys::add`].
+    pub unsafe fn add_one<'a>(&self, formed: &[u8], row: Row<'_>, index: pg_sys::Oid) -> &'a [u8] {
         let mut evaluator = self.0.borrow_mut();
         evaluator.tail.clear();
-        // SAFETY: as for `add`.
-        unsafe { evaluator.compute_one(slot, index) };
-        tuple::extend(row, &evaluator.tail)
+        // SAFETY: the caller's slot.
+        unsafe { evaluator.compute_one(row.as_ptr(), index) };
+        tuple::extend(formed, &evaluator.tail)
     }
+}
+
+/// What it computes.
+fn expressions(evaluator: &Evaluator) -> impl Iterator<Item = List<'_, pg_sys::Node>> {
+    let lists = evaluator.expressions();
+    // SAFETY: lists of expressions, which live as long as the evaluator.
+    lists.map(|list| unsafe { List::enter(list) })
 }
 
 /// An index of the table has an expression that is not plain, or values with labels.

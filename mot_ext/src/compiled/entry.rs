@@ -1,6 +1,7 @@
 //! What the cache knows of a plan.
 use super::statement::Statement;
 use super::tree::Tree;
+use crate::pg::node::Node;
 use pgrx::pg_sys;
 use std::cell::{Cell, UnsafeCell};
 use std::hash::Hasher;
@@ -28,7 +29,7 @@ impl Compiled {
     /// A statement just made.
     pub fn new(statement: Statement, functions_generation: u64) -> Compiled {
         Compiled {
-            estate: statement.estate(),
+            estate: statement.estate().as_ptr(),
             statement: UnsafeCell::new(statement),
             functions_generation,
             running: Cell::new(None),
@@ -83,6 +84,15 @@ impl Form {
         }
     }
 
+    /// Whether it is plan states made for a cursor.
+    pub fn is_for_cursor(self) -> bool {
+        match self {
+            Form::Compiled(_) => false,
+            // SAFETY: a form in the map.
+            Form::Kept(tree) => unsafe { (*tree).is_for_cursor },
+        }
+    }
+
     /// Its execution begins, ends, or is another (sub)transaction's.
     pub fn set_running(self, running: Option<Running>) {
         // SAFETY: a form in the map.
@@ -108,14 +118,15 @@ impl Form {
     /// Whether it runs this query. The address alone does not say so: core frees the descriptor of
     /// an execution that failed without an End, and the next one may get its place. A descriptor
     /// that has our executor state is one we gave it to.
-    pub fn runs(self, query: *mut pg_sys::QueryDesc) -> bool {
-        if self.running().is_none_or(|(running, _)| running != query) {
+    pub fn runs(self, query: Node<'_, pg_sys::QueryDesc>) -> bool {
+        if (self.running()).is_none_or(|(running, _)| running != query.as_ptr()) {
             return false;
         }
-        // SAFETY: a form in the map; core's query descriptor.
+        let state = query.estate().map(Node::as_ptr);
+        // SAFETY: a form in the map.
         unsafe {
             match self {
-                Form::Compiled(compiled) => (*query).estate == (*compiled).estate,
+                Form::Compiled(compiled) => state == Some((*compiled).estate),
                 Form::Kept(tree) => (*tree).is_in(query),
             }
         }

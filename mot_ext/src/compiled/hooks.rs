@@ -13,38 +13,25 @@
 use super::cache::{self, Candidate};
 use super::{mark, parent_check};
 use crate::errors;
+use crate::pg::hook::Previous;
 use crate::pg::local::ProcessLocal;
+use crate::pg::node::Node;
 use crate::pg::version::{self, Extent, run_hook};
-use crate::pg::{self, guard, text};
+use crate::pg::{self, guard, portal, text};
 use crate::shared_memory::settings::{self, CompiledStatements};
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
 
-#[derive(Clone, Copy)]
-struct PreviousHooks {
-    start: pg_sys::ExecutorStart_hook_type,
-    run: pg_sys::ExecutorRun_hook_type,
-    finish: pg_sys::ExecutorFinish_hook_type,
-    end: pg_sys::ExecutorEnd_hook_type,
-}
+/// The hooks of libraries that were loaded before.
+static STARTS: Previous<pg_sys::ExecutorStart_hook_type> = Previous::new(None);
+static RUNS: Previous<pg_sys::ExecutorRun_hook_type> = Previous::new(None);
+static FINISHES: Previous<pg_sys::ExecutorFinish_hook_type> = Previous::new(None);
+static ENDS: Previous<pg_sys::ExecutorEnd_hook_type> = Previous::new(None);
 
-struct Hooks {
-    previous: Cell<PreviousHooks>,
-    /// The outermost hooks that were examined (Start, Run, Finish, End), and whether they permit
-    /// compiled statements.
-    outermost: Cell<([usize; 4], bool)>,
-}
-
-static HOOKS: ProcessLocal<Hooks> = ProcessLocal(Hooks {
-    previous: Cell::new(PreviousHooks {
-        start: None,
-        run: None,
-        finish: None,
-        end: None,
-    }),
-    outermost: Cell::new(([0; 4], false)),
-});
+/// The outermost hooks that were examined (Start, Run, Finish, End), and whether they permit
+/// compiled statements.
+static OUTERMOST: ProcessLocal<Cell<([usize; 4], bool)>> = ProcessLocal(Cell::new(([0; 4], false)));
 
 unsafe extern "C-unwind" {
     // PostgreSQL's own functions without pgrx's guard: see the module header.
@@ -59,16 +46,10 @@ unsafe extern "C-unwind" {
 pub fn init() {
     // SAFETY: single-threaded at load time.
     unsafe {
-        HOOKS.previous.set(PreviousHooks {
-            start: pg_sys::ExecutorStart_hook,
-            run: pg_sys::ExecutorRun_hook,
-            finish: pg_sys::ExecutorFinish_hook,
-            end: pg_sys::ExecutorEnd_hook,
-        });
-        pg_sys::ExecutorStart_hook = Some(start);
-        pg_sys::ExecutorRun_hook = Some(run);
-        pg_sys::ExecutorFinish_hook = Some(finish);
-        pg_sys::ExecutorEnd_hook = Some(end);
+        STARTS.install(&raw mut pg_sys::ExecutorStart_hook, Some(start));
+        RUNS.install(&raw mut pg_sys::ExecutorRun_hook, Some(run));
+        FINISHES.install(&raw mut pg_sys::ExecutorFinish_hook, Some(finish));
+        ENDS.install(&raw mut pg_sys::ExecutorEnd_hook, Some(end));
     }
     let behind = preloaded_after_us();
     if behind.iter().skip(1).any(|name| name == STATEMENTS) {
@@ -79,32 +60,31 @@ pub fn init() {
 /// The flags of ExecutorStart for a cursor that may go back.
 const SCROLLS: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD;
 
+/// A query of core's executor.
+type Query<'p> = Node<'p, pg_sys::QueryDesc>;
+
 /// A plan that may have a form and may be run by it now.
 #[inline]
-unsafe fn candidate(query: *mut pg_sys::QueryDesc, flags: c_int) -> Option<Candidate> {
-    // SAFETY: core's query descriptor with its plan; plain variables of this process.
-    unsafe {
-        let plan = (*query).plannedstmt;
-        let serial = mark::serial(plan)?;
-        let allowed = pg_sys::EXEC_FLAG_SKIP_TRIGGERS | SCROLLS;
-        let is_plain = flags & !(allowed as c_int) == 0
-            && (*query).instrument_options == 0
-            && (*query).crosscheck_snapshot.is_null()
-            && !may_outlive_its_savepoint(query);
-        if !is_plain || !may_run_forms() {
-            return None;
-        }
-        let writes =
-            (*plan).commandType != pg_sys::CmdType::CMD_SELECT || !(*plan).rowMarks.is_null();
-        if writes && !may_write() {
-            return None;
-        }
-        let scrolls = flags & SCROLLS as c_int != 0;
-        Some(Candidate {
-            serial,
-            needs_states: scrolls || is_named_cursor(query),
-        })
+fn candidate(query: Query<'_>, flags: c_int) -> Option<Candidate> {
+    let plan = query.plan();
+    let serial = mark::serial(plan)?;
+    let allowed = pg_sys::EXEC_FLAG_SKIP_TRIGGERS | SCROLLS;
+    let is_plain = flags & !(allowed as c_int) == 0
+        && query.instrument_options() == 0
+        && !query.crosscheck_snapshot()
+        && !may_outlive_its_savepoint(query);
+    if !is_plain || !may_run_forms() {
+        return None;
     }
+    let writes = plan.commandType() != pg_sys::CmdType::CMD_SELECT || !plan.rowMarks().is_empty();
+    if writes && !may_write() {
+        return None;
+    }
+    let scrolls = flags & SCROLLS as c_int != 0;
+    Some(Candidate {
+        serial,
+        needs_states: scrolls || is_named_cursor(query),
+    })
 }
 
 /// Whether forms run in this transaction, and in this process, at all.
@@ -130,36 +110,25 @@ pub(super) fn may_write() -> bool {
 /// Whether the execution may end after the subtransaction it begins in was rolled back: a SQL
 /// function's that gives its rows one by one.
 #[inline]
-unsafe fn may_outlive_its_savepoint(query: *mut pg_sys::QueryDesc) -> bool {
-    // SAFETY: core's query descriptor.
-    let is_function = unsafe { (*(*query).dest).mydest == pg_sys::CommandDest::DestSQLFunction };
+fn may_outlive_its_savepoint(query: Query<'_>) -> bool {
+    let is_function = query.receiver().mydest() == pg_sys::CommandDest::DestSQLFunction;
     is_function && pg::is_in_portal_older_than_savepoint()
 }
 
 /// Whether others may name the query's portal in WHERE CURRENT OF, which asks its plan states for
-/// the row.
+/// the row. A portal starts its query while it is the active one, with no receiver yet.
 #[inline]
-unsafe fn is_named_cursor(query: *mut pg_sys::QueryDesc) -> bool {
-    // SAFETY: core's query descriptor; a portal starts its query while it is the active one, with
-    // no receiver yet.
-    unsafe {
-        let portal = pg_sys::ActivePortal;
-        (*(*query).dest).mydest == pg_sys::CommandDest::DestNone
-            && !portal.is_null()
-            && *(*portal).name != 0
-            // EXECUTE's own portal has a name, but is not visible.
-            && (*portal).visible
-    }
+fn is_named_cursor(query: Query<'_>) -> bool {
+    query.receiver().mydest() == pg_sys::CommandDest::DestNone && portal::is_active_named()
 }
 
 /// Whether no other library's hook would miss the plan states.
 #[inline]
 fn others_bear_with_it() -> bool {
-    let previous = HOOKS.previous.get();
-    if previous.start.is_some()
-        || previous.run.is_some()
-        || previous.finish.is_some()
-        || previous.end.is_some()
+    if STARTS.get().is_some()
+        || RUNS.get().is_some()
+        || FINISHES.get().is_some()
+        || ENDS.get().is_some()
     {
         return false;
     }
@@ -172,7 +141,7 @@ fn others_bear_with_it() -> bool {
             pg_sys::ExecutorEnd_hook.map_or(0, |hook| hook as usize),
         ]
     };
-    let (seen, permits) = HOOKS.outermost.get();
+    let (seen, permits) = OUTERMOST.get();
     if seen == outermost {
         return permits;
     }
@@ -186,24 +155,26 @@ fn others_bear_with_it() -> bool {
         .iter()
         .zip(ours)
         .all(|(hook, ours)| *hook == ours || permits_compiled(*hook));
-    HOOKS.outermost.set((outermost, permits));
+    OUTERMOST.set((outermost, permits));
     permits
 }
 
 /// pg_stat_statements counts rows and time, and reads no plan state. auto_explain does; another
 /// library may, so none may stand hidden between pg_stat_statements and us.
 fn permits_compiled(hook: usize) -> bool {
-    // SAFETY: dladdr fills the structure for an address in a loaded library; the setting's value is
-    // not kept.
+    library_of(hook).is_some_and(|name| name.to_bytes().ends_with(b"/pg_stat_statements.so"))
+        && pg::setting(c"auto_explain.log_min_duration").is_none()
+        && preloaded_after_us().first().map(String::as_str) == Some(STATEMENTS)
+}
+
+/// The file of the library that a function is in. PostgreSQL unloads no library.
+fn library_of(function: usize) -> Option<&'static CStr> {
+    // SAFETY: dladdr fills the structure for an address in a loaded library, or says that it is in
+    // none. A name is a string, as live as the library.
     unsafe {
         let mut found: libc::Dl_info = std::mem::zeroed();
-        if libc::dladdr(hook as *const c_void, &mut found) == 0 || found.dli_fname.is_null() {
-            return false;
-        }
-        let name = CStr::from_ptr(found.dli_fname).to_bytes();
-        name.ends_with(b"/pg_stat_statements.so")
-            && pg::setting(c"auto_explain.log_min_duration").is_none()
-            && preloaded_after_us().first().map(String::as_str) == Some(STATEMENTS)
+        let is_found = libc::dladdr(function as *const c_void, &mut found) != 0;
+        (is_found && !found.dli_fname.is_null()).then(|| CStr::from_ptr(found.dli_fname))
     }
 }
 
@@ -239,20 +210,37 @@ fn preloaded_after_us() -> Vec<String> {
 }
 
 unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
-    // SAFETY: as core calls it.
+    crate::transaction::horizon::publish();
+    // SAFETY: the query that core starts.
+    let entered = unsafe { Node::enter(query) };
+    let candidate = candidate(entered, flags);
+    // SAFETY: core has locked the query's tables, and calls End, or aborts, before it frees it.
+    // This frame, and those between it and core, have nothing to drop.
+    let is_started =
+        candidate.is_some_and(|plan| unsafe { guard::run(|| cache::start(entered, plan, flags)) });
+    if !is_started {
+        // SAFETY: as core calls it.
+        unsafe { start_in_core(query, flags) };
+    }
+}
+
+/// Starts a query that has no form.
+///
+/// # Safety
+/// As core calls the hook. An error of core's jumps over the frame.
+#[inline]
+unsafe fn start_in_core(query: *mut pg_sys::QueryDesc, flags: c_int) {
+    let outer = crate::table_am::bitmap::reading_ahead::starts();
+    // SAFETY: the caller's.
     unsafe {
-        crate::transaction::horizon::publish();
-        if let Some(plan) = candidate(query, flags)
-            && guard::run(|| cache::start(query, plan, flags))
-        {
-            return;
-        }
-        let outer = crate::table_am::bitmap::reading_ahead::starts();
-        match HOOKS.previous.get().start {
+        match STARTS.get() {
             Some(next) => next(query, flags),
             None => standard_start(query, flags),
         }
-        parent_check::take_over_of(query);
+    }
+    // SAFETY: a query that was just started, of which nothing has run.
+    unsafe {
+        parent_check::take_over_of(Node::enter(query));
         crate::plan_nodes::on_conflict::started(query, flags);
         crate::plan_nodes::row_memory::started(query, flags);
         crate::table_am::bitmap::reading_ahead::started(query, outer);
@@ -261,37 +249,40 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
 
 /// Whether a compiled statement runs the query: core's own always have a plan state.
 #[inline]
-unsafe fn is_compiled(query: *mut pg_sys::QueryDesc) -> bool {
-    // SAFETY: a started query.
-    unsafe { (*query).planstate.is_null() && cache::is_running(query) }
+fn is_compiled(query: Query<'_>) -> bool {
+    query.planstate().is_none() && cache::is_running(query)
 }
 
 run_hook!(run, run_query);
 
 #[inline]
 unsafe fn run_query(query: *mut pg_sys::QueryDesc, extent: Extent) {
-    // SAFETY: as core calls the hook.
-    unsafe {
-        if is_compiled(query) {
-            return guard::run(|| cache::run(query, extent.direction, extent.count));
-        }
-        guard::execution(|| version::run_query(HOOKS.previous.get().run, query, extent));
+    // SAFETY: as core calls the hook, with a query that was started.
+    let entered = unsafe { Node::enter(query) };
+    if is_compiled(entered) {
+        // SAFETY: this frame, and those between it and core, have nothing to drop.
+        return unsafe { guard::run(|| cache::run(entered, extent.direction, extent.count)) };
     }
+    // SAFETY: as above.
+    unsafe { guard::execution(|| version::run_query(RUNS.get(), query, extent)) };
 }
 
 unsafe extern "C-unwind" fn finish(query: *mut pg_sys::QueryDesc) {
-    // SAFETY: as core calls it.
-    unsafe {
-        if is_compiled(query) {
-            guard::run(|| cache::finish(query));
-            if !(*query).totaltime.is_null() && !others_bear_with_it() {
-                // A library came meanwhile, with a function that it has. auto_explain looks for
-                // plan states at the End of what was timed.
-                (*query).totaltime = std::ptr::null_mut();
-            }
-            return;
+    // SAFETY: as core calls the hook, with a query that was started.
+    let entered = unsafe { Node::enter(query) };
+    if is_compiled(entered) {
+        // SAFETY: this frame, and those between it and core, have nothing to drop.
+        unsafe { guard::run(|| cache::finish(entered)) };
+        if entered.totaltime() && !others_bear_with_it() {
+            // A library came meanwhile, with a function that it has. auto_explain looks for plan
+            // states at the End of what was timed.
+            entered.forget_timing();
         }
-        match HOOKS.previous.get().finish {
+        return;
+    }
+    // SAFETY: as core calls the hook.
+    unsafe {
+        match FINISHES.get() {
             Some(next) => next(query),
             None => standard_finish(query),
         }
@@ -299,13 +290,17 @@ unsafe extern "C-unwind" fn finish(query: *mut pg_sys::QueryDesc) {
 }
 
 unsafe extern "C-unwind" fn end(query: *mut pg_sys::QueryDesc) {
-    // SAFETY: as core calls it. Plan states that are kept must not be taken down.
+    // SAFETY: as core calls the hook, with a query that was started.
+    let entered = unsafe { Node::enter(query) };
+    if cache::is_running(entered) {
+        // Plan states that are kept must not be taken down.
+        // SAFETY: this frame, and those between it and core, have nothing to drop.
+        return unsafe { guard::run(|| cache::end(entered)) };
+    }
+    // SAFETY: as core calls the hook.
     unsafe {
-        if cache::is_running(query) {
-            return guard::run(|| cache::end(query));
-        }
         crate::plan_nodes::row_memory::ends(query);
-        match HOOKS.previous.get().end {
+        match ENDS.get() {
             Some(next) => next(query),
             None => standard_end(query),
         }

@@ -1,10 +1,10 @@
 //! INSERT of one row.
 use super::arbiters::Arbiters;
 use super::client::Client;
-use super::frame::{Frame, copy_list, empty, within};
+use super::expression::Projection;
+use super::frame::{Frame, OwnSlot, Row};
+use super::shape::Target as Value;
 use super::upsert::{Outcome, Upsert};
-use crate::executor::expressions::project;
-use crate::pg::version;
 use crate::rows::tuple;
 use crate::rows::write::Target;
 use crate::table_am::{RowChange, check_row_id};
@@ -14,54 +14,51 @@ use pgrx::pg_sys;
 pub struct Insert {
     target: Target,
     /// Computes the row, into a virtual slot of the table's row type.
-    values: *mut pg_sys::ProjectionInfo,
+    values: Projection,
     /// ON CONFLICT.
     upsert: Option<Upsert>,
     counts_rows: bool,
     /// The new row, for foreign keys and RETURNING.
-    slot: *mut pg_sys::TupleTableSlot,
+    slot: OwnSlot,
     tuple: pg_sys::HeapTupleData,
 }
 
 impl Insert {
     /// `None` if the values are not the table's columns any more: core raises that.
+    ///
+    /// # Safety
+    /// The current memory context is the frame's, and lives as long as the value.
     pub unsafe fn new(
         frame: &Frame,
-        values: &[*mut pg_sys::TargetEntry],
+        values: &[Value<'_>],
         upsert: Option<Upsert>,
         counts_rows: bool,
         table: TableRef,
     ) -> Option<Insert> {
-        // SAFETY: plain targets of a finished plan; the current context is the statement's.
-        unsafe {
-            let attributes = version::attributes(frame.row_type);
-            let are_columns = values.len() == (*frame.row_type).natts as usize
-                && values.iter().enumerate().all(|(position, value)| {
-                    let attribute = &*attributes.add(position);
-                    attribute.attisdropped
-                        || pg_sys::exprType((**value).expr.cast()) == attribute.atttypid
-                });
-            if !are_columns {
-                return None;
-            }
-            let row =
-                pg_sys::MakeSingleTupleTableSlot(frame.row_type, &raw const pg_sys::TTSOpsVirtual);
-            let values = pg_sys::ExecBuildProjectionInfo(
-                copy_list(values),
-                frame.values,
-                row,
-                std::ptr::null_mut(),
-                std::ptr::null_mut(),
-            );
-            Some(Insert {
-                target: Target::closed(frame.relation, table),
-                values,
-                upsert,
-                counts_rows,
-                slot: frame.row_slot(),
-                tuple: tuple::empty(),
-            })
+        let row_type = frame.row_type.view();
+        let columns = row_type.columns();
+        let are_columns = values.len() == columns.len()
+            && values.iter().zip(columns).all(|(value, column)| {
+                column.attisdropped || value.expression().value_type() == column.atttypid
+            });
+        if !are_columns {
+            return None;
         }
+        // SAFETY: the caller's memory context; values of the table's columns.
+        let (values, slot) = unsafe {
+            (
+                Projection::compile_into(values, frame.values(), row_type),
+                frame.row_slot(),
+            )
+        };
+        Some(Insert {
+            target: Target::closed(frame.relation, table),
+            values,
+            upsert,
+            counts_rows,
+            slot,
+            tuple: tuple::empty(),
+        })
     }
 
     /// The indexes that ON CONFLICT asks.
@@ -83,63 +80,97 @@ impl Insert {
         upsert.is_none_or(|upsert| upsert.move_to(table, frame))
     }
 
+    /// Inserts the row, or does what the statement says about the row in its way.
+    ///
+    /// # Safety
+    /// In an execution, which has parameters and snapshot.
     pub unsafe fn run(&mut self, frame: &Frame, client: &mut Client<'_>) {
-        // SAFETY: the statement's own slots and contexts.
-        unsafe {
-            empty(frame.per_row());
-            let row = project(self.values);
+        // SAFETY: the execution begins. Values of an INSERT are over no row.
+        let row = unsafe {
+            frame.empty_row();
+            self.values.project()
+        };
+        // SAFETY: the projection's filled slot, of the table's row type.
+        let outcome = unsafe {
             frame.check(row);
-            let outcome = match &mut self.upsert {
+            match &mut self.upsert {
                 Some(upsert) => upsert.run(frame, &self.target, row),
-                None => {
-                    // As heapam counts: a row whose keys then fail has been inserted.
-                    frame.count_change(RowChange::Insert);
-                    let body = within(frame.per_row(), || frame.form(row));
-                    let (row, version) = self.target.insert(body, frame.command());
-                    Outcome::Inserted(row, version)
-                }
-            };
-            let (row, version) = match outcome {
-                Outcome::Nothing => return,
-                Outcome::Inserted(row, version) => {
-                    check_row_id(row);
-                    (row, version)
-                }
-                Outcome::Updated(row, version) => {
-                    frame.count_change(RowChange::update_to(version));
-                    (row, version)
-                }
-            };
-            if self.counts_rows {
-                (*frame.estate).es_processed += 1;
+                None => insert(frame, &self.target, row),
             }
-            let is_shown = !frame.projection.is_null();
-            if !is_shown && !frame.queue.is_used() {
-                return;
+        };
+        let (row, version) = match outcome {
+            Outcome::Nothing => return,
+            Outcome::Inserted(row, version) => {
+                check_row_id(row);
+                (row, version)
             }
-            self.show(frame, row, version);
-            if frame.queue.is_used() {
-                match (&outcome, &self.upsert) {
-                    (Outcome::Updated(..), Some(upsert)) => {
-                        frame.queue.updated(frame.queued(), upsert.old(), self.slot);
-                    }
-                    _ => frame.queue.inserted(frame.queued(), self.slot),
-                }
+            Outcome::Updated(row, version) => {
+                // SAFETY: the execution has the table locked.
+                unsafe { frame.count_change(RowChange::update_to(version)) };
+                (row, version)
             }
-            if is_shown {
-                (*frame.values).ecxt_scantuple = self.slot;
-                client.send(frame);
+        };
+        if self.counts_rows {
+            frame.count_processed();
+        }
+        let is_shown = frame.projection.is_some();
+        if !is_shown && !frame.queue.is_used() {
+            return;
+        }
+        // SAFETY: an own version stays while the statement runs.
+        unsafe { self.show(frame, row, version) };
+        if frame.queue.is_used() {
+            // SAFETY: the slot shows the row.
+            unsafe { self.queue(frame, &outcome) };
+        }
+        if is_shown {
+            frame.values().show(self.slot.view());
+            // SAFETY: the row is shown.
+            unsafe { client.send(frame) };
+        }
+        // SAFETY: the statement's own slot, of the access method's kind.
+        unsafe { tuple::clear(self.slot.as_ptr()) };
+    }
+
+    /// Queues what foreign keys have to check.
+    ///
+    /// # Safety
+    /// In an execution whose queue is used. The slot shows the new state of the row.
+    unsafe fn queue(&self, frame: &Frame, outcome: &Outcome) {
+        let old = self.upsert.as_ref().and_then(Upsert::old);
+        // SAFETY: the caller's; the row in the way is shown as it was.
+        unsafe {
+            let (of, new) = (frame.queued(), self.slot.view());
+            match (outcome, old) {
+                (Outcome::Updated(..), Some(old)) => frame.queue.updated(of, old, new),
+                _ => frame.queue.inserted(of, new),
             }
-            tuple::clear(self.slot);
         }
     }
 
     /// Shows the new state of a row.
+    ///
+    /// # Safety
+    /// The version stays as long as the slot shows it.
     unsafe fn show(&mut self, frame: &Frame, row: Slot, version: VersionRef) {
-        // SAFETY: the statement's own slot; an own version stays while the statement runs.
-        unsafe {
-            frame.point(&mut self.tuple, self.target.table, row, version);
-            tuple::store(self.slot, &raw mut self.tuple);
-        }
+        frame.point(&mut self.tuple, self.target.table, row, version);
+        // SAFETY: a slot of the access method's kind; the caller's version.
+        unsafe { tuple::store(self.slot.as_ptr(), &raw mut self.tuple) };
     }
+}
+
+/// Inserts a row.
+///
+/// # Safety
+/// A filled slot of the table's row type, in an execution.
+#[inline]
+unsafe fn insert(frame: &Frame, target: &Target, row: Row<'_>) -> Outcome {
+    // SAFETY: the caller's. The row is used before its memory is emptied.
+    let body = unsafe {
+        // As heapam counts: a row whose keys then fail has been inserted.
+        frame.count_change(RowChange::Insert);
+        frame.within_row(|| frame.form(row))
+    };
+    let (row, version) = target.insert(body, frame.command());
+    Outcome::Inserted(row, version)
 }

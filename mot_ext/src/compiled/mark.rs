@@ -8,7 +8,7 @@
 //! The hook is a plain frame with nothing to drop: an error of the planner jumps over it.
 use super::{nodes, shape};
 use crate::pg::guard;
-use crate::pg::list::{items, list};
+use crate::pg::node::Node;
 use crate::pg::planning::Next;
 use crate::planner;
 use crate::storage;
@@ -36,65 +36,48 @@ unsafe extern "C-unwind" fn plan(
     parameters: pg_sys::ParamListInfo,
 ) -> *mut pg_sys::PlannedStmt {
     // SAFETY: as core calls it.
-    unsafe {
-        let query = planner::shown(query);
-        let plan = NEXT.plan(query, text, options, parameters);
-        if shape::only_table(plan).is_some() || nodes::may_have_core_scans(plan) {
-            guard::run(|| mark(plan));
-        }
-        plan
+    let plan = unsafe { NEXT.plan(planner::shown(query), text, options, parameters) };
+    // SAFETY: a plan just made, whose tables are locked.
+    let made = unsafe { Node::enter(plan) };
+    if shape::only_table(made).is_some() || nodes::may_have_core_scans(made) {
+        // SAFETY: this frame, and those between it and core, have nothing to drop.
+        unsafe { guard::run(|| mark(made)) };
     }
+    plan
 }
 
 /// Gives a plan its serial, if core's nodes in it read or write tables of the access method alone.
-unsafe fn mark(plan: *mut pg_sys::PlannedStmt) {
-    // SAFETY: a plan just made, whose tables are locked.
-    unsafe {
-        let mut positions = match shape::only_table(plan) {
-            Some(position) => vec![position],
-            None => nodes::core_scans(plan),
-        };
-        positions.dedup();
-        let is_ours = |position: &u32| {
-            let entry = pg_sys::rt_fetch(*position, (*plan).rtable);
-            let is_relation = (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION
-                && (*entry).relkind as u8 == pg_sys::RELKIND_RELATION;
-            is_relation && relation::Relation::closed((*entry).relid).with(storage::is_table)
-        };
-        if positions.is_empty() || !positions.iter().all(is_ours) {
-            return;
-        }
-        let serial = next_serial();
-        if serial >= SERIALS {
-            return;
-        }
-        let size = size_of::<pg_sys::PlanInvalItem>();
-        let item = pg_sys::palloc0(size).cast::<pg_sys::PlanInvalItem>();
-        (*item).type_ = pg_sys::NodeTag::T_PlanInvalItem;
-        (*item).cacheId = -(MARK + (serial >> 32) as i32);
-        (*item).hashValue = serial as u32;
-        let mut entries = items::<pg_sys::PlanInvalItem>((*plan).invalItems);
-        entries.push(item);
-        (*plan).invalItems = list(&entries);
+/// The tables are locked.
+fn mark(plan: Node<'_, pg_sys::PlannedStmt>) {
+    let mut positions = match shape::only_table(plan) {
+        Some(position) => vec![position],
+        None => nodes::core_scans(plan),
+    };
+    positions.dedup();
+    let is_ours = |position: &u32| {
+        let entry = plan.entry(*position);
+        let is_relation = entry.rtekind() == pg_sys::RTEKind::RTE_RELATION
+            && entry.relkind() as u8 == pg_sys::RELKIND_RELATION;
+        is_relation && relation::Relation::closed(entry.relid()).with(storage::is_table)
+    };
+    if positions.is_empty() || !positions.iter().all(is_ours) {
+        return;
+    }
+    let serial = next_serial();
+    if serial < SERIALS {
+        plan.add_dependence(-(MARK + (serial >> 32) as i32), serial as u32);
     }
 }
 
 /// The serial of a marked plan.
 #[inline]
-pub unsafe fn serial(plan: *const pg_sys::PlannedStmt) -> Option<u64> {
-    // SAFETY: a finished plan (caller), whose list has entries of this type.
-    unsafe {
-        let entries = (*plan).invalItems;
-        if entries.is_null() {
-            return None;
-        }
-        let last = (*(*entries).elements.add((*entries).length as usize - 1)).ptr_value;
-        let item = &*last.cast::<pg_sys::PlanInvalItem>();
-        let upper = (-item.cacheId).checked_sub(MARK)?;
-        (0..(SERIALS >> 32) as i32)
-            .contains(&upper)
-            .then_some(u64::from(upper as u32) << 32 | u64::from(item.hashValue))
-    }
+pub fn serial(plan: Node<'_, pg_sys::PlannedStmt>) -> Option<u64> {
+    let entries = plan.invalItems();
+    let last = entries.get(entries.len().checked_sub(1)?)?;
+    let upper = (-last.cacheId()).checked_sub(MARK)?;
+    (0..(SERIALS >> 32) as i32)
+        .contains(&upper)
+        .then_some(u64::from(upper as u32) << 32 | u64::from(last.hashValue()))
 }
 
 /// The serial of a new plan; from 1.

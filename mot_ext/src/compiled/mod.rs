@@ -11,6 +11,7 @@ mod client;
 mod computed;
 mod conflict;
 mod entry;
+mod expression;
 mod foreign_keys;
 mod frame;
 mod hooks;

@@ -6,7 +6,7 @@
 //! compiled statements, and locked where that needs no waiting. The answer is "found and locked as
 //! it was seen", or nothing. Whatever else there is, core's own check finds out, waits for, and
 //! says.
-use super::frame::{empty, within};
+use super::frame::Row;
 use super::index_lock::IndexLock;
 use super::opened::{Entries, Opened};
 use super::watch;
@@ -15,8 +15,10 @@ use crate::access::scan::Scan;
 use crate::access::search::{Key, Search};
 use crate::executor::expressions::Value;
 use crate::keys::{Answer, IndexColumn};
-use crate::pg::list::items;
-use crate::pg::{self, executor, index_row, nodes, snapshot, version};
+use crate::pg::memory::{empty, within};
+use crate::pg::node::{Node, Owned};
+use crate::pg::relation;
+use crate::pg::{self, catalog, executor, index_row, snapshot, version};
 use crate::rows::lock_rows::lock_at_once;
 use crate::rows::write::Target;
 use crate::storage;
@@ -24,6 +26,7 @@ use crate::table_am::note_locked;
 use crate::table_am::view::refuse_older_than_copy;
 use crate::transaction::clock::PgSnapshot;
 use crate::transaction::relation::{Relation, may_be_younger};
+use mot_engine::key::KeyColumn;
 use mot_engine::{LockStrength, TableRef};
 use pgrx::pg_sys;
 use std::ffi::c_int;
@@ -51,7 +54,7 @@ pub struct Parent {
     /// The last of them in the child's row.
     last_column: i16,
     /// Their values, as the parameters of the scan.
-    values: *mut pg_sys::ExprContext,
+    values: Owned<pg_sys::ExprContext>,
     scan: Scan,
     target: Target,
 }
@@ -79,143 +82,153 @@ struct Question {
     search: Search,
 }
 
+/// A column of an index that a foreign key refers to.
+struct Part {
+    /// The column of the child.
+    own: i16,
+    /// The function by which core's query would compare it.
+    function: pg_sys::Oid,
+    key: Key,
+}
+
 impl ForeignKey {
     /// The one of an open child that a constraint is.
-    unsafe fn find(child: pg_sys::Relation, constraint: pg_sys::Oid) -> Option<ForeignKey> {
-        // SAFETY: the relation cache's list, which is read before anything else is asked.
-        unsafe {
-            let all = items::<pg_sys::ForeignKeyCacheInfo>(pg_sys::RelationGetFKeyList(child));
-            let found = all.into_iter().find(|key| (**key).conoid == constraint)?;
-            let key = &*found;
-            let columns = (0..key.nkeys as usize)
-                .map(|at| (key.conkey[at], key.confkey[at], key.conpfeqop[at]))
-                .collect();
-            Some(ForeignKey {
-                parent: key.confrelid,
-                columns,
-            })
-        }
+    fn find(child: relation::Relation<'_>, constraint: pg_sys::Oid) -> Option<ForeignKey> {
+        let mut all = child.foreign_keys();
+        let key = all.find(|key| key.conoid == constraint)?;
+        let columns = (0..key.nkeys as usize)
+            .map(|at| (key.conkey[at], key.confkey[at], key.conpfeqop[at]))
+            .collect();
+        Some(ForeignKey {
+            parent: key.confrelid,
+            columns,
+        })
     }
 
     /// How the parent's index is asked. `None`: it does not answer the constraint's own comparison.
-    /// Locks it, if its row of the catalog does not rule it out.
-    unsafe fn question(
+    /// Locks it, if its row of the catalog does not rule it out. The parent is locked.
+    fn question(
         &self,
-        (child, parent): (pg_sys::Relation, pg_sys::Relation),
+        (child, parent): (relation::Relation<'_>, relation::Relation<'_>),
         index: pg_sys::Oid,
     ) -> Option<Question> {
         // REINDEX CONCURRENTLY marks the old index before it waits for holders of table locks.
         if index_row::read(index, |_, row| row.indisvalid && row.indimmediate) != Some(true) {
             return None;
         }
-        // SAFETY: the table is locked, so its index is there; open relations, and columns that they
-        // have.
-        unsafe {
-            pg_sys::LockRelationOid(index, LOCK);
-            Relation::closed(index).with(|opened| {
-                let definition = storage::definition_of(opened)?;
-                let shape = &*(*opened).rd_index;
-                let numbers = shape.indkey.values.as_slice(shape.indnkeyatts as usize);
-                let is_whole = definition.unique
-                    && numbers.len() == self.columns.len()
-                    && definition.columns.len() == numbers.len()
-                    && self.columns.iter().all(|key| numbers.contains(&key.1));
-                if !is_whole {
-                    return None;
-                }
-                let part = |column: usize| {
-                    let of_column = self.columns.iter().find(|key| key.1 == numbers[column]);
-                    let &(own, referenced, operator) = of_column?;
-                    let order =
-                        IndexColumn::of(crate::pg::relation::Relation::enter(opened), column);
-                    let kept = &nodes::attributes(parent)[referenced as usize - 1];
-                    let given = &nodes::attributes(child)[own as usize - 1];
-                    let member = membership(operator, order.family)?;
-                    let answer =
-                        order.answer_to_equality(&definition.columns[column], member.right)?;
-                    let is_equality = member.strategy == Test::Equal as i32
-                        && answer == Answer::Exact
-                        && order.collation == kept.attcollation
-                        && pg_sys::IsBinaryCoercible(given.atttypid, member.right);
-                    let key = Key {
-                        column,
-                        test: Test::Equal,
-                        argument_type: member.right,
-                    };
-                    is_equality.then_some((own, pg_sys::get_opcode(operator), key))
-                };
-                let parts: Option<Vec<_>> = (0..numbers.len()).map(part).collect();
-                let parts = parts?;
-                Some(Question {
-                    columns: parts.iter().map(|part| part.0).collect(),
-                    functions: parts.iter().map(|part| part.1).collect(),
-                    search: Search {
-                        index,
-                        is_backward: false,
-                        keys: parts.into_iter().map(|part| part.2).collect(),
-                    },
-                })
-            })
+        catalog::lock(index, LOCK);
+        let parts = Relation::closed(index).view(|opened| self.parts((child, parent), opened))?;
+        Some(Question {
+            columns: parts.iter().map(|part| part.own).collect(),
+            functions: parts.iter().map(|part| part.function).collect(),
+            search: Search {
+                index,
+                is_backward: false,
+                keys: parts.into_iter().map(|part| part.key).collect(),
+            },
+        })
+    }
+
+    /// What is asked of each column of an open index. `None`: it is not just the key's columns.
+    fn parts(
+        &self,
+        tables: (relation::Relation<'_>, relation::Relation<'_>),
+        index: relation::Relation<'_>,
+    ) -> Option<Vec<Part>> {
+        let definition = storage::definition_of(index.as_ptr())?;
+        let keys = index.index_row().indnkeyatts as usize;
+        let numbers = &index.index_columns()[..keys];
+        let is_whole = definition.unique
+            && numbers.len() == self.columns.len()
+            && definition.columns.len() == numbers.len()
+            && self.columns.iter().all(|key| numbers.contains(&key.1));
+        if !is_whole {
+            return None;
         }
+        let columns = numbers.iter().zip(&definition.columns).enumerate();
+        columns
+            .map(|(column, (number, definition))| {
+                let order = IndexColumn::of(index, column);
+                self.part(tables, *number, (column, order, definition))
+            })
+            .collect()
+    }
+
+    /// What is asked of a column of the parent, which is one of an index. `None`: not the
+    /// constraint's own comparison.
+    fn part(
+        &self,
+        (child, parent): (relation::Relation<'_>, relation::Relation<'_>),
+        number: i16,
+        (column, order, definition): (usize, IndexColumn, &KeyColumn),
+    ) -> Option<Part> {
+        let of_column = self.columns.iter().find(|key| key.1 == number);
+        let &(own, referenced, operator) = of_column?;
+        let kept = &parent.description().columns()[referenced as usize - 1];
+        let given = &child.description().columns()[own as usize - 1];
+        let member = membership(operator, order.family)?;
+        let answer = order.answer_to_equality(definition, member.right)?;
+        let is_equality = member.strategy == Test::Equal as i32
+            && answer == Answer::Exact
+            && order.collation == kept.attcollation
+            && catalog::is_binary_coercible(given.atttypid, member.right);
+        is_equality.then_some(Part {
+            own,
+            function: catalog::operator_function(operator),
+            key: Key {
+                column,
+                test: Test::Equal,
+                argument_type: member.right,
+            },
+        })
     }
 }
 
 impl Parent {
-    /// Of the constraint that a trigger of an open child checks; `None`: core's query has to look.
-    /// Locks the parent and the index. May raise.
-    pub unsafe fn of(child: pg_sys::Relation, trigger: &pg_sys::Trigger) -> Option<Parent> {
-        // SAFETY: an open table (caller), under whose lock no session drops the constraint, nor the
-        // parent.
-        unsafe {
-            let key = ForeignKey::find(child, trigger.tgconstraint)?;
-            pg_sys::LockRelationOid(key.parent, LOCK);
-            Relation::closed(key.parent).with(|parent| {
-                let class = &*(*parent).rd_rel;
-                let is_temporary = class.relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP;
-                let table = storage::find_of_method(parent).filter(|_| !is_temporary)?;
-                let question = key.question((child, parent), trigger.tgconstrindid)?;
-                Some(Parent::new(key.parent, class, table, question))
-            })
-        }
+    /// Of the constraint that a trigger of an open child checks, under whose lock no session drops
+    /// the constraint, nor the parent; `None`: core's query has to look. Locks the parent and the
+    /// index. May raise.
+    pub fn of(child: relation::Relation<'_>, trigger: Node<'_, pg_sys::Trigger>) -> Option<Parent> {
+        let index = trigger.tgconstrindid();
+        let key = ForeignKey::find(child, trigger.tgconstraint())?;
+        catalog::lock(key.parent, LOCK);
+        Relation::closed(key.parent).view(|parent| {
+            let is_temporary = parent.persistence() == pg_sys::RELPERSISTENCE_TEMP;
+            let table = storage::find_of_method(parent.as_ptr()).filter(|_| !is_temporary)?;
+            let question = key.question((child, parent), index)?;
+            Some(Parent::new(parent, table, question))
+        })
     }
 
-    /// What looks rows up in a parent's index.
-    unsafe fn new(
-        oid: pg_sys::Oid,
-        class: &pg_sys::FormData_pg_class,
-        table: TableRef,
-        question: Question,
-    ) -> Parent {
-        let keys = &question.search.keys;
-        // SAFETY: memory of the parent's own, made when nothing raises any more but that memory is
-        // out; a trigger is fired under a snapshot.
-        unsafe {
-            let snapshot = PgSnapshot::new(pg_sys::GetActiveSnapshot());
-            let scan = Scan::of_table(oid, table, &question.search, &arguments(keys), snapshot);
+    /// What looks rows up in a parent's index. A trigger is fired under a snapshot.
+    fn new(parent: relation::Relation<'_>, table: TableRef, question: Question) -> Parent {
+        let (oid, keys) = (parent.oid(), &question.search.keys);
+        let snapshot = PgSnapshot::new(pg::active_snapshot());
+        let scan = Scan::of_table(oid, table, &question.search, &arguments(keys), snapshot);
+        // Nothing raises any more but that memory is out.
+        // SAFETY: memory of the parent's own, which `drop` deletes.
+        let (context, values) = unsafe {
             let context =
                 pg::small_context(pg_sys::CacheMemoryContext, c"mot parent of a foreign key");
-            let values = within(context, || {
-                let values = pg_sys::CreateStandaloneExprContext();
-                (*values).ecxt_param_list_info = parameters(keys);
-                values
-            });
-            Parent {
-                context,
-                table: oid,
-                index: question.search.index,
-                table_lock: IndexLock::new(LOCK),
-                index_lock: IndexLock::new(LOCK),
-                owner: class.relowner,
-                schema: class.relnamespace,
-                functions: question.functions,
-                rights: 0,
-                entries: Entries::NONE,
-                last_column: question.columns.iter().copied().max().unwrap_or(0),
-                columns: question.columns,
-                values,
-                scan,
-                target: Target::closed(oid, table),
-            }
+            (context, within(context, || values(keys)))
+        };
+        let (owner, schema) = parent.owner_and_schema();
+        Parent {
+            context,
+            table: oid,
+            index: question.search.index,
+            table_lock: IndexLock::new(LOCK),
+            index_lock: IndexLock::new(LOCK),
+            owner,
+            schema,
+            functions: question.functions,
+            rights: 0,
+            entries: Entries::NONE,
+            last_column: question.columns.iter().copied().max().unwrap_or(0),
+            columns: question.columns,
+            values,
+            scan,
+            target: Target::closed(oid, table),
         }
     }
 
@@ -235,44 +248,43 @@ impl Parent {
         if self.rights == generation {
             return true;
         }
-        // SAFETY: catalog look-ups, which may raise.
-        let may = unsafe {
-            let has = |right: u32| {
-                let answer =
-                    pg_sys::pg_class_aclcheck(self.table, self.owner, right as pg_sys::AclMode);
+        let may = catalog::may(self.table, self.owner, pg_sys::ACL_SELECT)
+            && catalog::may(self.table, self.owner, pg_sys::ACL_UPDATE)
+            && version::may_use_schema(self.schema, self.owner)
+            && self.functions.iter().all(|function| {
+                let answer = version::may_execute(*function, self.owner);
                 answer == pg_sys::AclResult::ACLCHECK_OK
-            };
-            has(pg_sys::ACL_SELECT)
-                && has(pg_sys::ACL_UPDATE)
-                && version::may_use_schema(self.schema, self.owner)
-                && self.functions.iter().all(|function| {
-                    let answer = version::may_execute(*function, self.owner);
-                    answer == pg_sys::AclResult::ACLCHECK_OK
-                })
-        };
+            });
         self.rights = if may { generation } else { 0 };
         may
     }
 
     /// Whether the parent of a filled row is there, as a snapshot of this moment sees it, and is
     /// locked now against changes of its key. Waits for no row. May raise.
-    pub unsafe fn holds(&mut self, child: *mut pg_sys::TupleTableSlot) -> bool {
-        // SAFETY: the caller's slot, of the row type that the constraint was looked up with; the
-        // parent's own contexts.
-        unsafe {
-            empty((*self.values).ecxt_per_tuple_memory);
-            if !self.fill(child) || self.is_younger_than_snapshot() {
-                return false;
-            }
-            let snapshot = PgSnapshot::new(snapshot::push_latest());
-            let is_held = within((*self.values).ecxt_per_tuple_memory, || self.look(snapshot));
-            let found = self.scan.take_found();
-            if is_held {
-                self.count(found);
-            }
-            snapshot::pop();
-            is_held
+    ///
+    /// # Safety
+    /// It is locked. A slot of the row type that the constraint was looked up with.
+    pub unsafe fn holds(&mut self, child: Row<'_>) -> bool {
+        let memory = self.values.view().ecxt_per_tuple_memory();
+        // SAFETY: the parent's own context; the look-up before has ended. The caller's slot.
+        let is_filled = unsafe {
+            empty(memory);
+            self.fill(child)
+        };
+        if !is_filled || self.is_younger_than_snapshot() {
+            return false;
         }
+        let snapshot = PgSnapshot::new(snapshot::push_latest());
+        // SAFETY: the parent's own context, as above.
+        let is_held = unsafe { within(memory, || self.look(snapshot)) };
+        let found = self.scan.take_found();
+        if is_held {
+            // SAFETY: both are locked (caller).
+            unsafe { self.count(found) };
+        }
+        // SAFETY: the snapshot from above.
+        unsafe { snapshot::pop() };
+        is_held
     }
 
     /// Whether the index may show the transaction's one snapshot a row that has another key there:
@@ -285,44 +297,47 @@ impl Parent {
     }
 
     /// Counts a scan, as core counts one that its query makes.
+    ///
+    /// # Safety
+    /// The table and the index are locked.
     unsafe fn count(&mut self, found: u64) {
-        // SAFETY: both are locked.
-        unsafe {
-            let opened = Opened::closed(&self.entries);
-            let open = || Opened::open(self.table, self.index, &mut self.entries);
-            let mut opened = opened.unwrap_or_else(open);
-            opened.count_scan();
-            opened.count_found(found);
-            opened.close();
-        }
+        let opened = Opened::closed(&self.entries);
+        // SAFETY: the caller's locks.
+        let open = || unsafe { Opened::open(self.table, self.index, &mut self.entries) };
+        let mut opened = opened.unwrap_or_else(open);
+        opened.count_scan();
+        opened.count_found(found);
+        // SAFETY: opened above, if it is open.
+        unsafe { opened.close() };
     }
 
     /// Puts the child's values where the scan's parameters are; false: one is NULL.
-    unsafe fn fill(&mut self, child: *mut pg_sys::TupleTableSlot) -> bool {
-        // SAFETY: the caller's slot holds a tuple with the columns, and the list has a parameter
-        // for each.
-        unsafe {
-            pg::take_row_apart(child, self.last_column.into());
-            let slot = &*child;
-            let list = (*self.values).ecxt_param_list_info;
-            for (at, column) in self.columns.iter().enumerate() {
-                let column = *column as usize - 1;
-                if *slot.tts_isnull.add(column) {
-                    return false;
-                }
-                let value = (*list).params.as_mut_ptr().add(at);
-                (*value).value = *slot.tts_values.add(column);
-            }
-            true
-        }
+    ///
+    /// # Safety
+    /// As for [`Parent::holds`].
+    unsafe fn fill(&self, child: Row<'_>) -> bool {
+        // SAFETY: the caller's slot, which nobody changes meanwhile.
+        let (values, nulls) = unsafe {
+            pg::take_row_apart(child.as_ptr(), self.last_column.into());
+            child.columns()
+        };
+        let value = |column: &i16| {
+            let column = *column as usize - 1;
+            (!nulls[column]).then(|| values[column])
+        };
+        // SAFETY: the list has a parameter for each column.
+        unsafe { (self.values.view()).fill_parameters(self.columns.iter().map(value)) }
     }
 
     /// Looks the row up and locks it in the state that was seen, against changes of its key.
+    ///
+    /// # Safety
+    /// The parameters are filled, with values that are live.
     unsafe fn look(&mut self, snapshot: PgSnapshot<'static>) -> bool {
         refuse_older_than_copy(self.scan.table, &snapshot);
         self.scan.rewind_under(snapshot);
         // SAFETY: the scan's arguments are parameters of this context.
-        let found = unsafe { self.scan.next(self.values) };
+        let found = unsafe { self.scan.next(self.values.as_ptr()) };
         let is_held = found.is_some_and(|(row, version)| {
             let is_held = lock_at_once(&self.target, row, version, LockStrength::KeyShare);
             if is_held {
@@ -336,17 +351,35 @@ impl Parent {
 }
 
 /// A list of parameters, one for each key, in the current context.
-unsafe fn parameters(keys: &[Key]) -> pg_sys::ParamListInfo {
-    // SAFETY: a list of as many parameters, whose fields are plain.
-    unsafe {
+fn parameters(keys: &[Key]) -> pg_sys::ParamListInfo {
+    // SAFETY: the list has a place for each parameter.
+    let (list, first) = unsafe {
         let list = pg_sys::makeParamList(keys.len() as i32);
-        for (at, key) in keys.iter().enumerate() {
-            let parameter = &mut *(*list).params.as_mut_ptr().add(at);
-            parameter.isnull = false;
-            parameter.pflags = 0;
-            parameter.ptype = key.argument_type;
-        }
-        list
+        (list, (*list).params.as_mut_ptr())
+    };
+    for (at, key) in keys.iter().enumerate() {
+        let parameter = pg_sys::ParamExternData {
+            value: pg_sys::Datum::null(),
+            isnull: false,
+            pflags: 0,
+            ptype: key.argument_type,
+        };
+        // SAFETY: as above.
+        unsafe { first.add(at).write(parameter) };
+    }
+    list
+}
+
+/// A context for expressions with a parameter for each key.
+///
+/// # Safety
+/// The current memory context lives as long as the value.
+unsafe fn values(keys: &[Key]) -> Owned<pg_sys::ExprContext> {
+    // SAFETY: a context and a list just made, in the caller's memory context.
+    unsafe {
+        let values = Owned::new(pg_sys::CreateStandaloneExprContext());
+        values.view().set_parameters(parameters(keys));
+        values
     }
 }
 

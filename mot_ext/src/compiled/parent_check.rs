@@ -12,11 +12,14 @@
 //! Checks that core fires by itself, as deferred ones at COMMIT and those of COPY, are core's.
 #![allow(ffi_unwind_calls)]
 use super::entry::SerialHasher;
-use super::frame::within;
+use super::frame::Row;
 use super::hooks;
 use super::parent::Parent;
 use super::watch;
 use crate::pg::local::ProcessLocal;
+use crate::pg::memory::within;
+use crate::pg::node::Node;
+use crate::pg::relation::Relation;
 use crate::pg::{guard, interrupts};
 use crate::transaction::relation;
 use pgrx::pg_sys;
@@ -46,62 +49,53 @@ type Constraints = HashMap<u64, CachedConstraint, BuildHasherDefault<SerialHashe
 ///
 /// # Safety
 /// A relation's `ri_TrigFunctions` that core has not filled yet; the current context lives as long.
-pub unsafe fn take_over(info: *mut pg_sys::ResultRelInfo) {
-    // SAFETY: the caller's result relation, with a function's place for each of its triggers.
-    unsafe {
-        let info = &*info;
-        let Some(triggers) = info.ri_TrigDesc.as_ref() else {
-            return;
+pub unsafe fn take_over(info: Node<'_, pg_sys::ResultRelInfo>) {
+    let Some(triggers) = info.ri_TrigDesc() else {
+        return;
+    };
+    let may_check = triggers.trig_insert_after_row() || triggers.trig_update_after_row();
+    if !may_check || !hooks::others_miss_no_query() {
+        return;
+    }
+    for (at, trigger) in triggers.all().enumerate() {
+        let function: pg_sys::PGFunction = match trigger.tgfoid().to_u32() {
+            pg_sys::F_RI_FKEY_CHECK_INS => Some(check_inserted),
+            pg_sys::F_RI_FKEY_CHECK_UPD => Some(check_updated),
+            _ => continue,
         };
-        let may_check = triggers.trig_insert_after_row || triggers.trig_update_after_row;
-        if !may_check || !hooks::others_miss_no_query() {
-            return;
-        }
-        for at in 0..triggers.numtriggers as usize {
-            let trigger = &*triggers.triggers.add(at);
-            let function: pg_sys::PGFunction = match trigger.tgfoid.to_u32() {
-                pg_sys::F_RI_FKEY_CHECK_INS => Some(check_inserted),
-                pg_sys::F_RI_FKEY_CHECK_UPD => Some(check_updated),
-                _ => continue,
-            };
-            let place = &mut *info.ri_TrigFunctions.add(at);
-            if !is_of_core(trigger) || place.fn_oid != pg_sys::InvalidOid {
-                continue;
-            }
-            // As fmgr_info() has it of a function of the server's own.
-            place.fn_addr = function;
-            place.fn_oid = trigger.tgfoid;
-            place.fn_stats = pg_sys::TrackFunctionsLevel::TRACK_FUNC_ALL as u8;
-            place.fn_mcxt = pg_sys::CurrentMemoryContext;
+        if is_of_core(trigger) {
+            // SAFETY: a place of the relation's functions; ours, as core calls this trigger's.
+            unsafe { info.fill_function(at, trigger.tgfoid(), function) };
         }
     }
 }
 
 /// Whether a trigger is one that core made for a foreign key. Users may make others with these
 /// functions, on views and before rows, too, which raise that.
-fn is_of_core(trigger: &pg_sys::Trigger) -> bool {
-    let timing = u32::from(trigger.tgtype as u16);
+fn is_of_core(trigger: Node<'_, pg_sys::Trigger>) -> bool {
+    let timing = u32::from(trigger.tgtype() as u16);
     let is_after_row = timing & pg_sys::TRIGGER_TYPE_ROW != 0
         && timing & (pg_sys::TRIGGER_TYPE_BEFORE | pg_sys::TRIGGER_TYPE_INSTEAD) == 0;
-    trigger.tgisinternal && is_after_row && trigger.tgconstrindid != pg_sys::InvalidOid
+    trigger.tgisinternal() && is_after_row && trigger.tgconstrindid() != pg_sys::InvalidOid
 }
 
 /// The same for the tables that a query of core's executor writes to.
 ///
 /// # Safety
 /// A query that was just started.
-pub unsafe fn take_over_of(query: *mut pg_sys::QueryDesc) {
+#[inline]
+pub unsafe fn take_over_of(query: Node<'_, pg_sys::QueryDesc>) {
+    let Some(estate) = query.estate() else {
+        return;
+    };
+    let targets = estate.es_opened_result_relations();
+    if targets.is_empty() {
+        return;
+    }
     // SAFETY: the started query's executor state; the functions go with it.
     unsafe {
-        let estate = (*query).estate;
-        if estate.is_null() || (*estate).es_opened_result_relations.is_null() {
-            return;
-        }
-        let list = &*(*estate).es_opened_result_relations;
-        within((*estate).es_query_cxt, || {
-            for at in 0..list.length as usize {
-                take_over((*list.elements.add(at)).ptr_value.cast());
-            }
+        within(estate.es_query_cxt(), || {
+            targets.iter().for_each(|target| take_over(target));
         });
     }
 }
@@ -135,20 +129,27 @@ unsafe extern "C-unwind" fn check_updated(call: pg_sys::FunctionCallInfo) -> pg_
 }
 
 /// Whether the parent of the trigger's row was found, and is locked. False: core has to look.
+///
+/// # Safety
+/// Core's call of a trigger's function.
 unsafe fn is_right(call: pg_sys::FunctionCallInfo) -> bool {
-    // SAFETY: core's call of a trigger's function; the table is open, the row in its slot.
-    unsafe {
-        let fired = &*(*call).context.cast::<pg_sys::TriggerData>();
-        let is_update =
-            fired.tg_event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_UPDATE;
-        let row = match is_update {
-            true => fired.tg_newslot,
-            false => fired.tg_trigslot,
-        };
-        with_parent(fired.tg_relation, &*fired.tg_trigger, |parent| {
-            is_newest(fired.tg_relation, row) && parent.owner_may_look() && parent.holds(row)
-        })
-    }
+    // SAFETY: the caller's; the table is open for the call.
+    let (fired, table) = unsafe {
+        let fired = Node::<pg_sys::TriggerData>::enter((*call).context.cast());
+        (fired, Relation::enter(fired.tg_relation()))
+    };
+    let is_update = fired.tg_event() & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_UPDATE;
+    let row = match is_update {
+        true => fired.tg_newslot(),
+        false => fired.tg_trigslot(),
+    };
+    let Some((trigger, row)) = fired.tg_trigger().zip(row) else {
+        return false;
+    };
+    with_parent(table, trigger, |parent| {
+        // SAFETY: core has put the row into the slot, of the table's kind.
+        unsafe { is_newest(table, row) && parent.owner_may_look() && parent.holds(row) }
+    })
 }
 
 /// Whether a check may be made here now. Interrupts are for core's query: the firing of triggers
@@ -159,13 +160,15 @@ fn may_look() -> bool {
 
 /// Whether a row is still what core should check: one that the statement has changed again has a
 /// check of its own.
-unsafe fn is_newest(table: pg_sys::Relation, row: *mut pg_sys::TupleTableSlot) -> bool {
-    // SAFETY: an open table and a row of it in a slot of its kind, as core asks.
+///
+/// # Safety
+/// A row of the table in a slot of its kind.
+unsafe fn is_newest(table: Relation<'_>, row: Row<'_>) -> bool {
+    let (table, row) = (table.as_ptr(), row.as_ptr());
+    // SAFETY: one guarded call of the table's own function, as core asks.
     unsafe {
-        let method = &*(*table).rd_tableam;
-        let asks = method
-            .tuple_satisfies_snapshot
-            .expect("a method's function");
+        let asks = (*(*table).rd_tableam).tuple_satisfies_snapshot;
+        let asks = asks.expect("a method's function");
         pg_sys::ffi::pg_guard_ffi_boundary(|| {
             #[allow(ffi_unwind_calls)]
             asks(table, row, &raw mut pg_sys::SnapshotSelfData)
@@ -175,9 +178,9 @@ unsafe fn is_newest(table: pg_sys::Relation, row: *mut pg_sys::TupleTableSlot) -
 
 /// Runs `look` with the parent of the constraint that a trigger of an open child checks. The parent
 /// is locked. False: core has to look.
-unsafe fn with_parent(
-    child: pg_sys::Relation,
-    trigger: &pg_sys::Trigger,
+fn with_parent(
+    child: Relation<'_>,
+    trigger: Node<'_, pg_sys::Trigger>,
     look: impl FnOnce(&mut Parent) -> bool,
 ) -> bool {
     let Ok(mut kept) = CONSTRAINTS.0.try_borrow_mut() else {
@@ -187,7 +190,7 @@ unsafe fn with_parent(
         watch::begin();
         Constraints::default()
     });
-    let number = u64::from(trigger.tgconstraint.to_u32());
+    let number = u64::from(trigger.tgconstraint().to_u32());
     let cached = all.get_mut(&number).filter(|cached| {
         // What others have done to the tables is known after they are locked.
         cached.parent.as_ref().inspect(|parent| parent.lock());
@@ -203,8 +206,7 @@ unsafe fn with_parent(
                 all.remove(&any);
             }
             let generation = relation::generation();
-            // SAFETY: the caller's open table and its trigger.
-            let parent = unsafe { Parent::of(child, trigger) };
+            let parent = Parent::of(child, trigger);
             let cached = CachedConstraint { generation, parent };
             all.entry(number).or_insert(cached).parent.as_mut()
         }

@@ -7,6 +7,7 @@
 //! refusal is an error, and not kept. With another library's `ExecutorCheckPerms_hook`, core and
 //! the hook are asked every time.
 use super::watch;
+use crate::pg::node::Node;
 use crate::pg::{self, executor, version};
 use pgrx::pg_sys;
 
@@ -28,7 +29,7 @@ impl Rights {
 
     /// Raises 42501 if the current user may not do what the plan does.
     #[inline]
-    pub unsafe fn check(&mut self, plan: *mut pg_sys::PlannedStmt) {
+    pub fn check(&mut self, plan: Node<'_, pg_sys::PlannedStmt>) {
         let user = pg::user();
         let generation = watch::rights();
         if self.generation == generation && self.user == user && !executor::has_rights_hook() {
@@ -37,8 +38,7 @@ impl Rights {
         // What was read before a change that arrives during the check must not count as read after
         // it.
         self.generation = 0;
-        // SAFETY: a finished plan (caller).
-        unsafe { version::check_permissions(plan) };
+        version::check_permissions(plan);
         self.user = user;
         self.generation = generation;
     }

@@ -1,37 +1,34 @@
 //! SELECT, with or without FOR UPDATE and the like, and LIMIT.
 use super::access::Access;
 use super::client::Client;
-use super::frame::{Frame, compile_conditions, compile_values, empty};
+use super::expression::{Conditions, compile_values};
+use super::frame::{Frame, OwnSlot, Row};
 use crate::access::scan::Scan;
-use crate::executor::expressions::{passes, project};
 use crate::executor::filter::{Filter, Verdict};
 use crate::pg::interrupts;
-use crate::pg::list::list;
+use crate::pg::node::{Any, List};
 use crate::rows::lock_rows::{Outcome as LockOutcome, lock as lock_row};
 use crate::rows::tuple;
 use crate::rows::write::Target;
 use crate::table_am::note_locked;
 use crate::table_am::view::refuse_older_than_copy;
 use crate::transaction::clock::PgSnapshot;
-use crate::transaction::wait::{WaitPolicy, tid_of};
+use crate::transaction::wait::WaitPolicy;
 use mot_engine::{LockStrength, Slot, TableRef, VersionRef};
-use pgrx::pg_sys;
 
 pub struct Select {
     scan: Scan,
-    slot: *mut pg_sys::TupleTableSlot,
-    conditions: *mut pg_sys::ExprState,
+    slot: OwnSlot,
+    conditions: Conditions,
     /// The scan's filter evaluates all of them.
     is_filter_whole: bool,
     /// Conditions the scan answers, for a state of the row that it did not find.
-    rechecks: *mut pg_sys::ExprState,
+    rechecks: Conditions,
     lock: Option<(Target, LockStrength, WaitPolicy)>,
     /// LIMIT, and what is left of it.
     rows_max: u64,
     rows_left: u64,
     is_done: bool,
-    /// The row last sent, for WHERE CURRENT OF.
-    pub current: Option<pg_sys::ItemPointerData>,
 }
 
 /// What became of a row that the statement wants.
@@ -45,44 +42,63 @@ enum Locked {
     Lost,
 }
 
+/// What drops rows before the scan gives them; `None`: the first condition takes core.
+fn filter(frame: &Frame, conditions: &[Any<'_>]) -> Option<Filter> {
+    if frame.has_missing_values {
+        return None;
+    }
+    let conditions = List::of(conditions.iter().copied());
+    // SAFETY: conditions of a finished plan over the table, whose row type this is.
+    unsafe { Filter::new(conditions.as_ptr(), frame.position, frame.row_type.as_ptr()) }
+}
+
 impl Select {
+    /// Of a scan of a finished plan.
+    ///
+    /// # Safety
+    /// The current memory context is the frame's, and lives as long as the value.
     pub unsafe fn new(
         frame: &Frame,
-        access: &Access,
+        access: &Access<'_>,
         lock: Option<(LockStrength, WaitPolicy)>,
         rows_max: u64,
         table: TableRef,
         snapshot: PgSnapshot<'static>,
     ) -> Select {
-        // SAFETY: a scan of a finished plan; the current context is the statement's.
-        unsafe {
-            let arguments = compile_values(&access.arguments);
-            let target = |(strength, policy)| {
-                let target = Target::closed(frame.relation, table);
-                (target, strength, policy)
-            };
-            let mut rows =
-                Scan::of_table(frame.relation, table, &access.search, &arguments, snapshot);
-            let conditions = list(&access.conditions);
-            let filter = match frame.has_missing_values {
-                false => Filter::new(conditions, frame.position, frame.row_type),
-                true => None,
-            };
-            let is_filter_whole = filter.as_ref().is_some_and(Filter::is_whole);
-            rows.set_filter(filter);
-            rows.evaluate_ahead(compile_values(&access.computed));
-            Select {
-                scan: rows,
-                is_filter_whole,
-                slot: frame.row_slot(),
-                conditions: compile_conditions(&access.conditions),
-                rechecks: compile_conditions(&access.rechecks),
-                lock: lock.map(target),
-                rows_max,
-                rows_left: 0,
-                is_done: true,
-                current: None,
-            }
+        let target = |(strength, policy)| {
+            let target = Target::closed(frame.relation, table);
+            (target, strength, policy)
+        };
+        // SAFETY: the caller's memory context.
+        let (arguments, computed) = unsafe {
+            (
+                compile_values(&access.arguments),
+                compile_values(&access.computed),
+            )
+        };
+        let mut rows = Scan::of_table(frame.relation, table, &access.search, &arguments, snapshot);
+        let filter = filter(frame, &access.conditions);
+        let is_filter_whole = filter.as_ref().is_some_and(Filter::is_whole);
+        rows.set_filter(filter);
+        rows.evaluate_ahead(computed);
+        // SAFETY: as above.
+        let (slot, conditions, rechecks) = unsafe {
+            (
+                frame.row_slot(),
+                Conditions::compile(&access.conditions),
+                Conditions::compile(&access.rechecks),
+            )
+        };
+        Select {
+            scan: rows,
+            is_filter_whole,
+            slot,
+            conditions,
+            rechecks,
+            lock: lock.map(target),
+            rows_max,
+            rows_left: 0,
+            is_done: true,
         }
     }
 
@@ -91,7 +107,6 @@ impl Select {
         self.scan.rewind_under(snapshot);
         self.rows_left = self.rows_max;
         self.is_done = self.rows_max == 0;
-        self.current = None;
     }
 
     pub fn end(&mut self) {
@@ -111,61 +126,98 @@ impl Select {
     }
 
     /// Looks for the row, if there can be but one, before the caller asks for it.
+    ///
+    /// # Safety
+    /// In an execution, which has parameters and snapshot.
     pub unsafe fn seek(&mut self, frame: &Frame) {
         if !self.is_done {
-            // SAFETY: the statement's own context.
-            unsafe { self.scan.seek(frame.values) };
+            // SAFETY: the scan's arguments were compiled for these values.
+            unsafe { self.scan.seek(frame.values().as_ptr()) };
         }
     }
 
     /// Sends up to `rows_max` rows.
+    ///
+    /// # Safety
+    /// As for [`Select::seek`]. The snapshot keeps what the slot shows.
     pub unsafe fn run(&mut self, frame: &Frame, client: &mut Client<'_>, rows_max: u64) {
         let mut rows = 0;
-        // SAFETY: the statement's own slots and contexts; the snapshot is the running query's.
-        unsafe {
-            while !self.is_done && rows < rows_max {
-                interrupts::check_for_interrupts();
-                empty(frame.per_row());
-                let Some((row, version, verdict)) =
-                    self.scan.next_passing(frame.values, std::ptr::null_mut())
-                else {
-                    self.is_done = true;
-                    break;
-                };
-                self.scan.show(self.slot, row, version);
-                (*frame.values).ecxt_scantuple = self.slot;
-                let is_sure = self.is_filter_whole && verdict == Verdict::Passes;
-                if !is_sure && !passes(self.conditions, frame.values) {
-                    continue;
-                }
-                // Core's scan computes its columns before the node above locks the row.
-                let computes = self.lock.is_some() && frame.computes_columns;
-                let computed = computes.then(|| project(frame.projection));
-                let locked = self.locks(frame, row, version);
-                if locked == Locked::Lost {
-                    continue;
-                }
-                rows += 1;
-                self.current = Some(tid_of(row, version.ordinal()));
-                (*frame.estate).es_processed += 1;
-                self.rows_left -= 1;
-                self.is_done = self.rows_left == 0;
-                let goes_on = match computed {
-                    _ if frame.sends_row_itself => client.send_row(frame, self.slot),
-                    Some(slot) if locked == Locked::AsSeen => client.send_projected(frame, slot),
-                    _ => client.send(frame),
-                };
-                if !goes_on {
-                    break;
-                }
+        while !self.is_done && rows < rows_max {
+            interrupts::check_for_interrupts();
+            // SAFETY: the row before was sent.
+            unsafe { frame.empty_row() };
+            let (values, none) = (frame.values().as_ptr(), std::ptr::null_mut());
+            // SAFETY: the scan's arguments were compiled for these values.
+            let next = unsafe { self.scan.next_passing(values, none) };
+            let Some((row, version, verdict)) = next else {
+                self.is_done = true;
+                break;
+            };
+            // SAFETY: the execution's snapshot keeps the version.
+            unsafe { self.show(row, version) };
+            frame.values().show(self.slot.view());
+            let is_sure = self.is_filter_whole && verdict == Verdict::Passes;
+            // SAFETY: the row is shown.
+            if !is_sure && !unsafe { self.conditions.pass(frame.values()) } {
+                continue;
             }
-            tuple::clear(self.slot);
+            // Core's scan computes its columns before the node above locks the row.
+            let computes = self.lock.is_some() && frame.computes_columns;
+            let projection = frame.projection.as_ref().filter(|_| computes);
+            // SAFETY: as above.
+            let computed = projection.map(|projection| unsafe { projection.project() });
+            let locked = self.locks(frame, row, version);
+            if locked == Locked::Lost {
+                continue;
+            }
+            rows += 1;
+            frame.count_processed();
+            self.rows_left -= 1;
+            self.is_done = self.rows_left == 0;
+            let computed = computed.filter(|_| locked == Locked::AsSeen);
+            // SAFETY: as above; what was computed is of the row as it was seen.
+            if !unsafe { self.send(frame, client, computed) } {
+                break;
+            }
         }
+        // SAFETY: the statement's own slot, of the access method's kind.
+        unsafe { tuple::clear(self.slot.as_ptr()) };
+    }
+
+    /// Hands the row over that is shown, or what was computed of it; false: no more is wanted.
+    ///
+    /// # Safety
+    /// The frame's values show the slot's row, which the snapshot or a lock keeps.
+    #[inline]
+    unsafe fn send(
+        &self,
+        frame: &Frame,
+        client: &mut Client<'_>,
+        computed: Option<Row<'_>>,
+    ) -> bool {
+        // SAFETY: the caller's.
+        unsafe {
+            match computed {
+                _ if frame.sends_row_itself => client.send_row(frame, self.slot.view()),
+                Some(row) => client.send_projected(frame, row),
+                None => client.send(frame),
+            }
+        }
+    }
+
+    /// Shows a version of a row in the slot.
+    ///
+    /// # Safety
+    /// A snapshot, or a row lock, keeps the version as long as the slot shows it.
+    #[inline]
+    unsafe fn show(&mut self, row: Slot, version: VersionRef) {
+        // SAFETY: the slot is of the access method's kind; the caller's version.
+        unsafe { self.scan.show(self.slot.as_ptr(), row, version) };
     }
 
     /// Locks the row in the slot, as nodeLockRows does: if it changed meanwhile, its newest state
     /// has to pass, and is shown.
-    unsafe fn locks(&mut self, frame: &Frame, row: Slot, version: VersionRef) -> Locked {
+    fn locks(&mut self, frame: &Frame, row: Slot, version: VersionRef) -> Locked {
         let Some((target, strength, policy)) = self.lock else {
             return Locked::AsSeen;
         };
@@ -176,10 +228,11 @@ impl Select {
             }
             LockOutcome::Locked(newest) => {
                 note_locked(target.table, row);
-                // SAFETY: as in `run`.
+                let values = frame.values();
+                // SAFETY: the row is locked in its newest state, which is shown then.
                 let is_wanted = unsafe {
-                    self.scan.show(self.slot, row, newest);
-                    passes(self.rechecks, frame.values) && passes(self.conditions, frame.values)
+                    self.show(row, newest);
+                    self.rechecks.pass(values) && self.conditions.pass(values)
                 };
                 match is_wanted {
                     true => Locked::Newer,

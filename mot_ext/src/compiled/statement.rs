@@ -13,14 +13,16 @@
 use super::arbiters::Arbiters;
 use super::change::{Change, ChangeInputs};
 use super::client::{Client, Wire};
-use super::frame::{Frame, empty, within};
+use super::frame::Frame;
 use super::insert::Insert;
 use super::opened::{Entries, Opened};
 use super::rights::Rights;
 use super::select::Select;
 use super::shape::{Shape, Verb};
 use super::upsert::Upsert;
-use crate::pg::{self, version};
+use crate::pg::memory::{empty, small_context_here, within};
+use crate::pg::node::Node;
+use crate::pg::version;
 use crate::storage;
 use crate::transaction::clock::PgSnapshot;
 use crate::transaction::{relation, xact};
@@ -74,100 +76,105 @@ pub enum Uncompiled {
 
 impl Statement {
     /// Compiles a plan whose tables are locked.
-    pub unsafe fn compile(query: *mut pg_sys::QueryDesc) -> Result<Statement, Uncompiled> {
-        // SAFETY: core's query descriptor; on an error the new contexts are small, and go with the
-        // parent set below.
-        unsafe {
-            let plan = (*query).plannedstmt;
-            let shape = Shape::of(plan).ok_or(Uncompiled::Never)?;
-            // Before anything of the table can be wrong, as core does it.
-            version::check_permissions(plan);
-            let entry = pg_sys::rt_fetch(shape.relation, (*plan).rtable);
-            let storage_generation = relation::generation();
-            let table = relation::Relation::closed((*entry).relid)
-                .with(storage::find_of_method)
-                .ok_or(Uncompiled::Now)?;
-            // Under the current context until it is whole: an error on the way takes it along.
-            let context =
-                pg::small_context(pg_sys::CurrentMemoryContext, c"mot compiled statement");
-            let frame = within(context, || Frame::new(context, &shape, entry));
-            let work = frame.and_then(|frame| {
-                let work = within(context, || work(&frame, &shape, table, query))?;
+    pub fn compile(query: Node<'_, pg_sys::QueryDesc>) -> Result<Statement, Uncompiled> {
+        let plan = query.plan();
+        let shape = Shape::of(plan).ok_or(Uncompiled::Never)?;
+        // Before anything of the table can be wrong, as core does it.
+        version::check_permissions(plan);
+        let entry = plan.entry(shape.relation);
+        let storage_generation = relation::generation();
+        let table = relation::Relation::closed(entry.relid())
+            .with(storage::find_of_method)
+            .ok_or(Uncompiled::Now)?;
+        // Under the current context until it is whole: an error on the way takes it along.
+        let context = small_context_here(c"mot compiled statement");
+        // SAFETY: a context that lives as long as the statement.
+        let made = unsafe {
+            within(context, || {
+                let frame = Frame::new(context, &shape, entry)?;
+                let work = work(&frame, &shape, table, query)?;
                 Some((frame, work))
-            });
-            let Some((frame, work)) = work else {
-                pg_sys::MemoryContextDelete(context);
-                return Err(Uncompiled::Never);
-            };
-            let wire = Wire::new(frame.result_type, context);
-            pg_sys::MemoryContextSetParent(context, pg_sys::CacheMemoryContext);
-            Ok(Statement {
-                frame,
-                work,
-                rights: Rights::unknown(),
-                entries: Entries::NONE,
-                wire,
-                storage_generation,
             })
+        };
+        let Some((frame, work)) = made else {
+            // SAFETY: no code uses what was made.
+            unsafe { pg_sys::MemoryContextDelete(context) };
+            return Err(Uncompiled::Never);
+        };
+        // SAFETY: the statement's own context.
+        let wire = unsafe { Wire::new(frame.result_type.view(), context) };
+        // SAFETY: the statement's own context, which `drop` deletes.
+        unsafe { pg_sys::MemoryContextSetParent(context, pg_sys::CacheMemoryContext) };
+        Ok(Statement {
+            frame,
+            work,
+            rights: Rights::unknown(),
+            entries: Entries::NONE,
+            wire,
+            storage_generation,
+        })
+    }
+
+    /// Locks what core's executor would lock, and looks up what has changed since. False: core's
+    /// executor has to run it.
+    fn prepare(&mut self, plan: Node<'_, pg_sys::PlannedStmt>) -> bool {
+        self.rights.check(plan);
+        if self.frame.is_temporary {
+            // SAFETY: a plain variable of this process. As core notes where it opens such a table:
+            // PREPARE TRANSACTION refuses it.
+            unsafe { pg_sys::MyXactFlags |= pg_sys::XACT_FLAGS_ACCESSEDTEMPNAMESPACE as c_int };
         }
+        if self.frame.index != pg_sys::InvalidOid {
+            // What others have done to the index is known after that.
+            self.frame.index_lock.take(self.frame.index);
+        }
+        if let Some(arbiters) = self.work.arbiters() {
+            arbiters.lock();
+        }
+        self.storage_generation == relation::generation() || self.find_storage()
     }
 
     /// Begins an execution: `ExecutorStart`. False: core's executor has to run it.
-    pub unsafe fn start(&mut self, query: *mut pg_sys::QueryDesc, flags: c_int) -> bool {
-        // SAFETY: core's query descriptor; the tables are locked.
-        unsafe {
-            let plan = (*query).plannedstmt;
-            self.rights.check(plan);
-            if self.frame.is_temporary {
-                // As core notes where it opens such a table: PREPARE TRANSACTION refuses it.
-                pg_sys::MyXactFlags |= pg_sys::XACT_FLAGS_ACCESSEDTEMPNAMESPACE as c_int;
-            }
-            if self.frame.index != pg_sys::InvalidOid {
-                // What others have done to the index is known after that.
-                self.frame.index_lock.take(self.frame.index);
-            }
-            if let Some(arbiters) = self.work.arbiters() {
-                arbiters.lock();
-            }
-            if self.storage_generation != relation::generation() && !self.find_storage() {
-                return false;
-            }
-            // An execution that failed had no End.
-            empty(self.frame.execution);
-            let estate = &mut *self.frame.estate;
-            estate.es_plannedstmt = plan;
-            estate.es_range_table = (*plan).rtable;
-            estate.es_range_table_size = (*(*plan).rtable).length as u32;
-            estate.es_sourceText = (*query).sourceText;
-            estate.es_snapshot = (*query).snapshot;
-            estate.es_param_list_info = (*query).params;
-            version::count_from_zero(estate);
-            // Core's check of a row that violated something made them in the memory that was just
-            // emptied.
-            estate.es_per_tuple_exprcontext = std::ptr::null_mut();
-            estate.es_exprcontexts = std::ptr::null_mut();
-            (*self.frame.values).ecxt_param_list_info = (*query).params;
-            match &mut self.work {
-                Work::Select(select) => select.start(PgSnapshot::new((*query).snapshot)),
-                Work::Insert(insert) => {
-                    estate.es_output_cid = xact::command_id().0;
-                    insert.start((*query).snapshot);
-                }
-                Work::Change(change) => {
-                    estate.es_output_cid = xact::command_id().0;
-                    change.start(PgSnapshot::new((*query).snapshot));
-                }
-            }
-            self.open(may_be_suspended(query));
-            self.frame.queue.start(flags);
-            (*query).tupDesc = self.frame.result_type;
-            (*query).estate = self.frame.estate;
-            (*query).planstate = std::ptr::null_mut();
-            true
+    ///
+    /// # Safety
+    /// Its tables are locked. [`Statement::end`] follows, or an abort, before the query is gone.
+    pub unsafe fn start(&mut self, query: Node<'_, pg_sys::QueryDesc>, flags: c_int) -> bool {
+        if !self.prepare(query.plan()) {
+            return false;
         }
+        let (estate, values) = (self.frame.estate(), self.frame.values());
+        // SAFETY: an execution that failed had no End. The query, with its parameters, lives as
+        // long as this one (caller).
+        unsafe {
+            empty(self.frame.execution);
+            estate.begin_alone(query);
+            values.set_parameters(query.params());
+        }
+        version::count_from_zero(estate);
+        // Core's check of a row that violated something made them in the memory that was just
+        // emptied.
+        estate.forget_contexts();
+        if !matches!(self.work, Work::Select(_)) {
+            estate.set_command(xact::command_id().0);
+        }
+        match &mut self.work {
+            Work::Select(select) => select.start(PgSnapshot::new(query.snapshot())),
+            Work::Insert(insert) => insert.start(query.snapshot()),
+            Work::Change(change) => change.start(PgSnapshot::new(query.snapshot())),
+        }
+        // SAFETY: all of it is locked now.
+        unsafe { self.open(may_be_suspended(query)) };
+        self.frame.queue.start(flags);
+        let (estate, root) = (self.frame.estate(), std::ptr::null_mut());
+        // SAFETY: what the statement has lives longer than the execution.
+        unsafe { query.give(estate, root, self.frame.result_type.view()) };
+        true
     }
 
     /// Opens what the execution has to have open, and counts its scan.
+    ///
+    /// # Safety
+    /// The table, the index and those of ON CONFLICT are locked.
     unsafe fn open(&mut self, may_be_suspended: bool) {
         let frame = &mut self.frame;
         // Core's functions on triggers read the open table, and run SQL.
@@ -194,50 +201,62 @@ impl Statement {
     }
 
     /// The executor state that its queries get.
-    pub fn estate(&self) -> *mut pg_sys::EState {
-        self.frame.estate
+    pub fn estate(&self) -> Node<'_, pg_sys::EState> {
+        self.frame.estate()
     }
 
     /// Runs it: `ExecutorRun`.
+    ///
+    /// # Safety
+    /// A query that `start` began in this statement.
     pub unsafe fn run(
         &mut self,
-        query: *mut pg_sys::QueryDesc,
+        query: Node<'_, pg_sys::QueryDesc>,
         direction: pg_sys::ScanDirection::Type,
         rows_max: u64,
     ) {
-        // SAFETY: core's query descriptor, started by `start`.
+        query.start_timing();
+        self.frame.estate().set_processed(0);
+        self.frame.estate().set_direction(direction);
+        query.set_executed(true);
+        let moves = direction != pg_sys::ScanDirection::NoMovementScanDirection;
+        // 0 asks for all.
+        let rows_max = if rows_max == 0 { u64::MAX } else { rows_max };
+        // SAFETY: the statement's own context, which End empties; the caller's query.
         unsafe {
-            let timing = (*query).totaltime;
-            if !timing.is_null() {
-                pg_sys::InstrStartNode(timing);
-            }
-            let estate = self.frame.estate;
-            (*estate).es_processed = 0;
-            (*estate).es_direction = direction;
-            (*query).already_executed = true;
-            let gets_rows = !self.frame.projection.is_null();
             within(self.frame.execution, || {
-                let moves = direction != pg_sys::ScanDirection::NoMovementScanDirection;
-                if moves && let Work::Select(select) = &mut self.work {
-                    select.seek(&self.frame);
-                }
-                let mut client = Client::begin(query, gets_rows, self.wire.as_mut());
-                if moves {
-                    // 0 asks for all.
-                    let rows_max = if rows_max == 0 { u64::MAX } else { rows_max };
-                    match &mut self.work {
-                        Work::Select(select) => select.run(&self.frame, &mut client, rows_max),
-                        Work::Insert(insert) => insert.run(&self.frame, &mut client),
-                        Work::Change(change) => change.run(&self.frame, &mut client, rows_max),
-                    }
-                }
-                client.end();
+                self.send(query, moves.then_some(rows_max));
             });
-            version::sum_up(estate);
-            if !timing.is_null() {
-                pg_sys::InstrStopNode(timing, (*estate).es_processed as f64);
+        }
+        version::sum_up(self.frame.estate());
+        query.stop_timing(self.frame.estate().es_processed());
+    }
+
+    /// Sends the client up to so many rows; `None`: the caller wants no move.
+    ///
+    /// # Safety
+    /// As for [`Statement::run`].
+    unsafe fn send(&mut self, query: Node<'_, pg_sys::QueryDesc>, rows_max: Option<u64>) {
+        if rows_max.is_some()
+            && let Work::Select(select) = &mut self.work
+        {
+            // SAFETY: an execution that has begun (caller).
+            unsafe { select.seek(&self.frame) };
+        }
+        let gets_rows = self.frame.projection.is_some();
+        // SAFETY: the caller's query, whose run begins.
+        let mut client = unsafe { Client::begin(query, gets_rows, self.wire.as_mut()) };
+        if let Some(rows_max) = rows_max {
+            // SAFETY: as above.
+            unsafe {
+                match &mut self.work {
+                    Work::Select(select) => select.run(&self.frame, &mut client, rows_max),
+                    Work::Insert(insert) => insert.run(&self.frame, &mut client),
+                    Work::Change(change) => change.run(&self.frame, &mut client, rows_max),
+                }
             }
         }
+        client.end();
     }
 
     /// Whether changes have been queued for Finish to fire; once for an execution.
@@ -246,20 +265,34 @@ impl Statement {
     }
 
     /// Ends the execution: `ExecutorEnd`.
-    pub unsafe fn end(&mut self, query: *mut pg_sys::QueryDesc) {
-        // SAFETY: as for `run`.
+    ///
+    /// # Safety
+    /// As for [`Statement::run`].
+    pub unsafe fn end(&mut self, query: Node<'_, pg_sys::QueryDesc>) {
+        self.count_found();
+        self.end_work();
+        // SAFETY: in the execution that opened all of it.
         unsafe {
-            self.count_found();
-            self.end_work();
-            self.frame.queue.end(self.frame.estate);
+            self.frame.queue.end(self.frame.estate());
             if let Some(arbiters) = self.work.arbiters() {
                 arbiters.close();
             }
             self.frame.opened.close();
-            empty((*self.frame.values).ecxt_per_tuple_memory);
+        }
+        // SAFETY: this execution is over.
+        unsafe { self.empty() };
+        query.take_back();
+    }
+
+    /// Empties the memory of an execution.
+    ///
+    /// # Safety
+    /// It is over.
+    unsafe fn empty(&self) {
+        // SAFETY: the statement's own contexts, which no execution uses (caller).
+        unsafe {
+            self.frame.empty_row();
             empty(self.frame.execution);
-            (*query).tupDesc = std::ptr::null_mut();
-            (*query).estate = std::ptr::null_mut();
         }
     }
 
@@ -276,12 +309,9 @@ impl Statement {
             arbiters.forget();
         }
         self.frame.opened = Opened::NONE;
-        self.frame.queue.forget(self.frame.estate);
-        // SAFETY: the statement's own contexts; no execution uses it.
-        unsafe {
-            empty(self.frame.per_row());
-            empty(self.frame.execution);
-        }
+        self.frame.queue.forget(self.frame.estate());
+        // SAFETY: PostgreSQL has ended the execution.
+        unsafe { self.empty() };
     }
 
     /// Counts what the scan has given.
@@ -306,10 +336,9 @@ impl Statement {
     /// Looks the storage up anew: it may have been replaced. False also if the relation is another
     /// one than was compiled for: a SQL function runs its plans until the calling query ends,
     /// whatever changes between two calls.
-    unsafe fn find_storage(&mut self) -> bool {
+    fn find_storage(&mut self) -> bool {
         let generation = relation::generation();
-        // SAFETY: the table is locked.
-        if !unsafe { self.frame.fits() } {
+        if !self.frame.fits() {
             return false;
         }
         let relation = relation::Relation::closed(self.frame.relation);
@@ -332,60 +361,64 @@ impl Statement {
 
 /// Whether others may run statements between this query's Start and its End. SPI runs what it does
 /// not open a cursor for to the end, and so does every caller that changes rows, but SQL functions.
-unsafe fn may_be_suspended(query: *mut pg_sys::QueryDesc) -> bool {
-    // SAFETY: core's query descriptor.
-    unsafe {
-        match (*(*query).dest).mydest {
-            pg_sys::CommandDest::DestSPI => false,
-            pg_sys::CommandDest::DestSQLFunction => true,
-            _ => (*query).operation == pg_sys::CmdType::CMD_SELECT,
-        }
+fn may_be_suspended(query: Node<'_, pg_sys::QueryDesc>) -> bool {
+    match query.receiver().mydest() {
+        pg_sys::CommandDest::DestSPI => false,
+        pg_sys::CommandDest::DestSQLFunction => true,
+        _ => query.operation() == pg_sys::CmdType::CMD_SELECT,
     }
 }
 
+/// What a statement does with its frame.
+///
+/// # Safety
+/// The current memory context is the frame's, and lives as long as the value.
 unsafe fn work(
     frame: &Frame,
-    shape: &Shape,
+    shape: &Shape<'_>,
     table: TableRef,
-    query: *mut pg_sys::QueryDesc,
+    query: Node<'_, pg_sys::QueryDesc>,
 ) -> Option<Work> {
-    // SAFETY: the shape's own plan, of a query with a snapshot.
-    unsafe {
-        let snapshot = PgSnapshot::new((*query).snapshot);
-        match &shape.verb {
-            Verb::Select {
-                access,
-                lock,
-                rows_max,
-            } => Some(Work::Select(Select::new(
-                frame, access, *lock, *rows_max, table, snapshot,
-            ))),
-            Verb::Insert {
-                values,
-                conflict,
-                counts_rows,
-            } => {
-                let upsert = match conflict {
-                    Some(conflict) => Some(Upsert::new(frame, conflict, table, snapshot)?),
-                    None => None,
-                };
-                Insert::new(frame, values, upsert, *counts_rows, table).map(Work::Insert)
-            }
-            Verb::Change {
-                access,
-                assigned,
-                is_delete,
-                counts_rows,
-            } => {
-                let inputs = ChangeInputs {
-                    table,
-                    snapshot,
-                    counts_rows: *counts_rows,
-                };
-                Some(Work::Change(Change::new(
-                    frame, access, assigned, *is_delete, inputs,
-                )))
-            }
+    let snapshot = PgSnapshot::new(query.snapshot());
+    match &shape.verb {
+        Verb::Select {
+            access,
+            lock,
+            rows_max,
+        } => {
+            let lock = *lock;
+            // SAFETY: the caller's memory context.
+            let select = unsafe { Select::new(frame, access, lock, *rows_max, table, snapshot) };
+            Some(Work::Select(select))
+        }
+        Verb::Insert {
+            values,
+            conflict,
+            counts_rows,
+        } => {
+            let upsert = match conflict {
+                // SAFETY: as above.
+                Some(conflict) => Some(unsafe { Upsert::new(frame, conflict, table, snapshot) }?),
+                None => None,
+            };
+            // SAFETY: as above.
+            let insert = unsafe { Insert::new(frame, values, upsert, *counts_rows, table) };
+            insert.map(Work::Insert)
+        }
+        Verb::Change {
+            access,
+            assigned,
+            is_delete,
+            counts_rows,
+        } => {
+            let inputs = ChangeInputs {
+                table,
+                snapshot,
+                counts_rows: *counts_rows,
+            };
+            // SAFETY: as above.
+            let change = unsafe { Change::new(frame, access, assigned, *is_delete, inputs) };
+            Some(Work::Change(change))
         }
     }
 }

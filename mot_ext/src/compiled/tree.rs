@@ -15,14 +15,14 @@
 //! - An execution that fails leaves the tree in the middle of something: it is thrown away with the
 //!   (sub)transaction, as core throws away its own. So is one that has grown, or has spilled to
 //!   disk, when it ends.
-use super::frame::within;
 use super::nodes;
 use super::rights::Rights;
 use super::statement::Uncompiled;
 use super::survey::Survey;
 use super::table_scans::TableScan;
-use crate::pg::list::items;
-use crate::pg::{self, version};
+use crate::pg::memory::{small_context_here, within};
+use crate::pg::node::{Node, Owned};
+use crate::pg::version;
 use crate::storage;
 use crate::transaction::relation;
 use pgrx::pg_sys;
@@ -39,14 +39,14 @@ const CURSOR_FLAGS: c_int = (pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWA
 /// Plan states that are kept.
 pub struct Tree {
     context: pg_sys::MemoryContext,
-    estate: *mut pg_sys::EState,
-    root: *mut pg_sys::PlanState,
-    result_type: pg_sys::TupleDesc,
+    estate: Owned<pg_sys::EState>,
+    root: Owned<pg_sys::PlanState>,
+    result_type: Owned<pg_sys::TupleDescData>,
     table_scans: Vec<TableScan>,
     /// What of `CURSOR_FLAGS` the nodes were made for.
     flags: c_int,
-    sorts: Vec<*mut pg_sys::SortState>,
-    aggregates: Vec<*mut pg_sys::AggState>,
+    sorts: Vec<Owned<pg_sys::SortState>>,
+    aggregates: Vec<Owned<pg_sys::AggState>>,
     /// `work_mem` and `hash_mem_multiplier` that a node remembers; `None`: none does.
     memory_limit: Option<(i32, f64)>,
     /// The parameter that changes at each Start.
@@ -84,178 +84,236 @@ fn memory_settings() -> (i32, f64) {
     unsafe { (pg_sys::work_mem, pg_sys::hash_mem_multiplier) }
 }
 
-/// A copy of a query, started, in the current context; and the number of the parameter that changes
-/// at each Start.
-unsafe fn started_copy(
-    query: *mut pg_sys::QueryDesc,
-    flags: c_int,
-) -> (*mut pg_sys::QueryDesc, i32) {
-    // SAFETY: core's query descriptor (caller), whose plan is copied whole.
-    unsafe {
-        let plan = (*query).plannedstmt;
-        let copy = pg_sys::copyObjectImpl(plan.cast()).cast::<pg_sys::PlannedStmt>();
+/// What an execution of a query works with.
+#[derive(Clone, Copy)]
+struct Query<'p>(Node<'p, pg_sys::QueryDesc>);
+
+impl<'p> Query<'p> {
+    /// A copy of a query, started, in the current context; and the number of the parameter that
+    /// changes at each Start.
+    ///
+    /// # Safety
+    /// The current memory context outlives `'p`.
+    unsafe fn started_copy(of: Node<'_, pg_sys::QueryDesc>, flags: c_int) -> (Query<'p>, i32) {
+        let copy = of.plan().copied();
         let changing = nodes::make_rescannable(copy);
-        let own = pg_sys::palloc0(size_of::<pg_sys::QueryDesc>()).cast::<pg_sys::QueryDesc>();
-        (*own).operation = pg_sys::CmdType::CMD_SELECT;
-        (*own).plannedstmt = copy;
-        (*own).sourceText = c"".as_ptr();
-        (*own).snapshot = (*query).snapshot;
-        pg_sys::standard_ExecutorStart(own, flags & CURSOR_FLAGS);
-        (own, changing)
+        let fields = pg_sys::QueryDesc {
+            operation: pg_sys::CmdType::CMD_SELECT,
+            plannedstmt: copy.as_ptr(),
+            sourceText: c"".as_ptr(),
+            snapshot: of.snapshot(),
+            // SAFETY: all-zero bytes are NULL pointers and no options.
+            ..unsafe { std::mem::zeroed() }
+        };
+        // SAFETY: memory of the type's size, filled here, in the caller's context.
+        let own = unsafe {
+            let own = pg_sys::palloc(size_of_val(&fields)).cast::<pg_sys::QueryDesc>();
+            own.write(fields);
+            pg_sys::standard_ExecutorStart(own, flags & CURSOR_FLAGS);
+            Node::enter(own)
+        };
+        (Query(own), changing)
     }
+
+    fn estate(self) -> Node<'p, pg_sys::EState> {
+        self.0.estate().expect("a started query has its state")
+    }
+
+    fn root(self) -> Node<'p, pg_sys::PlanState> {
+        self.0.planstate().expect("core's query has plan states")
+    }
+
+    /// Ends it.
+    ///
+    /// # Safety
+    /// No code uses it, or its states, any more.
+    unsafe fn end(self) {
+        // SAFETY: a query that was started here (and the caller's promise).
+        unsafe {
+            pg_sys::standard_ExecutorFinish(self.0.as_ptr());
+            pg_sys::standard_ExecutorEnd(self.0.as_ptr());
+        }
+    }
+}
+
+/// Views of nodes as what is kept.
+///
+/// # Safety
+/// As of [`Owned::new`].
+unsafe fn kept<T>(nodes: Vec<Node<'_, T>>) -> Vec<Owned<T>> {
+    let nodes = nodes.into_iter();
+    // SAFETY: the caller's.
+    nodes
+        .map(|node| unsafe { Owned::new(node.as_ptr()) })
+        .collect()
 }
 
 impl Tree {
     /// Makes the states of a plan whose tables are locked.
-    pub unsafe fn build(
-        query: *mut pg_sys::QueryDesc,
+    pub fn build(
+        query: Node<'_, pg_sys::QueryDesc>,
         functions_generation: u64,
         drops: u32,
         flags: c_int,
     ) -> Result<Tree, Uncompiled> {
-        // SAFETY: core's query descriptor. Until it is whole the context is a child of the current
-        // one: an error takes it along.
-        unsafe {
-            let plan = (*query).plannedstmt;
-            let positions = nodes::scans(plan).ok_or(Uncompiled::Never)?;
-            let storage_generation = relation::generation();
-            for position in positions {
-                let entry = pg_sys::rt_fetch(position, (*plan).rtable);
-                relation::Relation::closed((*entry).relid)
-                    .with(storage::find_of_method)
-                    .ok_or(Uncompiled::Now)?;
-            }
-            let context = pg::small_context(pg_sys::CurrentMemoryContext, c"mot kept plan");
-            let (own, changing) = within(context, || started_copy(query, flags));
-            let estate = (*own).estate;
-            let found = Survey::of(estate, (*own).planstate);
-            let table_scans = within(context, || {
-                let nodes = found.table_scans.into_iter();
-                nodes.map(|node| TableScan::new(node)).collect::<Vec<_>>()
-            });
-            if has_pinned_types(estate) || found.shares_hashed_subplan {
-                pg_sys::standard_ExecutorFinish(own);
-                pg_sys::standard_ExecutorEnd(own);
+        let plan = query.plan();
+        let positions = nodes::scans(plan).ok_or(Uncompiled::Never)?;
+        let storage_generation = relation::generation();
+        for position in positions {
+            relation::Relation::closed(plan.entry(position).relid())
+                .with(storage::find_of_method)
+                .ok_or(Uncompiled::Now)?;
+        }
+        // Until it is whole it is a child of the current one: an error takes it along.
+        let context = small_context_here(c"mot kept plan");
+        // SAFETY: a context that lives as long as the tree.
+        let (own, changing) = unsafe { within(context, || Query::started_copy(query, flags)) };
+        let found = Survey::of(own.estate(), own.root());
+        // SAFETY: as above; nodes of the copy.
+        let table_scans = unsafe {
+            let nodes = found.table_scans.into_iter();
+            within(context, || nodes.map(|node| TableScan::new(node)).collect())
+        };
+        if has_pinned_types(own.estate()) || found.shares_hashed_subplan {
+            // SAFETY: no code uses what was made.
+            unsafe {
+                own.end();
                 pg_sys::MemoryContextDelete(context);
-                return Err(Uncompiled::Never);
             }
-            let mut tree = Tree {
-                context,
-                estate,
-                root: (*own).planstate,
-                result_type: (*own).tupDesc,
-                table_scans,
-                flags: flags & CURSOR_FLAGS,
-                sorts: found.sorts,
-                aggregates: found.aggregates,
-                memory_limit: found.remembers_memory_limit.then(memory_settings),
-                changing,
-                rights: Rights::unknown(),
-                storage_generation,
-                functions_generation,
-                running: None,
-                is_broken: false,
-                bytes: 0,
-                drops,
-                executions: 0,
-                used: 0,
-                is_for_cursor: false,
-            };
-            pg_sys::UnregisterSnapshot((*estate).es_snapshot);
-            for scan in &tree.table_scans {
-                scan.end();
-            }
-            tree.close_relations();
-            pg_sys::MemoryContextSetParent(context, pg_sys::CacheMemoryContext);
-            Ok(tree)
+            return Err(Uncompiled::Never);
+        }
+        // SAFETY: nodes and states of the copy, in the tree's context.
+        let (estate, root, result_type, sorts, aggregates) = unsafe {
+            (
+                Owned::new(own.estate().as_ptr()),
+                Owned::new(own.root().as_ptr()),
+                Owned::new(own.0.tupDesc()),
+                kept(found.sorts),
+                kept(found.aggregates),
+            )
+        };
+        let tree = Tree {
+            context,
+            estate,
+            root,
+            result_type,
+            table_scans,
+            flags: flags & CURSOR_FLAGS,
+            sorts,
+            aggregates,
+            memory_limit: found.remembers_memory_limit.then(memory_settings),
+            changing,
+            rights: Rights::unknown(),
+            storage_generation,
+            functions_generation,
+            running: None,
+            is_broken: false,
+            bytes: 0,
+            drops,
+            executions: 0,
+            used: 0,
+            is_for_cursor: false,
+        };
+        // SAFETY: it was just made.
+        unsafe { tree.let_go() };
+        Ok(tree)
+    }
+
+    /// Gives back what making it took, and makes it last.
+    ///
+    /// # Safety
+    /// It was just made.
+    unsafe fn let_go(&self) {
+        // SAFETY: core registered the snapshot at the Start of the copy, and opened the relations.
+        // Its scans have ended then; the context is the tree's own.
+        unsafe {
+            pg_sys::UnregisterSnapshot(self.estate.view().es_snapshot());
+            self.end_scans();
+            self.estate.view().close_relations();
+            pg_sys::MemoryContextSetParent(self.context, pg_sys::CacheMemoryContext);
+        }
+    }
+
+    /// Ends the scans.
+    ///
+    /// # Safety
+    /// In the execution that has opened them, or after the making.
+    unsafe fn end_scans(&self) {
+        for scan in &self.table_scans {
+            // SAFETY: the caller's.
+            unsafe { scan.end() };
         }
     }
 
     /// Begins an execution: `ExecutorStart`. False: core has to make its own states.
-    pub unsafe fn start(&mut self, query: *mut pg_sys::QueryDesc, flags: c_int) -> bool {
-        // SAFETY: core's query descriptor; the tables are locked; the contexts and states are the
-        // tree's own.
-        unsafe {
-            if flags & CURSOR_FLAGS & !self.flags != 0 {
-                return false;
-            }
-            if self.storage_generation != relation::generation() && !self.find_storage() {
-                return false;
-            }
-            self.rights.check((*query).plannedstmt);
-            let estate = &mut *self.estate;
-            estate.es_sourceText = (*query).sourceText;
-            estate.es_queryEnv = (*query).queryEnv;
-            // The query descriptor has it registered.
-            estate.es_snapshot = (*query).snapshot;
-            estate.es_param_list_info = (*query).params;
-            version::count_from_zero(estate);
-            estate.es_finished = false;
-            let contexts = estate.es_exprcontexts;
-            if !contexts.is_null() {
-                for at in 0..(*contexts).length as usize {
-                    let context = (*(*contexts).elements.add(at)).ptr_value;
-                    (*context.cast::<pg_sys::ExprContext>()).ecxt_param_list_info = (*query).params;
-                }
-            }
-            for scan in &self.table_scans {
-                scan.open(self.estate);
-            }
-            within(estate.es_query_cxt, || {
-                (*self.root).chgParam =
-                    pg_sys::bms_add_member((*self.root).chgParam, self.changing);
-            });
-            (*query).tupDesc = self.result_type;
-            (*query).estate = self.estate;
-            (*query).planstate = self.root;
-            self.executions += 1;
-            true
+    ///
+    /// # Safety
+    /// Its tables are locked. [`Tree::end`] follows, or an abort, before the query is gone.
+    pub unsafe fn start(&mut self, query: Node<'_, pg_sys::QueryDesc>, flags: c_int) -> bool {
+        if flags & CURSOR_FLAGS & !self.flags != 0 {
+            return false;
         }
+        if self.storage_generation != relation::generation() && !self.find_storage() {
+            return false;
+        }
+        self.rights.check(query.plan());
+        let (estate, root) = (self.estate.view(), self.root.view());
+        // SAFETY: the query lives as long as the execution (caller).
+        unsafe { estate.begin(query) };
+        version::count_from_zero(estate);
+        estate.reopen();
+        estate.share_parameters();
+        for scan in &self.table_scans {
+            // SAFETY: the tree's own state and nodes.
+            unsafe { scan.open(estate) };
+        }
+        // SAFETY: the executor state's own memory.
+        unsafe {
+            within(estate.es_query_cxt(), || {
+                root.change_parameter(self.changing)
+            })
+        };
+        // SAFETY: what the tree has lives longer than the execution.
+        unsafe { query.give(estate, root.as_ptr(), self.result_type.view()) };
+        self.executions += 1;
+        true
     }
 
     /// Ends an execution: `ExecutorEnd`. Broken afterwards: too much memory or a file was left, the
     /// next execution needs another tree.
-    pub unsafe fn end(&mut self, query: *mut pg_sys::QueryDesc) {
-        // SAFETY: a query that `start` began; what others hung on it is theirs to read no more.
-        unsafe {
-            // Until everything is given back: what follows may raise.
-            self.is_broken = true;
-            self.running = None;
-            let mut has_spilled = false;
-            for sort in &self.sorts {
-                let sort = &mut **sort;
-                if !sort.tuplesortstate.is_null() {
-                    pg_sys::tuplesort_end(sort.tuplesortstate.cast());
-                    sort.tuplesortstate = std::ptr::null_mut();
-                    sort.sort_Done = false;
-                }
-            }
-            for scan in &self.table_scans {
-                scan.end();
-            }
-            for aggregate in &self.aggregates {
-                has_spilled |= (**aggregate).hash_ever_spilled;
-            }
-            self.close_relations();
-            if has_spilled {
-                self.take_down();
-            } else if !(*query).totaltime.is_null() {
-                pg_sys::pfree((*query).totaltime.cast());
-            }
-            (*query).totaltime = std::ptr::null_mut();
-            (*query).tupDesc = std::ptr::null_mut();
-            (*query).estate = std::ptr::null_mut();
-            (*query).planstate = std::ptr::null_mut();
-            let bytes = pg_sys::MemoryContextMemAllocated(self.context, true);
-            self.bytes = self.bytes.max(bytes);
-            self.is_broken = has_spilled || bytes > BYTES_MAX;
+    ///
+    /// # Safety
+    /// A query that `start` began in this transaction; no code reads its plan states any more.
+    pub unsafe fn end(&mut self, query: Node<'_, pg_sys::QueryDesc>) {
+        // Until everything is given back: what follows may raise.
+        self.is_broken = true;
+        self.running = None;
+        for sort in &self.sorts {
+            sort.view().end_sort();
         }
+        // SAFETY: in the execution that `start` began.
+        unsafe { self.end_scans() };
+        let mut aggregates = self.aggregates.iter();
+        let has_spilled = aggregates.any(|aggregate| aggregate.view().hash_ever_spilled());
+        // SAFETY: its scans have ended.
+        unsafe { self.estate.view().close_relations() };
+        if has_spilled {
+            // SAFETY: it is broken, and so not used again.
+            unsafe { self.take_down() };
+            query.forget_timing();
+        } else {
+            query.free_timing();
+        }
+        query.take_back();
+        // SAFETY: the tree's own context.
+        let bytes = unsafe { pg_sys::MemoryContextMemAllocated(self.context, true) };
+        self.bytes = self.bytes.max(bytes);
+        self.is_broken = has_spilled || bytes > BYTES_MAX;
     }
 
     /// Whether the query runs in this tree.
-    pub unsafe fn is_in(&self, query: *mut pg_sys::QueryDesc) -> bool {
-        // SAFETY: core's query descriptor.
-        unsafe { (*query).estate == self.estate && (*query).planstate == self.root }
+    pub fn is_in(&self, query: Node<'_, pg_sys::QueryDesc>) -> bool {
+        query.estate() == Some(self.estate.view()) && query.planstate() == Some(self.root.view())
     }
 
     /// Whether it was executed so often that it was worth being made.
@@ -271,35 +329,23 @@ impl Tree {
 
     /// Has the nodes close their files. A subquery is not below the node that asks for it: core
     /// ends them one by one, too.
-    unsafe fn take_down(&mut self) {
-        // SAFETY: the tree's own states, not used from here on.
-        unsafe {
-            pg_sys::ExecEndNode(self.root);
-            for subplan in items::<pg_sys::PlanState>((*self.estate).es_subplanstates) {
-                pg_sys::ExecEndNode(subplan);
-            }
-        }
-    }
-
-    /// Closes what the execution, or the making, opened.
-    unsafe fn close_relations(&mut self) {
-        // SAFETY: relations that `start` or core opened for this execution.
-        unsafe {
-            let estate = &mut *self.estate;
-            pg_sys::ExecCloseRangeTableRelations(self.estate);
-            for at in 0..estate.es_range_table_size as usize {
-                *estate.es_relations.add(at) = std::ptr::null_mut();
-            }
-            estate.es_snapshot = std::ptr::null_mut();
+    ///
+    /// # Safety
+    /// It is not used again.
+    unsafe fn take_down(&self) {
+        let subplans = self.estate.view().es_subplanstates();
+        for top in std::iter::once(self.root.view()).chain(subplans) {
+            // SAFETY: the caller's.
+            unsafe { top.end() };
         }
     }
 
     /// Looks the storages up anew; false if a relation is another one than the tree was made for
-    /// (`statement::find_storage`).
-    unsafe fn find_storage(&mut self) -> bool {
+    /// (`statement::find_storage`). The tables are locked. Core's nodes look their storage up in
+    /// each execution.
+    fn find_storage(&mut self) -> bool {
         let generation = relation::generation();
-        // SAFETY: the tables are locked. Core's nodes look their storage up in each execution.
-        if !self.table_scans.iter().all(|scan| unsafe { scan.fits() }) {
+        if !self.table_scans.iter().all(TableScan::fits) {
             return false;
         }
         self.storage_generation = generation;
@@ -308,14 +354,8 @@ impl Tree {
 }
 
 /// Whether a slot pins a row type of the relation or type cache, which ends with the execution.
-unsafe fn has_pinned_types(estate: *mut pg_sys::EState) -> bool {
-    // SAFETY: an executor state; its slots have row types.
-    unsafe {
-        items::<pg_sys::TupleTableSlot>((*estate).es_tupleTable)
-            .into_iter()
-            .any(|slot| {
-                let kind = (*slot).tts_tupleDescriptor;
-                !kind.is_null() && (*kind).tdrefcount >= 0
-            })
-    }
+fn has_pinned_types(estate: Node<'_, pg_sys::EState>) -> bool {
+    let types = estate.es_tupleTable().iter();
+    let mut types = types.filter_map(|slot| slot.tts_tupleDescriptor());
+    types.any(|row_type| row_type.is_counted())
 }

@@ -6,8 +6,8 @@
 //! ExecInsert on a table: 21000 for a row of the same command, 40001 under an older snapshot.
 use super::arbiters::{Arbiter, Arbiters};
 use super::conflict::{Conflict, ConflictUpdate};
-use super::frame::{Frame, compile_conditions, compile_values, within};
-use super::row_change;
+use super::frame::{Frame, Row};
+use super::row_change::{self, Changer};
 use crate::access::scan::Scan;
 use crate::access::search::Search;
 use crate::errors::or_raise;
@@ -54,16 +54,19 @@ pub enum Outcome {
 }
 
 impl Upsert {
-    /// `None`: core has to do it. The current context is the statement's.
+    /// `None`: core has to do it.
+    ///
+    /// # Safety
+    /// The current memory context is the frame's, and lives as long as the value.
     pub unsafe fn new(
         frame: &Frame,
-        conflict: &Conflict,
+        conflict: &Conflict<'_>,
         table: TableRef,
         snapshot: PgSnapshot<'static>,
     ) -> Option<Upsert> {
         let arbiters = Arbiters::of(frame.relation, &conflict.arbiters, table)?;
         let update = conflict.update.as_ref();
-        // SAFETY: expressions of a finished plan.
+        // SAFETY: the caller's memory context.
         let update = update.map(|update| unsafe { Update::new(frame, update, table, snapshot) });
         Some(Upsert {
             arbiters,
@@ -91,24 +94,20 @@ impl Upsert {
     }
 
     /// The row in the way as it was, after [`Outcome::Updated`].
-    pub fn old(&self) -> *mut pg_sys::TupleTableSlot {
+    pub fn old(&self) -> Option<Row<'_>> {
         let update = self.update.as_ref();
-        update.map_or(std::ptr::null_mut(), |update| update.change.old)
+        update.map(|update| update.change.old.view())
     }
 
     /// Inserts the row whose values `inserted` has, or does what the statement says about the row
     /// that has its key.
-    pub unsafe fn run(
-        &mut self,
-        frame: &Frame,
-        target: &Target,
-        inserted: *mut pg_sys::TupleTableSlot,
-    ) -> Outcome {
-        // SAFETY: the statement's own state, slot and contexts.
-        let (command, row) = unsafe {
-            let row = within(frame.per_row(), || tuple::form(inserted));
-            (frame.command(), row)
-        };
+    ///
+    /// # Safety
+    /// A filled slot of the table's row type, in an execution.
+    pub unsafe fn run(&mut self, frame: &Frame, target: &Target, inserted: Row<'_>) -> Outcome {
+        let command = frame.command();
+        // SAFETY: the caller's slot. The row is used before its memory is emptied.
+        let row = unsafe { frame.within_row(|| tuple::form(inserted.as_ptr())) };
         let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Insert);
         loop {
             if interrupts::is_pending() {
@@ -128,7 +127,7 @@ impl Upsert {
                     let count = |change| unsafe { frame.count_change(change) };
                     count(RowChange::Insert);
                     // SAFETY: as above.
-                    let body = unsafe { within(frame.per_row(), || frame.add_keys(row, inserted)) };
+                    let body = unsafe { frame.within_row(|| frame.add_keys(row, inserted)) };
                     let is_arbiter = |index: u32| self.arbiters.contains(index);
                     match target.insert_unless(body, command, &is_arbiter) {
                         Inserted::Done(row, version) => {
@@ -162,11 +161,14 @@ impl Upsert {
 
     /// Asks the indexes, up to the first that has the key of a row. As core does, it computes the
     /// key of an index when that is asked, and no key behind a conflict: computing may raise.
+    ///
+    /// # Safety
+    /// As for [`Upsert::run`]; `row` was formed of the slot.
     unsafe fn look(
         &self,
         frame: &Frame,
         target: &Target,
-        inserted: *mut pg_sys::TupleTableSlot,
+        inserted: Row<'_>,
         row: &[u8],
     ) -> Look<'_> {
         let (session, table) = (target.session, target.table);
@@ -175,7 +177,7 @@ impl Upsert {
             let add_key = || unsafe { frame.add_key(row, inserted, arbiter.oid) };
             let body = match arbiter.is_computed {
                 // SAFETY: the statement's own context.
-                true => unsafe { within(frame.per_row(), add_key) },
+                true => unsafe { frame.within_row(add_key) },
                 false => row,
             };
             arbiter.opened.count_scan();
@@ -197,17 +199,15 @@ impl Upsert {
 
     /// Under REPEATABLE READ a state that the snapshot does not see may not decide anything.
     fn refuse_unseen(&self, target: &Target, row: Slot, version: VersionRef) {
-        // SAFETY: a variable of this process; the running statement's snapshot.
-        unsafe {
-            if pg_sys::XactIsoLevel < pg_sys::XACT_REPEATABLE_READ as i32 {
-                return;
-            }
-            let (session, table) = (target.session, target.table);
-            let snapshot = PgSnapshot::new(self.snapshot);
-            let seen = session.visible(table, row, &snapshot);
-            if seen != Some(version) && !session.is_own_state(&PgClock, table, row, version) {
-                refuse_under_old_snapshot("concurrent update");
-            }
+        // SAFETY: a variable of this process.
+        if unsafe { pg_sys::XactIsoLevel } < pg_sys::XACT_REPEATABLE_READ as i32 {
+            return;
+        }
+        let (session, table) = (target.session, target.table);
+        let snapshot = PgSnapshot::new(self.snapshot);
+        let seen = session.visible(table, row, &snapshot);
+        if seen != Some(version) && !session.is_own_state(&PgClock, table, row, version) {
+            refuse_under_old_snapshot("concurrent update");
         }
     }
 }
@@ -233,90 +233,58 @@ fn find(target: &Target, index: IndexRef, body: &[u8]) -> Option<(Slot, VersionR
 }
 
 impl Update {
+    /// # Safety
+    /// As for [`Upsert::new`].
     unsafe fn new(
         frame: &Frame,
-        update: &ConflictUpdate,
+        update: &ConflictUpdate<'_>,
         table: TableRef,
         snapshot: PgSnapshot<'static>,
     ) -> Update {
-        let (columns, values): (Vec<i16>, Vec<_>) = update.assigned.iter().copied().unzip();
-        // SAFETY: expressions of a finished plan; the current context is the statement's.
-        unsafe {
-            row_change::check_columns(frame.row_type, &columns, &values);
-            let is_patched = frame.may_patch();
-            let patch = match is_patched && !columns.is_empty() {
-                true => row_change::patch(frame.row_type, &columns),
-                false => None,
-            };
-            let change = row_change::Change {
-                target: Target::closed(frame.relation, table),
-                is_delete: false,
-                quals: compile_conditions(&update.conditions),
-                rechecks: std::ptr::null_mut(),
-                values: Vec::with_capacity(columns.len()),
-                assignments: columns.into_iter().zip(compile_values(&values)).collect(),
-                beside_keys: None,
-                patch,
-                needs_old: true,
-                old: frame.row_slot(),
-                new: pg_sys::MakeSingleTupleTableSlot(
-                    frame.row_type,
-                    &raw const pg_sys::TTSOpsVirtual,
-                ),
-            };
-            let strength = strength(frame.relation, &change);
-            Update {
-                scan: Scan::of_table(frame.relation, table, &Search::ALL, &[], snapshot),
-                change,
-                strength,
-            }
+        let (assigned, conditions) = (&update.assigned, &update.conditions);
+        // SAFETY: the caller's memory context.
+        let change = unsafe { row_change::Change::new(frame, table, assigned, conditions) };
+        let strength = strength(frame.relation, &change);
+        Update {
+            scan: Scan::of_table(frame.relation, table, &Search::ALL, &[], snapshot),
+            change,
+            strength,
         }
     }
 
     /// Changes the row in the way, locked in the state `version`; `None`: WHERE does not want it.
+    ///
+    /// # Safety
+    /// In an execution; the row to be inserted is in a filled slot of the table's row type.
     unsafe fn apply(
         &mut self,
         frame: &Frame,
-        inserted: *mut pg_sys::TupleTableSlot,
+        inserted: Row<'_>,
         row: Slot,
         version: VersionRef,
     ) -> Option<VersionRef> {
-        let (values, change) = (frame.values, &mut self.change);
-        // SAFETY: the statement's own contexts and slots.
-        unsafe {
-            (*values).ecxt_innertuple = inserted;
-            let command = frame.command();
-            let form = |new| {
-                frame.check(new);
-                frame.form(new)
-            };
-            within(frame.per_row(), || {
-                change.apply(&mut self.scan, values, command, row, version, form)
-            })
-        }
+        let values = frame.values();
+        values.show_inserted(inserted);
+        let changer = Changer {
+            scan: &mut self.scan,
+            values,
+            command: frame.command(),
+            // SAFETY: a filled slot of the table's row type; it is used before the row's memory is
+            // emptied.
+            form: |new: Row<'_>| unsafe { frame.check_and_form(new) },
+        };
+        // SAFETY: the row is locked in this state, so it stays.
+        unsafe { frame.within_row(|| self.change.apply(changer, row, version)) }
     }
 }
 
 /// The row lock ahead of the update, as `ExecUpdateLockMode` has it: if SET names a column of a
-/// key, no other transaction may hold it.
+/// key, no other transaction may hold it. The table is locked.
 fn strength(relation: pg_sys::Oid, change: &row_change::Change) -> LockStrength {
-    // SAFETY: a locked table; the set of columns is a copy of ours.
-    unsafe {
-        Relation::closed(relation).with(|table| {
-            let keys = pg_sys::RelationGetIndexAttrBitmap(
-                table,
-                pg_sys::IndexAttrBitmapKind::INDEX_ATTR_BITMAP_KEY,
-            );
-            let is_of_key = change.assignments.iter().any(|(column, _)| {
-                let member = i32::from(*column) - pg_sys::FirstLowInvalidHeapAttributeNumber;
-                pg_sys::bms_is_member(member, keys)
-            });
-            pg_sys::bms_free(keys);
-            match is_of_key {
-                true => LockStrength::Update,
-                false => LockStrength::NoKeyUpdate,
-            }
-        })
+    let assigned = change.assignments.iter().map(|(column, _)| *column);
+    match Relation::closed(relation).view(|table| table.has_any_in_keys(assigned)) {
+        true => LockStrength::Update,
+        false => LockStrength::NoKeyUpdate,
     }
 }
 

@@ -85,7 +85,7 @@ pub fn dropped(database: pg_sys::Oid) {
     xact::write_xid();
     if dropped_database::storages(database)
         .iter()
-        .any(|storage| storage.key().is_foreign_table())
+        .any(|storage| storage.key().is_of_earlier_build())
     {
         errors::table_of_earlier_build();
     }

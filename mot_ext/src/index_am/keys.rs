@@ -243,7 +243,7 @@ pub fn comparison(
         key: Key {
             column,
             test,
-            argument_type,
+            argument_type: own.converted_from(argument_type),
         },
         argument: Some(argument(key)),
         is_inexact: answer == Answer::Roughly,

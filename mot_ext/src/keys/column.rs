@@ -1,7 +1,7 @@
 //! A key column of an index, as the catalog has it: from its operator class, type and collation to
 //! its kind, its order, and whether it has an encoding.
 use super::folding::{folding, folds};
-use super::foreign_types::{compares_alike, is_core};
+use super::known_types::{compares_alike, is_core};
 use super::row_types::{RowType, row_type};
 use super::text_order::{TextOrder, text_order};
 use super::{compares_bytes, kind};
@@ -123,7 +123,7 @@ impl IndexColumn {
     }
 
     /// As a column of a type is in an index with the type's own class. May raise.
-    pub(super) fn of_type(own_type: pg_sys::Oid, collation: pg_sys::Oid) -> IndexColumn {
+    pub fn of_type(own_type: pg_sys::Oid, collation: pg_sys::Oid) -> IndexColumn {
         // SAFETY: a catalog look-up; the entry lives as long as the process.
         let entry = unsafe {
             let wanted = pg_sys::TYPECACHE_BTREE_OPFAMILY as i32;
@@ -269,6 +269,15 @@ impl IndexColumn {
             false => compares_alike(self.family, self.input, argument),
         };
         argument == self.input || is_alike()
+    }
+
+    /// The type from which an argument of this type is converted: none if its encoding is the
+    /// column's, even where the type by itself has another.
+    pub fn converted_from(self, argument: pg_sys::Oid) -> pg_sys::Oid {
+        match self.is_alike(argument) {
+            true => pg_sys::InvalidOid,
+            false => argument,
+        }
     }
 
     /// What its values, or those that they hold, are compared by.

@@ -1,8 +1,8 @@
-//! Types whose values are compared in lower case: `citext` (`foreign_types.rs`).
+//! Types whose values are compared in lower case: `citext` (`known_types.rs`).
 //!
 //! Their comparison makes lower case by the database's default collation, whichever collation the
 //! index has, and compares by the index's, or by bytes.
-use super::foreign_types::{ForeignType, foreign_type};
+use super::known_types::{KnownType, known_type};
 use crate::pg::local::ProcessLocal;
 use crate::pg::version;
 use mot_engine::collation::{Folder, Folding};
@@ -42,5 +42,5 @@ fn look_up() -> Option<Folding> {
 
 /// Whether values of the type are compared in lower case. May raise.
 pub fn folds(input: pg_sys::Oid) -> bool {
-    foreign_type(input) == Some(ForeignType::Folded)
+    known_type(input) == Some(KnownType::Folded)
 }

@@ -105,6 +105,63 @@ pub fn function_source(function: Oid) -> Option<Vec<u8>> {
     source.flatten()
 }
 
+/// What `pg_proc` says of a function.
+pub struct Function {
+    /// Its language.
+    pub language: Oid,
+    /// It gives sets.
+    pub gives_sets: bool,
+    /// What it may do in a parallel query.
+    pub parallel: u8,
+    /// Its rights are those of a new function: everybody may call it.
+    pub is_unrestricted: bool,
+}
+
+/// A function's row of `pg_proc`; `None`: it is gone.
+pub fn function(oid: Oid) -> Option<Function> {
+    let cache = pg_sys::SysCacheIdentifier::PROCOID as i32;
+    let column = pg_sys::Anum_pg_proc_proacl as i16;
+    read(cache, oid, |row| {
+        let mut is_unrestricted = false;
+        // SAFETY: a row of this catalog.
+        let form = unsafe {
+            pg_sys::SysCacheGetAttr(cache, row, column, &raw mut is_unrestricted);
+            &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_proc>(row)
+        };
+        Function {
+            language: form.prolang,
+            gives_sets: form.proretset,
+            parallel: form.proparallel as u8,
+            is_unrestricted,
+        }
+    })
+}
+
+/// The function of an operator; invalid: the operator is gone.
+pub fn operator_function(operator: Oid) -> Oid {
+    // SAFETY: a catalog look-up.
+    unsafe { pg_sys::get_opcode(operator) }
+}
+
+/// Whether values of one type are values of another one, too, without a function.
+pub fn is_binary_coercible(from: Oid, to: Oid) -> bool {
+    // SAFETY: a catalog look-up.
+    unsafe { pg_sys::IsBinaryCoercible(from, to) }
+}
+
+/// Whether a role has a right on a relation.
+pub fn may(relation: Oid, role: Oid, right: u32) -> bool {
+    // SAFETY: a catalog look-up, which may raise.
+    let answer = unsafe { pg_sys::pg_class_aclcheck(relation, role, right as pg_sys::AclMode) };
+    answer == pg_sys::AclResult::ACLCHECK_OK
+}
+
+/// The type of an array type's elements; invalid: it is none.
+pub fn element_type(array: Oid) -> Oid {
+    // SAFETY: a catalog look-up.
+    unsafe { pg_sys::get_element_type(array) }
+}
+
 /// The server of a foreign table; `None`: it is none.
 pub fn server_of(table: Oid) -> Option<Oid> {
     let cache = pg_sys::SysCacheIdentifier::FOREIGNTABLEREL as i32;

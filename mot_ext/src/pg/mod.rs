@@ -7,7 +7,8 @@
 //! | `version/` | what differs between major versions: no other room asks |
 //! | `node`, `relation`, `index_scan` | typed views of nodes, open relations and scans |
 //! | `memory`, `array`, `record` | memory contexts; arrays; values of row types |
-//! | `nodes`, `list`, `depth`, `planning`, `executor`, `wire` | parse trees, plans, output |
+//! | `nodes`, `list`, `depth`, `planning` | parse trees, plans |
+//! | `executor`, `portal`, `wire` | execution, output |
 //! | `partition_routing` | the partition of a row |
 //! | `catalog`, `class_row`, `index_row`, `inheritance`, `rights`, `search_path` | the catalog |
 //! | `index_routine`, `btree` | the functions of indexes |
@@ -42,6 +43,7 @@ pub mod nodes;
 pub mod owner;
 pub mod partition_routing;
 pub mod planning;
+pub mod portal;
 pub mod predicate;
 pub mod record;
 pub mod relation;

@@ -11,16 +11,29 @@
 //!
 //! New nodes are made in the current memory context, of fields that may be raw pointers: that is
 //! `unsafe`. A view of a node is for the callback at hand. It is kept in no static, and in nothing
-//! that outlives that context.
+//! that outlives that context. What we keep longer, in memory of ours, is [`Owned`].
 //!
-//! `planner` has the fields of the planner's structures, `statement` those of statements, `index`
-//! those of an index that is built. To read another field, or another type of node, add a line
+//! `planner` has the fields of the planner's structures, `expression` those of expressions, `plan`
+//! those of finished plans, `executor` those of the executor's structures, `plan_state` those of
+//! the states of nodes, `trigger` those of triggers, `index` those of an index that is built,
+//! `statement` those of statements. To read another field, or another type of node, add a line
 //! there ([`views!`]).
+mod executor;
+mod expression;
 mod index;
+mod owned;
+mod plan;
+mod plan_state;
 mod planner;
+mod row_type;
+mod scalars;
 mod statement;
+mod trigger;
 
+pub use owned::Owned;
+pub use plan::Compared;
 pub use planner::KeyColumn;
+pub use scalars::Scalars;
 
 use super::list;
 use pgrx::pg_sys;
@@ -360,7 +373,7 @@ unsafe fn string<'p>(text: *const c_char) -> Option<&'p CStr> {
 /// Methods that read fields, one for each, of types of core's nodes, with their tags:
 ///
 /// - `value`: as it is. `set`: set by the method that follows. `cell`: both;
-/// - `node`: another node, or NULL. `list`: a list of nodes;
+/// - `node`: another node, or NULL. `list`: a list of nodes. `scalars`: one of numbers or oids;
 /// - `base`: the node that this begins with;
 /// - `string`: a string, or NULL. `text`: its place, to be read and set;
 /// - `field`: the place of a value, to be read and set;
@@ -414,6 +427,14 @@ macro_rules! views {
         pub fn $field(self) -> $crate::pg::node::List<'p, $type> {
             // SAFETY: a live node of the type has there a list of that type, as live.
             unsafe { $crate::pg::node::List::enter((*self.as_ptr()).$field) }
+        }
+    };
+    (@scalars $field:ident) => {
+        #[doc = concat!("The list `", stringify!($field), "`.")]
+        #[inline]
+        pub fn $field(self) -> $crate::pg::node::Scalars<'p> {
+            // SAFETY: a live node of the type has there such a list, as live.
+            unsafe { $crate::pg::node::Scalars::enter((*self.as_ptr()).$field) }
         }
     };
     (@base $field:ident: $type:ty) => {

@@ -1,5 +1,6 @@
 //! Open relations.
-use super::node::KeyColumn;
+use super::list;
+use super::node::{KeyColumn, Node};
 use super::nodes;
 use pgrx::pg_sys;
 use std::marker::PhantomData;
@@ -112,6 +113,74 @@ impl<'p> Relation<'p> {
     pub fn row_type(self) -> pg_sys::TupleDesc {
         // SAFETY: an open relation.
         unsafe { (*self.as_ptr()).rd_att }
+    }
+
+    /// The row type's columns and constraints.
+    pub fn description(self) -> Node<'p, pg_sys::TupleDescData> {
+        // SAFETY: an open relation keeps its row type.
+        unsafe { Node::enter(self.row_type()) }
+    }
+
+    /// Whether it is permanent, temporary or not logged.
+    pub fn persistence(self) -> u8 {
+        // SAFETY: an open relation has its row of `pg_class`.
+        unsafe { (*(*self.as_ptr()).rd_rel).relpersistence as u8 }
+    }
+
+    /// Whether it is a partition.
+    pub fn is_partition(self) -> bool {
+        // SAFETY: as above.
+        unsafe { (*(*self.as_ptr()).rd_rel).relispartition }
+    }
+
+    /// Its owner and its schema.
+    pub fn owner_and_schema(self) -> (pg_sys::Oid, pg_sys::Oid) {
+        // SAFETY: as above.
+        let row = unsafe { &*(*self.as_ptr()).rd_rel };
+        (row.relowner, row.relnamespace)
+    }
+
+    /// Its triggers; `None`: it has none.
+    ///
+    /// # Safety
+    /// For `'p` no message of an invalidation is accepted: core replaces them then.
+    pub unsafe fn triggers(self) -> Option<Node<'p, pg_sys::TriggerDesc>> {
+        // SAFETY: an open relation has there NULL, or its triggers.
+        unsafe { Node::enter_if_any((*self.as_ptr()).trigdesc) }
+    }
+
+    /// Its foreign keys, as the relation cache has them now.
+    pub fn foreign_keys(self) -> impl Iterator<Item = pg_sys::ForeignKeyCacheInfo> {
+        // SAFETY: an open relation; the cache's list, which is copied at once.
+        let keys = unsafe {
+            let list = pg_sys::RelationGetFKeyList(self.as_ptr());
+            list::items::<pg_sys::ForeignKeyCacheInfo>(list)
+                .into_iter()
+                .map(|key| key.read())
+                .collect::<Vec<_>>()
+        };
+        keys.into_iter()
+    }
+
+    /// Whether one of these columns is in a key that a foreign key may refer to.
+    pub fn has_any_in_keys(self, mut columns: impl Iterator<Item = i16>) -> bool {
+        let keys = pg_sys::IndexAttrBitmapKind::INDEX_ATTR_BITMAP_KEY;
+        // SAFETY: an open relation; the set of columns is a copy of ours.
+        unsafe {
+            let keys = pg_sys::RelationGetIndexAttrBitmap(self.as_ptr(), keys);
+            let is_in_keys = columns.any(|column| {
+                let member = i32::from(column) - pg_sys::FirstLowInvalidHeapAttributeNumber;
+                pg_sys::bms_is_member(member, keys)
+            });
+            pg_sys::bms_free(keys);
+            is_in_keys
+        }
+    }
+
+    /// Raises 55000 if a publication could not name rows that an operation changes.
+    pub fn check_replica_identity(self, operation: pg_sys::CmdType::Type) {
+        // SAFETY: an open relation.
+        unsafe { pg_sys::CheckCmdReplicaIdentity(self.as_ptr(), operation) };
     }
 }
 

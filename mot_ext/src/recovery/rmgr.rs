@@ -6,7 +6,8 @@
 //!   It then reads the WAL between the checkpoint and PostgreSQL's redo position, if there is any,
 //!   and waits until the checkpoint worker holds its gate.
 //! - `rm_redo` applies one record, or hands it over to threads (`replay`). A row that already has
-//!   the record is skipped, so replay may begin anywhere.
+//!   the record is skipped, so replay may begin anywhere at or before our checkpoint's redo
+//!   position. Behind it, a difference would lack its base.
 //! - `rm_cleanup` runs when replay has ended, and waits until everything is applied. Recovery is
 //!   not over for PostgreSQL yet: unlogged relations become empty, and its last checkpoint follows.
 //! - An error in any of them is FATAL for the startup process: the server does not start, and says

@@ -42,7 +42,7 @@ impl Target {
         let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Insert);
         loop {
             let (row, version) = self.put(body, command);
-            match self.enter_once(row, version) {
+            match self.enter_without_waiting(row, version) {
                 Entered::Done => {
                     self.inserted(version);
                     return Inserted::Done(row, version);
@@ -72,7 +72,7 @@ impl Target {
         let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Insert);
         let (row, version) = self.put(body, command);
         loop {
-            match self.enter_once(row, version) {
+            match self.enter_without_waiting(row, version) {
                 Entered::Done => return self.placed(row, version, None),
                 Entered::Busy(xid, index) => queue.wait_to_enter(row, xid, index),
                 Entered::Duplicate(index) => return self.placed(row, version, Some(index)),
@@ -84,7 +84,7 @@ impl Target {
     /// had to wait, and took the row back before it waited.
     pub fn place_or_retract(&self, body: &[u8], command: CommandId) -> Option<Placed> {
         let (row, version) = self.put(body, command);
-        match self.enter_once(row, version) {
+        match self.enter_without_waiting(row, version) {
             Entered::Done => Some(self.placed(row, version, None)),
             Entered::Busy(by, index) => {
                 xact::current().retract(self.session);

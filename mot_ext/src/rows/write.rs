@@ -61,11 +61,12 @@ impl Target {
         self.relation.oid()
     }
 
-    /// One attempt to make all index entries of a version.
-    pub fn enter_once(&self, slot: Slot, version: VersionRef) -> Entered {
+    /// Makes all index entries of a version, or says what is in the way. Tries again only if an
+    /// index that was in the way is dead.
+    pub fn enter_without_waiting(&self, row: Slot, version: VersionRef) -> Entered {
         loop {
             let entered = self.attempt(version.body(), || {
-                xact::current().enter(self.session, &PgClock, self.table, slot, version)
+                xact::current().enter(self.session, &PgClock, self.table, row, version)
             });
             match entered {
                 Entered::Duplicate(index) if self.is_gone(index) => {}
@@ -144,36 +145,36 @@ impl Target {
     /// other writer changes it. If another was faster, the next attempt finds out.
     pub fn wait_for_key(
         &self,
-        slot: Slot,
+        row: Slot,
         seen: VersionRef,
         (by, index): (Xid, u32),
         queue: &mut RowLockQueue,
     ) {
         xact::current().retract(self.session);
-        let _: Locked = self.lock(slot, seen, LockStrength::Update);
-        queue.wait_to_enter(slot, by, index);
+        let _: Locked = self.lock(row, seen, LockStrength::Update);
+        queue.wait_to_enter(row, by, index);
     }
 
     /// Raises 23505 for a new state that has the key of another row.
     pub fn duplicate(
         &self,
         index: IndexRef,
-        slot: Slot,
+        row: Slot,
         seen: Option<VersionRef>,
         version: VersionRef,
     ) -> ! {
         if self.is_serializable {
-            serializable::met_duplicate(self.oid(), self.table, slot, seen, version);
+            serializable::met_duplicate(self.oid(), self.table, row, seen, version);
         }
-        let mut row = tuple::empty();
-        tuple::point(&mut row, slot, version, self.oid());
+        let mut refused = tuple::empty();
+        tuple::point(&mut refused, row, version, self.oid());
         // SAFETY: the relation is open; our own uncommitted version stays until the abort that this
         // leads to. As in heapam, a changed row that then fails counts; an insert has counted.
         self.relation.with(|relation| unsafe {
             if seen.is_some() {
                 pg_version::table_am::count_update(relation);
             }
-            duplicate::raise(relation, index.relation_oid(), &raw mut row)
+            duplicate::raise(relation, index.relation_oid(), &raw mut refused)
         })
     }
 
@@ -181,7 +182,7 @@ impl Target {
     /// only in columns that no index had then.
     pub fn update(
         &self,
-        slot: Slot,
+        row: Slot,
         mut seen: VersionRef,
         body: &[u8],
         command: CommandId,
@@ -193,31 +194,29 @@ impl Target {
             let session = self.session;
             let (table, transaction) = (self.table, xact::current());
             let written = self.attempt(body, || match beside_keys {
-                None => {
-                    transaction.update(session, &PgClock, table, slot, seen, body, xid, command)
-                }
+                None => transaction.update(session, &PgClock, table, row, seen, body, xid, command),
                 Some(beside) => transaction.update_non_key(
-                    session, &PgClock, table, slot, seen, body, xid, command, beside,
+                    session, &PgClock, table, row, seen, body, xid, command, beside,
                 ),
             });
             if let Written::Done(version) = written {
                 queue.release();
-                match self.enter_once(slot, version) {
+                match self.enter_without_waiting(row, version) {
                     Entered::Done => {}
-                    Entered::Duplicate(index) => self.duplicate(index, slot, Some(seen), version),
+                    Entered::Duplicate(index) => self.duplicate(index, row, Some(seen), version),
                     Entered::Busy(by, index) => {
-                        self.wait_for_key(slot, seen, (by, index), &mut queue);
+                        self.wait_for_key(row, seen, (by, index), &mut queue);
                         continue;
                     }
                 }
                 if self.is_serializable {
-                    serializable::updated(self.oid(), self.table, slot, seen, version);
+                    serializable::updated(self.oid(), self.table, row, seen, version);
                 }
                 return ChangeResult::Done(version);
             }
             if test_switch::skips(Step::UpdateRecheck)
                 && let Written::Changed = written
-                && let Newest::Live(newest) = self.session.newest(&PgClock, self.table, slot)
+                && let Newest::Live(newest) = self.session.newest(&PgClock, self.table, row)
             {
                 seen = newest;
                 continue;
@@ -231,7 +230,7 @@ impl Target {
                 continue;
             }
             let result =
-                self.wait_or_give_up(slot, written, strength, command, "updated", &mut queue);
+                self.wait_or_give_up(row, written, strength, command, "updated", &mut queue);
             if let Some(result) = result {
                 return result;
             }
@@ -245,7 +244,7 @@ impl Target {
     }
 
     /// Deletes a row whose state `seen` the statement saw.
-    pub fn delete(&self, slot: Slot, seen: VersionRef, command: CommandId) -> ChangeResult {
+    pub fn delete(&self, row: Slot, seen: VersionRef, command: CommandId) -> ChangeResult {
         let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Delete);
         loop {
             let xid = xact::write_xid();
@@ -253,7 +252,7 @@ impl Target {
                 self.session,
                 &PgClock,
                 self.table,
-                slot,
+                row,
                 seen,
                 xid,
                 command,
@@ -261,13 +260,13 @@ impl Target {
             if let Written::Done(tombstone) = written {
                 queue.release();
                 if self.is_serializable {
-                    serializable::deleted(self.oid(), slot, seen);
+                    serializable::deleted(self.oid(), row, seen);
                 }
                 return ChangeResult::Done(tombstone);
             }
             let strength = LockStrength::Update;
             let result =
-                self.wait_or_give_up(slot, written, strength, command, "deleted", &mut queue);
+                self.wait_or_give_up(row, written, strength, command, "deleted", &mut queue);
             if let Some(result) = result {
                 return result;
             }
@@ -277,7 +276,7 @@ impl Target {
     /// After a write that was not done: waits and answers `None` (try again), or says what it did.
     fn wait_or_give_up(
         &self,
-        slot: Slot,
+        row: Slot,
         written: Written,
         strength: LockStrength,
         command: CommandId,
@@ -286,13 +285,13 @@ impl Target {
     ) -> Option<ChangeResult> {
         let result = match written {
             Written::Busy(xid) => {
-                self.wait(slot, xid, strength, WaitPolicy::Block, queue);
+                self.wait(row, xid, strength, WaitPolicy::Block, queue);
                 return None;
             }
             Written::Changed => {
                 refuse_under_old_snapshot("concurrent update");
                 reach(Point::RecheckBeforeLock);
-                match self.lock_newest(slot, strength, WaitPolicy::Block, queue) {
+                match self.lock_newest(row, strength, WaitPolicy::Block, queue) {
                     Ok(Some(version)) => ChangeResult::Newer(version),
                     Ok(None) | Err(Skipped) => ChangeResult::Skip,
                 }
@@ -314,23 +313,23 @@ impl Target {
     /// Locks the newest state of a row; `Ok(None)` if it is deleted.
     pub fn lock_newest(
         &self,
-        slot: Slot,
+        row: Slot,
         strength: LockStrength,
         policy: WaitPolicy,
         queue: &mut RowLockQueue,
     ) -> Result<Option<VersionRef>, Skipped> {
         loop {
-            let busy = match self.session.newest(&PgClock, self.table, slot) {
+            let busy = match self.session.newest(&PgClock, self.table, row) {
                 Newest::None | Newest::Gone => return Ok(None),
                 Newest::Busy(xid) => xid,
-                Newest::Live(version) => match self.lock(slot, version, strength) {
+                Newest::Live(version) => match self.lock(row, version, strength) {
                     Locked::Done => return Ok(Some(version)),
                     Locked::Busy(xid) => xid,
                     Locked::Changed | Locked::SelfModified(_) => continue,
                     Locked::Gone => return Ok(None),
                 },
             };
-            if !self.wait(slot, busy, strength, policy, queue) {
+            if !self.wait(row, busy, strength, policy, queue) {
                 return Err(Skipped);
             }
         }
@@ -339,32 +338,24 @@ impl Target {
     /// Waits for the transaction that is in the way; false: the row is to be passed over.
     pub fn wait(
         &self,
-        slot: Slot,
+        row: Slot,
         busy: Xid,
         strength: LockStrength,
         policy: WaitPolicy,
         queue: &mut RowLockQueue,
     ) -> bool {
-        if xact::current().holds(self.table, slot) {
+        if xact::current().holds(self.table, row) {
             queue.pass_queue();
         }
         // The state that the other transaction changes or has locked.
-        let ordinal = self.session.newest_ordinal(&PgClock, self.table, slot);
-        queue.wait((slot, ordinal), busy, strength, policy)
+        let ordinal = self.session.newest_ordinal(&PgClock, self.table, row);
+        queue.wait((row, ordinal), busy, strength, policy)
     }
 
     /// One attempt to lock a row in the state `seen`.
-    pub fn lock(&self, slot: Slot, seen: VersionRef, strength: LockStrength) -> Locked {
+    pub fn lock(&self, row: Slot, seen: VersionRef, strength: LockStrength) -> Locked {
         let xid = xact::write_xid();
-        or_raise(xact::current().lock(
-            self.session,
-            &PgClock,
-            self.table,
-            slot,
-            seen,
-            strength,
-            xid,
-        ))
+        or_raise(xact::current().lock(self.session, &PgClock, self.table, row, seen, strength, xid))
     }
 }
 

@@ -11,7 +11,7 @@
 //! 3. *noted*: predicate.c sets COMMITTED, and keeps of its conflicts what matters
 //!    (ReleasePredicateLocks).
 //!
-//! Between 2 and 3 lie callbacks of extensions (ours among them: a MOT table's rows are stamped
+//! Between 2 and 3 lie callbacks of extensions (ours among them: a MOT table's rows get their hints
 //! there) and waits for a processor. When W is noted it marks itself CONFLICT_OUT, "a transaction I
 //! did not see was first", if a T is *noted*. When T is noted it forgets W -> T if W is noted. So,
 //! if T is seen, R takes its snapshot, W is seen, W is noted, T is noted: W is not marked, and W ->

@@ -18,7 +18,7 @@ use mot_engine::{RelationKey, Slot, TableRef, Xid};
 /// keeps it so until this transaction ends. Hence every state is committed or aborted. No session
 /// can connect to the copy before that: no snapshot sees an older state there.
 pub fn copy_table(from: TableRef, to: u32) {
-    if from.key().is_foreign_table() {
+    if from.key().is_of_earlier_build() {
         errors::table_of_earlier_build();
     }
     let session = session::session();

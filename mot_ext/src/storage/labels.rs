@@ -4,7 +4,9 @@
 //!
 //! - `keys` does not know its type;
 //! - its class is neither the type's default nor one that compares texts by bytes;
-//! - different texts are equal to its collation, and no sort keys of that are exact.
+//! - its texts need sort keys that there are not: different texts are equal to its collation, whose
+//!   sort keys are not exact, or they are compared in lower case (citext), or a row type holds them
+//!   (`IndexColumn::lacks_collation`).
 //!
 //! `mot_engine/src/key/label.rs` says what a label is.
 //!

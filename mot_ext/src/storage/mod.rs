@@ -8,6 +8,7 @@
 //! | `build`, `build_report`, `duplicate`, `key_text` | index builds, and a key met twice |
 //! | `computed_keys`, `compute_rows` | computed keys of a new row, and of rows before their index |
 //! | [`labels`] | keys of values without an encoding |
+//! | `key_kinds` | which keys are labels, for tests |
 //!
 //! May be called by all rooms above; calls `transaction`, `keys`, `executor` and those below.
 //!
@@ -31,6 +32,8 @@ mod core_keys;
 mod database_copy;
 pub mod definition;
 pub mod duplicate;
+#[cfg(debug_assertions)]
+mod key_kinds;
 mod key_text;
 pub mod labels;
 pub mod long_key;
@@ -162,7 +165,7 @@ fn key_of(relation: pg_sys::Relation, file: FileKey) -> RelationKey {
 /// The oid of a table of this database by its storage's key; invalid where no table has the file.
 pub fn oid_of(key: RelationKey) -> pg_sys::Oid {
     match key {
-        _ if key.is_foreign_table() => pg_sys::Oid::from(key.relation),
+        _ if key.is_of_earlier_build() => pg_sys::Oid::from(key.relation),
         _ if key.is_temporary() => temporary::oid_of(key),
         _ => version::oid_of_file(key.tablespace, key.relation),
     }

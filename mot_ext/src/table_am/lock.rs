@@ -32,7 +32,7 @@ pub fn locker_of(table: TableRef, row: Slot) -> Option<pg_sys::TransactionId> {
 /// Notes a row that a compiled statement has locked, if it is one of the access method's.
 #[inline]
 pub fn note_locked(table: TableRef, row: Slot) {
-    if !table.key().is_foreign_table()
+    if !table.key().is_of_earlier_build()
         && let Some(xid) = pg::full_xid_if_any()
     {
         LAST_LOCKED.0.set(Some((table, row, narrow(Xid(xid)))));

@@ -69,7 +69,7 @@ fn make(target: &Target, body: &[u8], command: CommandId) -> Option<(Slot, Versi
     if !label_locks::are_held() {
         return Some((row, version, Entries::Some(0)));
     }
-    match target.enter_once(row, version) {
+    match target.enter_without_waiting(row, version) {
         Entered::Done => Some((row, version, Entries::All)),
         Entered::Busy(by, index) => {
             xact::current().retract(target.session);

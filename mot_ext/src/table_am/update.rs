@@ -169,7 +169,7 @@ unsafe fn change(
             continue;
         };
         queue.release();
-        match target.enter_once(row, version) {
+        match target.enter_without_waiting(row, version) {
             Entered::Done => {}
             Entered::Duplicate(index) => target.duplicate(index, row, Some(seen), version),
             Entered::Busy(by, index) => {

@@ -6,6 +6,7 @@
 //! aborts, since its storages may just have been unlinked. A caller that keeps a storage between
 //! statements compares [`generation`] with the one under which it found it.
 use crate::pg::local::ProcessLocal;
+use crate::pg::relation;
 use mot_engine::TableRef;
 use pgrx::prelude::*;
 use std::cell::{Cell, UnsafeCell};
@@ -56,6 +57,14 @@ impl Relation {
             pg_sys::relation_close(relation, pg_sys::NoLock as i32);
             result
         }
+    }
+}
+
+impl Relation {
+    /// The same with a view of the open relation.
+    pub fn view<T>(&self, action: impl FnOnce(relation::Relation<'_>) -> T) -> T {
+        // SAFETY: it is open while the action runs.
+        self.with(|opened| action(unsafe { relation::Relation::enter(opened) }))
     }
 }
 

@@ -12,8 +12,8 @@
 //! one ([`NAMES_XID`]). Redo then does what PostgreSQL does for the id in a header
 //! (`pg::observe_xid`): the next id moves past it, and a standby counts it as running. The id is in
 //! the log wherever the rows are, since a checkpoint is valid only with the log up to the last of
-//! them. In a gap no process needs it: PostgreSQL's redo position is behind the gap, and so does
-//! that checkpoint's next id.
+//! them. In a gap nobody need observe it: PostgreSQL's checkpoint lies behind the gap, and its next
+//! id is above all ids in it.
 //!
 //! Removing rows of unknown ids at the end of replay is not enough. The checkpoint on disk still
 //! has them, and may be loaded again when the id has a new owner.
@@ -28,8 +28,9 @@ use pgrx::pg_sys;
 /// every record, so it must never change; 128 is also the number set aside for experiments, and mot
 /// has not reserved another one yet.
 pub const RMGR_ID: u8 = 128;
-/// The server's WAL. PostgreSQL stamps each record with the current transaction's id, and with none
-/// in the reclaimer, which has no transaction.
+
+/// The server's WAL. PostgreSQL gives each record the current transaction's id, and none in the
+/// reclaimer, which has no transaction.
 #[derive(Default)]
 pub struct WalLog {
     names: Option<Xid>,

@@ -27,8 +27,9 @@
 //! - At COMMIT and ABORT the transaction's xid is already out of the ProcArray, and its locks are
 //!   still held. So a session that sleeps on our row wakes after the callback. Newcomers, and a
 //!   waiter that watches us (`wait/watch.rs`), may come before it.
-//! - ABORT may come after PRE_COMMIT or PRE_PREPARE has logged, because a deferred check or another
-//!   extension failed. The engine then marks the rows, so that their next change is logged whole.
+//! - ABORT may come after PRE_COMMIT or PRE_PREPARE has logged: ON COMMIT actions, NOTIFY, SSI's
+//!   last check (40001) or another extension's callback may raise. Deferred triggers ran before.
+//!   The engine then marks the rows, so that their next change is logged whole.
 //!
 //! **Prepared transactions.** PostgreSQL counts one as running from before PREPARE until COMMIT
 //! PREPARED or ROLLBACK PREPARED, by whichever session, has written the outcome to the commit log.
@@ -53,7 +54,7 @@ use std::ffi::c_void;
 
 static CURRENT: ProcessLocal<UnsafeCell<Option<Transaction>>> = ProcessLocal(UnsafeCell::new(None));
 
-/// The current transaction's work, stamped with the current nesting level from here on.
+/// The current transaction's work. What it does from here on is of the current nesting level.
 ///
 /// The reference must not be kept across a call that may start or end a (sub)transaction.
 pub fn current() -> &'static mut Transaction {
@@ -121,7 +122,9 @@ fn begin_to_work() -> &'static mut Transaction {
     transaction
 }
 
-/// The full id of the current (sub)transaction, assigned if need be: the stamp of a write.
+/// The full id of the current (sub)transaction, for what it writes. Assigns one if there is none.
+/// The first call waits until the tables may be written, and marks the transaction as one whose
+/// outcome is still needed. May raise.
 pub fn write_xid() -> Xid {
     if !MAY_WRITE.0.get() {
         begin_to_write();
@@ -181,7 +184,7 @@ fn begin_to_write() {
     MAY_WRITE.0.set(true);
 }
 
-/// The current command id, marked as used: the stamp of a write.
+/// The current command id, marked as used, for what the command writes.
 #[inline]
 pub fn command_id() -> CommandId {
     CommandId(pg::use_command_id())
@@ -319,7 +322,8 @@ unsafe extern "C-unwind" fn on_subtransaction(
     }
 }
 
-/// Marks the transaction, by its oldest id. Its first write: it has one.
+/// Marks the transaction as unresolved from its oldest id on, which is the top one. It is called at
+/// the first write, which has assigned an id.
 fn mark_unresolved() {
     if let Some(top) = pg::top_full_xid_if_any() {
         session::join_to_write().begin_unresolved(Xid(top));

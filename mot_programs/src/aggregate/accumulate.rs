@@ -7,7 +7,7 @@
 use super::fixed::{Fixed, Fixeds};
 use super::function::{Function, Input};
 use super::wide::Wide;
-use crate::filter::{Kind, Numbers, Rows, members};
+use crate::filter::{Numbers, Rows, WordKind, members};
 
 /// An aggregate's result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,7 +17,7 @@ pub enum Outcome<N> {
     /// A bigint.
     Integer(i64),
     /// A value of the kind.
-    Number(Kind, i64),
+    Number(WordKind, i64),
     /// A numeric.
     Numeric(N),
     /// A sum that is to be divided by the number of values, as PostgreSQL divides numerics.
@@ -94,7 +94,7 @@ impl<W: Wide> Accumulator<W> {
                 let most = most(rows, values);
                 self.number.value = if is_first { most } else { most.max(known) }.into();
             }
-            _ if self.input == Input::Number(Kind::Int8) => {
+            _ if self.input == Input::Number(WordKind::Int8) => {
                 for at in members(rows) {
                     self.number.value += i128::from(values[at]);
                 }
@@ -273,7 +273,7 @@ impl<W: Wide> Accumulator<W> {
             (Function::Average, input) => {
                 let sum = match input {
                     Input::Numeric => self.numeric(),
-                    Input::Number(Kind::Int8) => self.wide.of_integer(value),
+                    Input::Number(WordKind::Int8) => self.wide.of_integer(value),
                     // PostgreSQL adds these up in 64 bits.
                     _ => self.wide.of_integer((value as i64).into()),
                 };

@@ -1,5 +1,5 @@
 //! Aggregates, and what they are of.
-use crate::filter::Kind;
+use crate::filter::WordKind;
 
 /// What an aggregate does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,7 +47,7 @@ pub enum Input {
     /// There is none, or its value does not matter.
     Anything,
     /// A value that a word holds.
-    Number(Kind),
+    Number(WordKind),
     /// A numeric.
     Numeric,
 }

@@ -12,7 +12,7 @@
 //! worse.
 use super::accumulate::Accumulator;
 use super::wide::Wide;
-use crate::filter::{Kind, Number, Numbers, ROWS, Rows, members};
+use crate::filter::{Number, Numbers, ROWS, Rows, WordKind, members};
 use mot_engine::EngineError;
 
 /// Columns that a group is of at most.
@@ -29,7 +29,7 @@ pub struct Key {
     /// Its value.
     pub number: Number,
     /// Of which kind that is.
-    pub kind: Kind,
+    pub kind: WordKind,
 }
 
 /// The values of a group's columns, and a bit for each that is NULL.

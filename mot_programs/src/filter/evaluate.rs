@@ -4,7 +4,7 @@
 //! at for NULL, the members of AND and OR from the first to the one that decides. Whatever
 //! PostgreSQL would raise an error about, or what needs more than the row's bytes, ends the
 //! evaluation with [`Unsure`].
-use super::kind::Kind;
+use super::kind::WordKind;
 use super::program::{Condition, Known, Number, ParameterValues, Sure, Text, Unsure};
 use super::row::{Found, Layout, Row};
 use crate::varlena::payload;
@@ -163,7 +163,7 @@ fn both<T>(left: Option<T>, right: Option<T>) -> Option<(T, T)> {
 
 /// A result that its kind can hold.
 #[inline]
-fn held(kind: Kind, result: Option<i64>) -> Sure<Option<i64>> {
+fn held(kind: WordKind, result: Option<i64>) -> Sure<Option<i64>> {
     match result {
         Some(value) if kind.holds(value) => Ok(Some(value)),
         _ => Err(Unsure),

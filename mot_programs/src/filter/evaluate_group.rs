@@ -6,7 +6,7 @@
 //! the row. Sets of rows are bits.
 use super::evaluate::Place;
 use super::group::{Answer, Lacking, Numbers, ROWS, Rows, members};
-use super::kind::Kind;
+use super::kind::WordKind;
 use super::operators::{Arithmetic, Comparison};
 use super::program::{Condition, Known, Number, ParameterValues};
 use super::row::{Found, Layout, Row};
@@ -206,9 +206,15 @@ impl<P: ParameterValues> Groups<'_, P> {
                 Number::Column(column, kind) => {
                     // One loop for each kind.
                     match kind {
-                        Kind::Int2 => self.column(*column, rows, values, |at| Kind::Int2.read(at)),
-                        Kind::Int4 => self.column(*column, rows, values, |at| Kind::Int4.read(at)),
-                        Kind::Int8 => self.column(*column, rows, values, |at| Kind::Int8.read(at)),
+                        WordKind::Int2 => {
+                            self.column(*column, rows, values, |at| WordKind::Int2.read(at))
+                        }
+                        WordKind::Int4 => {
+                            self.column(*column, rows, values, |at| WordKind::Int4.read(at))
+                        }
+                        WordKind::Int8 => {
+                            self.column(*column, rows, values, |at| WordKind::Int8.read(at))
+                        }
                         kind => self.column(*column, rows, values, |at| kind.read(at)),
                     }
                 }
@@ -311,7 +317,7 @@ fn answer(rows: Rows, yes: Rows, lacking: Lacking) -> Answer {
 #[inline(always)]
 fn compute(
     rows: Rows,
-    kind: Kind,
+    kind: WordKind,
     lefts: &mut Numbers,
     rights: &Numbers,
     operation: impl Fn(i64, i64) -> Option<i64>,

@@ -1,8 +1,9 @@
-//! Types whose values a word holds.
+//! Types whose values a word holds, as programs know them: by their width and sign. A key kind
+//! (`mot_engine`) says how values are ordered.
 
 /// A value that a word holds itself, taken as a number of 64 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum WordKind {
     /// smallint.
     Int2,
     /// Also dates.
@@ -17,14 +18,14 @@ pub enum Kind {
     Oid,
 }
 
-impl Kind {
+impl WordKind {
     /// Bytes of such a value.
     pub fn bytes(self) -> i16 {
         match self {
-            Kind::Bool | Kind::Char => 1,
-            Kind::Int2 => 2,
-            Kind::Int4 | Kind::Oid => 4,
-            Kind::Int8 => 8,
+            WordKind::Bool | WordKind::Char => 1,
+            WordKind::Int2 => 2,
+            WordKind::Int4 | WordKind::Oid => 4,
+            WordKind::Int8 => 8,
         }
     }
 
@@ -32,12 +33,12 @@ impl Kind {
     #[inline]
     pub fn of_word(self, word: u64) -> i64 {
         match self {
-            Kind::Int2 => i64::from(word as i16),
-            Kind::Int4 => i64::from(word as i32),
-            Kind::Int8 => word as i64,
-            Kind::Bool => i64::from(word as u8 != 0),
-            Kind::Char => i64::from(word as u8),
-            Kind::Oid => i64::from(word as u32),
+            WordKind::Int2 => i64::from(word as i16),
+            WordKind::Int4 => i64::from(word as i32),
+            WordKind::Int8 => word as i64,
+            WordKind::Bool => i64::from(word as u8 != 0),
+            WordKind::Char => i64::from(word as u8),
+            WordKind::Oid => i64::from(word as u32),
         }
     }
 
@@ -45,12 +46,12 @@ impl Kind {
     #[inline]
     pub fn to_word(self, number: i64) -> u64 {
         match self {
-            Kind::Int2 => number as i16 as u64,
-            Kind::Int4 => number as i32 as u64,
-            Kind::Int8 => number as u64,
-            Kind::Bool => u64::from(number != 0),
-            Kind::Char => number as i8 as u64,
-            Kind::Oid => u64::from(number as u32),
+            WordKind::Int2 => number as i16 as u64,
+            WordKind::Int4 => number as i32 as u64,
+            WordKind::Int8 => number as u64,
+            WordKind::Bool => u64::from(number != 0),
+            WordKind::Char => number as i8 as u64,
+            WordKind::Oid => u64::from(number as u32),
         }
     }
 
@@ -63,12 +64,12 @@ impl Kind {
         // SAFETY: a value of the kind is there (caller).
         unsafe {
             match self {
-                Kind::Int2 => i64::from(place.cast::<i16>().read_unaligned()),
-                Kind::Int4 => i64::from(place.cast::<i32>().read_unaligned()),
-                Kind::Int8 => place.cast::<i64>().read_unaligned(),
-                Kind::Bool => i64::from(*place != 0),
-                Kind::Char => i64::from(*place),
-                Kind::Oid => i64::from(place.cast::<u32>().read_unaligned()),
+                WordKind::Int2 => i64::from(place.cast::<i16>().read_unaligned()),
+                WordKind::Int4 => i64::from(place.cast::<i32>().read_unaligned()),
+                WordKind::Int8 => place.cast::<i64>().read_unaligned(),
+                WordKind::Bool => i64::from(*place != 0),
+                WordKind::Char => i64::from(*place),
+                WordKind::Oid => i64::from(place.cast::<u32>().read_unaligned()),
             }
         }
     }
@@ -77,8 +78,8 @@ impl Kind {
     #[inline]
     pub fn holds(self, number: i64) -> bool {
         match self {
-            Kind::Int2 => i16::try_from(number).is_ok(),
-            Kind::Int4 => i32::try_from(number).is_ok(),
+            WordKind::Int2 => i16::try_from(number).is_ok(),
+            WordKind::Int4 => i32::try_from(number).is_ok(),
             _ => true,
         }
     }
@@ -91,12 +92,12 @@ mod tests {
     #[test]
     fn words_hold_the_numbers_at_the_ends_of_each_kind() {
         for (kind, least, most) in [
-            (Kind::Int2, i16::MIN.into(), i16::MAX.into()),
-            (Kind::Int4, i32::MIN.into(), i32::MAX.into()),
-            (Kind::Int8, i64::MIN, i64::MAX),
-            (Kind::Bool, 0, 1),
-            (Kind::Char, 0, u8::MAX.into()),
-            (Kind::Oid, 0, u32::MAX.into()),
+            (WordKind::Int2, i16::MIN.into(), i16::MAX.into()),
+            (WordKind::Int4, i32::MIN.into(), i32::MAX.into()),
+            (WordKind::Int8, i64::MIN, i64::MAX),
+            (WordKind::Bool, 0, 1),
+            (WordKind::Char, 0, u8::MAX.into()),
+            (WordKind::Oid, 0, u32::MAX.into()),
         ] {
             for number in [least, 0, 1, most] {
                 let word = kind.to_word(number);
@@ -107,8 +108,8 @@ mod tests {
             }
         }
         // PostgreSQL compares whole words here and there: what it makes is extended with the sign.
-        assert_eq!(Kind::Int4.to_word(-1), u64::MAX);
-        assert_eq!(Kind::Char.to_word(0xFF), u64::MAX);
-        assert_eq!(Kind::Oid.to_word(u32::MAX.into()), u32::MAX.into());
+        assert_eq!(WordKind::Int4.to_word(-1), u64::MAX);
+        assert_eq!(WordKind::Char.to_word(0xFF), u64::MAX);
+        assert_eq!(WordKind::Oid.to_word(u32::MAX.into()), u32::MAX.into());
     }
 }

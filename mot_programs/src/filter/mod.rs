@@ -14,7 +14,7 @@ mod row;
 pub use evaluate::Place;
 pub use evaluate_group::Groups;
 pub use group::{Answer, Group, Lacking, Numbers, ROWS, Rows, members};
-pub use kind::Kind;
+pub use kind::WordKind;
 pub use operators::{Arithmetic, Comparison};
 pub use pattern::Pattern;
 pub use program::{Condition, Known, NoParameters, Number, ParameterValues, Sure, Text, Unsure};

@@ -1,5 +1,5 @@
 //! What programs are made of.
-use super::kind::Kind;
+use super::kind::WordKind;
 use super::operators::{Arithmetic, Comparison};
 use super::pattern::Pattern;
 
@@ -14,15 +14,15 @@ pub type Sure<T> = Result<T, Unsure>;
 #[derive(Debug)]
 pub enum Number {
     /// A column, from 0, of the kind.
-    Column(usize, Kind),
+    Column(usize, WordKind),
     /// `None`: NULL.
     Constant(Option<i64>),
     /// A parameter, by its number among those of the program.
     Parameter(usize),
     /// An operation whose result is of the kind.
-    Compute(Arithmetic, Kind, Box<(Number, Number)>),
+    Compute(Arithmetic, WordKind, Box<(Number, Number)>),
     /// The value with the other sign, of the kind.
-    Negate(Kind, Box<Number>),
+    Negate(WordKind, Box<Number>),
 }
 
 /// A text.

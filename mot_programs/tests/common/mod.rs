@@ -1,13 +1,13 @@
 //! Rows as PostgreSQL stores them, made without it.
 #![allow(dead_code, reason = "each test is a crate of its own, and uses a part")]
 use mot_engine::key::{AttributeLayout, BODY_OFFSET_BYTES};
-use mot_programs::filter::Kind;
+use mot_programs::filter::WordKind;
 use proptest::prelude::*;
 
 /// A column's type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Type {
-    Number(Kind),
+    Number(WordKind),
     Text,
 }
 
@@ -48,14 +48,14 @@ impl Type {
 }
 
 /// A number of the kind.
-pub fn number(kind: Kind) -> BoxedStrategy<i64> {
+pub fn number(kind: WordKind) -> BoxedStrategy<i64> {
     match kind {
-        Kind::Bool => (0..2_i64).boxed(),
-        Kind::Char => prop_oneof![4 => 0..4_i64, 1 => Just(255)].boxed(),
-        Kind::Oid => prop_oneof![4 => 0..4_i64, 1 => Just(i64::from(u32::MAX))].boxed(),
-        Kind::Int2 => integer(i16::MIN.into(), i16::MAX.into()),
-        Kind::Int4 => integer(i32::MIN.into(), i32::MAX.into()),
-        Kind::Int8 => integer(i64::MIN, i64::MAX),
+        WordKind::Bool => (0..2_i64).boxed(),
+        WordKind::Char => prop_oneof![4 => 0..4_i64, 1 => Just(255)].boxed(),
+        WordKind::Oid => prop_oneof![4 => 0..4_i64, 1 => Just(i64::from(u32::MAX))].boxed(),
+        WordKind::Int2 => integer(i16::MIN.into(), i16::MAX.into()),
+        WordKind::Int4 => integer(i32::MIN.into(), i32::MAX.into()),
+        WordKind::Int8 => integer(i64::MIN, i64::MAX),
     }
 }
 

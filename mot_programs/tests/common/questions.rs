@@ -1,21 +1,21 @@
 //! Questions about rows, compiled and asked of an interpreter that knows nothing of bytes.
 use crate::common::{Type, Value};
 use mot_programs::filter::{
-    Arithmetic, Comparison, Condition, Kind, Known, Number, ParameterValues, Pattern, Sure, Text,
-    Unsure,
+    Arithmetic, Comparison, Condition, Known, Number, ParameterValues, Pattern, Sure, Text, Unsure,
+    WordKind,
 };
 
 /// The table's columns: fixed places first, then places that depend on the row.
 pub const TYPES: [Type; 9] = [
-    Type::Number(Kind::Int2),
-    Type::Number(Kind::Int4),
-    Type::Number(Kind::Bool),
+    Type::Number(WordKind::Int2),
+    Type::Number(WordKind::Int4),
+    Type::Number(WordKind::Bool),
     Type::Text,
-    Type::Number(Kind::Int8),
-    Type::Number(Kind::Char),
+    Type::Number(WordKind::Int8),
+    Type::Number(WordKind::Char),
     Type::Text,
-    Type::Number(Kind::Oid),
-    Type::Number(Kind::Int4),
+    Type::Number(WordKind::Oid),
+    Type::Number(WordKind::Int4),
 ];
 
 /// What columns are in rows that end before them.
@@ -33,8 +33,8 @@ pub enum Expression {
     Column(usize),
     Constant(Option<i64>),
     Parameter(usize),
-    Compute(Arithmetic, Kind, Box<(Expression, Expression)>),
-    Negate(Kind, Box<Expression>),
+    Compute(Arithmetic, WordKind, Box<(Expression, Expression)>),
+    Negate(WordKind, Box<Expression>),
 }
 
 #[derive(Clone, Debug)]
@@ -134,10 +134,10 @@ pub fn compiled(question: &Question) -> Condition {
 
 /// The value of an expression over a row's values.
 pub fn naive_number(expression: &Expression, row: &[Value]) -> Sure<Option<i64>> {
-    let held = |kind: Kind, value: Option<i128>| {
+    let held = |kind: WordKind, value: Option<i128>| {
         let (least, most) = match kind {
-            Kind::Int2 => (i16::MIN.into(), i16::MAX.into()),
-            Kind::Int4 => (i32::MIN.into(), i32::MAX.into()),
+            WordKind::Int2 => (i16::MIN.into(), i16::MAX.into()),
+            WordKind::Int4 => (i32::MIN.into(), i32::MAX.into()),
             _ => (i128::from(i64::MIN), i128::from(i64::MAX)),
         };
         match value {

@@ -63,7 +63,7 @@ pub enum Type {
     Rows,
     /// Texts that are compared in lower case.
     Folded,
-    Labels,
+    Ltree,
     Segment,
     /// Row types in an order of their own, as are the next two.
     Spelled,
@@ -118,7 +118,7 @@ pub const TYPES: [Type; 41] = [
     Type::Row,
     Type::Rows,
     Type::Folded,
-    Type::Labels,
+    Type::Ltree,
     Type::Segment,
     Type::Spelled,
     Type::Quantity,
@@ -178,7 +178,7 @@ impl Type {
             Type::Row => "pair",
             Type::Rows => "pair[]",
             Type::Folded => "citext",
-            Type::Labels => "ltree",
+            Type::Ltree => "ltree",
             Type::Segment => "seg",
             Type::Spelled => "spelled",
             Type::Quantity => "amount",
@@ -248,7 +248,7 @@ impl Type {
                 | Type::Search
                 | Type::SearchQuery
                 | Type::Row
-                | Type::Labels
+                | Type::Ltree
                 | Type::Segment
         ) && !self.has_own_order()
     }

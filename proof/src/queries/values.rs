@@ -226,7 +226,7 @@ impl Type {
                 "{\"(1,a)\",\"(2,)\"}",
             ],
             Type::Folded => &["", "a", "A", "ab", "AB", "abc", "b", "B", "ä", "Ä"],
-            Type::Labels => &[
+            Type::Ltree => &[
                 "",
                 "a",
                 "a.b",

@@ -116,7 +116,7 @@ impl TableEntry {
             id: TableId(cursor.u64()?),
             key: match version {
                 ..=MANIFEST_VERSION_FOREIGN_TABLES => {
-                    RelationKey::of_foreign_table(cursor.u32()?, cursor.u32()?)
+                    RelationKey::of_earlier_build(cursor.u32()?, cursor.u32()?)
                 }
                 _ => RelationKey::of_file(cursor.u32()?, cursor.u32()?, cursor.u32()?),
             },

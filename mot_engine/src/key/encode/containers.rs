@@ -8,7 +8,8 @@
 //! Contract: total, as all encoders. An encoding that has become longer than any key is left
 //! unfinished: it is `KeyTooLong`, or an end that is cut anyway.
 
-use super::kinds::{corrupt, encode_held};
+use super::kinds::corrupt;
+use super::strings::encode_held;
 use crate::collation::Collation;
 use crate::errors::EngineError;
 use crate::key::buffer::KeyBuffer;

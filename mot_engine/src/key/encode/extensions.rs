@@ -3,7 +3,7 @@
 //! ```text
 //! hstore    00 without pairs; or 01, all keys' and values' texts as one bytea, u32 pairs,
 //!           then per key and value: u32 where it ends in the texts, 01 NULL or 00
-//! ltree     per label its encoding as a text; 00
+//! ltree     per level its encoding as a text; 00
 //! cube      u8 dimensions, the smaller ends, the larger ends, as float8
 //! seg       lower end as float4, its mark's place, digits, 01 or 00 (about); upper likewise
 //! ```
@@ -15,7 +15,9 @@
 //!
 //! A number that is not one (NaN) has no place in these orders: it equals all others.
 
-use super::kinds::{corrupt, encode_held, order_f32, order_f64};
+use super::kinds::corrupt;
+use super::numbers::{order_f32, order_f64};
+use super::strings::encode_held;
 use crate::errors::EngineError;
 use crate::key::buffer::KeyBuffer;
 use crate::key::kind::KeyKind;
@@ -33,7 +35,7 @@ const SOME: u8 = 1;
 const CUBE_POINT: u32 = 0x8000_0000;
 const CUBE_DIMENSIONS_MASK: u32 = 0x7FFF_FFFF;
 
-/// An ltree's labels begin, counted behind the varlena's header, and are aligned.
+/// An ltree's levels begin, counted behind the varlena's header, and are aligned.
 const LTREE_LABELS: usize = 4;
 const LTREE_ALIGN: usize = 8;
 
@@ -79,9 +81,9 @@ pub(super) fn encode_ltree(bytes: &[u8], key: &mut KeyBuffer) -> Result<(), Engi
         let rest = bytes.get(offset..).ok_or_else(malformed)?;
         let (length, rest) = rest.split_first_chunk::<2>().ok_or_else(malformed)?;
         let length = usize::from(u16::from_le_bytes(*length));
-        let label = rest.get(..length).filter(|label| !label.is_empty());
-        // No label is empty, so the end is ahead of all of them.
-        encode_held(KeyKind::Text, None, label.ok_or_else(malformed)?, key)?;
+        let level = rest.get(..length).filter(|level| !level.is_empty());
+        // No level is empty, so the end is ahead of all of them.
+        encode_held(KeyKind::Text, None, level.ok_or_else(malformed)?, key)?;
         if key.is_too_long() {
             return Ok(());
         }

@@ -19,7 +19,8 @@
 //! stack.
 
 use super::containers::varlena;
-use super::kinds::{corrupt, encode_held};
+use super::kinds::corrupt;
+use super::strings::encode_held;
 use crate::collation::Collation;
 use crate::errors::EngineError;
 use crate::key::buffer::KeyBuffer;

@@ -15,7 +15,8 @@
 
 use super::compressed::decompressed;
 use super::containers::varlena;
-use super::kinds::{corrupt, encode_held};
+use super::kinds::corrupt;
+use super::strings::encode_held;
 use crate::errors::EngineError;
 use crate::key::buffer::KeyBuffer;
 use crate::key::record::{Field, Record};

@@ -14,7 +14,8 @@
 //! Contract: total. An encoding that has become longer than any key is left unfinished, as those of
 //! arrays are.
 
-use super::kinds::{corrupt, encode_held};
+use super::kinds::corrupt;
+use super::strings::encode_held;
 use crate::errors::EngineError;
 use crate::key::buffer::KeyBuffer;
 use crate::key::kind::KeyKind;

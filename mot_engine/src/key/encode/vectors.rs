@@ -14,7 +14,8 @@
 //! makes it small. A positive one makes it large. An end is less than any number at its place.
 
 use super::extensions::not_a_number;
-use super::kinds::{corrupt, order_f32};
+use super::kinds::corrupt;
+use super::numbers::order_f32;
 use crate::errors::EngineError;
 use crate::key::buffer::KeyBuffer;
 

@@ -81,7 +81,7 @@ fn byte_form_is_stable() {
         [
             1, 1, 77, 0, 0, 0, 2, 0, 2, 0, // header
             1, 0, 3, 4, 2, 0, 16, 7, // columns
-            4, 0, 4, 0, 0xFF, 0xFF, 4, 0, // attributes
+            4, 0, 4, 1, 0xFF, 0xFF, 4, 0, // attributes
         ]
     );
     assert_eq!(
@@ -110,7 +110,7 @@ fn byte_form_with_a_file_is_stable() {
             2, 1, 77, 0, 0, 0, 2, 0, 2, 0, // header
             2, 1, 0, 0, 6, 5, 4, 3, // file
             1, 0, 3, 4, 2, 0, 16, 7, // columns
-            4, 0, 4, 0, 0xFF, 0xFF, 4, 0, // attributes
+            4, 0, 4, 1, 0xFF, 0xFF, 4, 0, // attributes
         ]
     );
     assert_eq!(bytes.len(), definition.bytes_len());

@@ -99,13 +99,6 @@ fn what_a_collation_adds_is_counted() {
     assert!(*end.as_slice() < behind[..]);
 }
 
-#[test]
-fn prefixes_of_texts_are_no_ranges_of_a_collation() {
-    let mut key = KeyBuffer::new();
-    let column = collated(KeyKind::Text, plain());
-    assert!(encode_string_prefix(&column, b"a", &mut key).is_err());
-}
-
 /// A tail has the text alone: what a library makes of it differs from machine to machine.
 #[test]
 fn computed_texts_are_collated_when_they_are_read() {

@@ -60,21 +60,21 @@ fn hstores() -> impl Strategy<Value = Vec<Pair>> {
     prop::collection::vec((texts(), prop::option::of(texts())), 0..4)
 }
 
-fn ltree(labels: &[Vec<u8>]) -> Vec<u8> {
+fn ltree(levels: &[Vec<u8>]) -> Vec<u8> {
     let mut out = vec![0; 4];
-    out[..2].copy_from_slice(&(labels.len() as u16).to_le_bytes());
-    for label in labels {
-        out.extend_from_slice(&(label.len() as u16).to_le_bytes());
-        out.extend_from_slice(label);
+    out[..2].copy_from_slice(&(levels.len() as u16).to_le_bytes());
+    for level in levels {
+        out.extend_from_slice(&(level.len() as u16).to_le_bytes());
+        out.extend_from_slice(level);
         // Aligned to 8 from the header of 4 bytes on.
         out.resize((out.len() + 4).next_multiple_of(8) - 4, 0);
     }
     out
 }
 
-fn labels() -> impl Strategy<Value = Vec<Vec<u8>>> {
-    let label = prop::collection::vec(prop_oneof![Just(b'a'), 1..=255_u8], 1..9);
-    prop::collection::vec(label, 0..4)
+fn levels() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let level = prop::collection::vec(prop_oneof![Just(b'a'), 1..=255_u8], 1..9);
+    prop::collection::vec(level, 0..4)
 }
 
 fn cube(corners: &[(f64, f64)], is_point: bool) -> Vec<u8> {
@@ -182,7 +182,7 @@ proptest! {
     }
 
     #[test]
-    fn ltrees_order(one in labels(), mut other in labels(), same in 0..4_usize) {
+    fn ltrees_order(one in levels(), mut other in levels(), same in 0..4_usize) {
         let same = same.min(one.len()).min(other.len());
         other[..same].clone_from_slice(&one[..same]);
         let (a, b) = (ltree(&one), ltree(&other));
@@ -225,12 +225,12 @@ proptest! {
     /// A cut or changed image gives a key or an error.
     #[test]
     fn damaged_images_are_keys_or_refused(
-        pairs in hstores(), labels in labels(), corner in (numbers(), numbers()), ends in segs(),
+        pairs in hstores(), levels in levels(), corner in (numbers(), numbers()), ends in segs(),
         at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>(),
     ) {
         let images = [
             (KeyKind::Hstore, hstore(&pairs)),
-            (KeyKind::Ltree, ltree(&labels)),
+            (KeyKind::Ltree, ltree(&levels)),
             (KeyKind::Cube, cube(&[corner], false)),
             (KeyKind::Seg, seg(ends)),
         ];

@@ -164,7 +164,7 @@ fn byte_forms_with_missing_values_are_stable() {
     let file = [2, 1, 0, 0, 6, 5, 4, 3];
     let rest = [
         &[1, 0, 3, 4, 2, 0, 16, 7][..],  // columns
-        &[4, 0, 4, 0, 0xFF, 0xFF, 4, 0], // attributes
+        &[4, 0, 4, 1, 0xFF, 0xFF, 4, 0], // attributes
         &[2, 0],                         // how many
         &[1, 0, 4, 0, 1, 1, 1, 1],       // values
         &[2, 0, 3, 0, b'a', b'b', b'c'],

@@ -300,17 +300,6 @@ proptest! {
         });
         check(KeyKind::Inet, KeyValue::Bytes(&x), KeyValue::Bytes(&y), order)?;
     }
-
-    #[test]
-    fn string_prefixes_cover_exactly_their_strings(
-        prefix in short_bytes(), value in short_bytes(), descending in any::<bool>(),
-    ) {
-        let column = KeyColumn { descending, nullable: true, ..column(KeyKind::Bytea) };
-        let mut key = KeyBuffer::new();
-        encode_string_prefix(&column, &prefix, &mut key).expect("encodes");
-        let full = encoded(&column, KeyValue::Bytes(&value));
-        prop_assert_eq!(full.starts_with(key.as_slice()), value.starts_with(&prefix));
-    }
 }
 
 #[test]

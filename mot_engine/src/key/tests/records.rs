@@ -461,7 +461,7 @@ fn byte_form_of_records_is_stable() {
         [
             17, 1, 77, 0, 0, 0, 1, 0, 1, 0, // header
             1, 0, 191, 4, // column
-            0xFF, 0xFF, 4, 0, // attribute
+            0xFF, 0xFF, 8, 0, // attribute
             2, 1, 0, 0, 3, 0, // row type
             0, 2, 2, 0, 2, // smallint
             1, 0, 8, 0, 8, // dropped

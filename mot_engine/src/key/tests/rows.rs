@@ -248,24 +248,6 @@ fn row_value() -> impl Strategy<Value = (KeyKind, Option<Vec<u8>>)> {
         })
 }
 
-fn layout_of(kind: KeyKind) -> AttributeLayout {
-    let (align, by_value) = match kind {
-        KeyKind::Bool | KeyKind::Char | KeyKind::Uuid | KeyKind::Name => (1, false),
-        KeyKind::Int2 => (2, true),
-        KeyKind::Tid => (2, false),
-        KeyKind::TimeTz | KeyKind::Interval => (8, false),
-        _ => match kind.width() {
-            8 => (8, true),
-            _ => (4, false),
-        },
-    };
-    AttributeLayout {
-        len: kind.width(),
-        align,
-        by_value,
-    }
-}
-
 pub(super) fn definition_of(kinds: &[KeyKind]) -> IndexDefinition {
     IndexDefinition {
         relation: 77,
@@ -284,7 +266,7 @@ pub(super) fn definition_of(kinds: &[KeyKind]) -> IndexDefinition {
                 collation: None,
             })
             .collect(),
-        layout: kinds.iter().map(|kind| layout_of(*kind)).collect(),
+        layout: kinds.iter().map(|kind| kind.layout()).collect(),
         missing: Vec::new(),
         computed: None,
     }

@@ -54,7 +54,7 @@ fn golden_bytes_of_definitions() {
     writer
         .create_table(
             TableId(1),
-            RelationKey::of_foreign_table(2, 3),
+            RelationKey::of_earlier_build(2, 3),
             Persistence::Logged,
         )
         .expect("memory");

@@ -12,7 +12,7 @@ use crate::index::{NOT_TESTED, enter_row};
 use crate::key::key_attributes_unchanged;
 use crate::log::BaseLsn;
 use crate::memory::{Purpose, Urgency};
-use crate::row::{Anchor, VersionRef};
+use crate::row::{Anchor, Head, VersionRef, flags};
 use crate::session::Session;
 use crate::table::TableRef;
 
@@ -35,7 +35,7 @@ impl ReplayedRow<'_> {
         }
     }
 
-    /// Marks the row with the record's LSN: the change is complete. The `logging` mark is up.
+    /// Marks the row with the record's LSN: the change is complete. The `logging` flag is up.
     pub(super) fn mark(&self, anchor: &Anchor, version: VersionRef) {
         let round = self.session.engine().round();
         self.table
@@ -83,7 +83,7 @@ impl ReplayedRow<'_> {
     }
 
     /// Whether some index's key differs from the state below.
-    pub(super) fn keys_changed(
+    fn keys_changed(
         &self,
         newest: Option<VersionRef>,
         version: VersionRef,
@@ -101,6 +101,46 @@ impl ReplayedRow<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Puts a version on top of its row; `newest`: the newest state before. Answers the state that
+    /// is below it now. After an error nothing is published.
+    pub(super) fn publish(
+        &self,
+        anchor: &Anchor,
+        newest: Option<VersionRef>,
+        version: VersionRef,
+    ) -> Result<Option<VersionRef>, EngineError> {
+        let keys_changed = self.keys_changed(newest, version)?;
+        if keys_changed {
+            version.add_flags(flags::KEYS_CHANGED);
+        }
+        let below = loop {
+            let head = anchor.head();
+            if head.is_free() {
+                return Err(self.mismatch("the slot is free"));
+            }
+            version.set_next(head);
+            let mut new = head.with_address(version.address());
+            // The state with which keys were compared may have been rolled back. Then a standby's
+            // sweeper may have removed it, and KEYS_MOVED with it. It may still be removing entries
+            // of the row that was here.
+            let may_differ = keys_changed || head.newest_data() != newest;
+            if may_differ && (!head.is_empty() || head.has(Head::CLEANING)) {
+                new = new.with_flags(Head::KEYS_MOVED);
+            }
+            if anchor.publish(head, new) {
+                break head.newest_data();
+            }
+            anchor.wait_unlatched();
+        };
+        // The sweeper removes what was rolled back, with its entries. If the compared version is
+        // not flagged ABORTED by now, that happens after this version is in the chain. Then entries
+        // that this version needs stay.
+        if newest.is_some_and(|newest| newest.flags() & flags::ABORTED != 0) {
+            version.add_flags(flags::KEYS_CHANGED);
+        }
+        Ok(below)
     }
 
     /// Makes the index entries of a version that needs them.

@@ -3,7 +3,7 @@ use super::functions::function;
 use crate::executor::filter::{self, Compiler};
 use crate::pg::list::items;
 use mot_programs::aggregate::{Argument, Call, Function, Input, Key};
-use mot_programs::filter::{Comparison, Kind, Number};
+use mot_programs::filter::{Comparison, Number, WordKind};
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 
@@ -82,9 +82,9 @@ unsafe fn argument(
                 },
                 _ => {
                     let kind = match pg_sys::exprType(node) {
-                        pg_sys::INT2OID => Kind::Int2,
-                        pg_sys::INT4OID => Kind::Int4,
-                        pg_sys::INT8OID => Kind::Int8,
+                        pg_sys::INT2OID => WordKind::Int2,
+                        pg_sys::INT4OID => WordKind::Int4,
+                        pg_sys::INT8OID => WordKind::Int8,
                         _ => return None,
                     };
                     compiler.number(node, kind).map(Argument::Number)
@@ -117,10 +117,10 @@ pub unsafe fn key_of(compiler: &mut Compiler, node: *mut pg_sys::Node) -> Option
     // SAFETY: an expression.
     unsafe {
         let kind = match pg_sys::exprType(node) {
-            pg_sys::BOOLOID => Kind::Bool,
-            pg_sys::INT2OID => Kind::Int2,
-            pg_sys::INT4OID | pg_sys::DATEOID => Kind::Int4,
-            pg_sys::INT8OID | pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID => Kind::Int8,
+            pg_sys::BOOLOID => WordKind::Bool,
+            pg_sys::INT2OID => WordKind::Int2,
+            pg_sys::INT4OID | pg_sys::DATEOID => WordKind::Int4,
+            pg_sys::INT8OID | pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID => WordKind::Int8,
             _ => return None,
         };
         let number = compiler.number(node, kind)?;

@@ -1,13 +1,13 @@
 //! The server's own aggregates that are computed here, by their oids.
 use mot_programs::aggregate::{Function, Input};
-use mot_programs::filter::Kind;
+use mot_programs::filter::WordKind;
 use pgrx::pg_sys;
 
 /// What the aggregate with this oid does, if it is computed here.
 pub fn function(oid: pg_sys::Oid) -> Option<(Function, Input)> {
     use Function::*;
     use Input::{Anything, Number, Numeric};
-    use Kind::{Bool, Int2, Int4, Int8};
+    use WordKind::{Bool, Int2, Int4, Int8};
     Some(match oid.to_u32() {
         pg_sys::F_COUNT_ => (CountRows, Anything),
         pg_sys::F_COUNT_ANY => (Count, Anything),

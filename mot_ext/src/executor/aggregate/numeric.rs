@@ -1,7 +1,7 @@
 //! Numerics of any size: kept in a memory context, computed by core's functions; and results as
 //! core's final functions make them.
 use mot_programs::aggregate::{self, Fixed, Outcome, Wide};
-use mot_programs::filter::Kind;
+use mot_programs::filter::WordKind;
 use mot_programs::varlena::{self, payload};
 use pgrx::pg_sys;
 use std::ffi::CString;
@@ -152,7 +152,7 @@ pub fn result(outcome: Outcome<Numeric>) -> Option<pg_sys::Datum> {
 }
 
 /// The datum of a number.
-pub fn datum(kind: Kind, number: i64) -> pg_sys::Datum {
+pub fn datum(kind: WordKind, number: i64) -> pg_sys::Datum {
     pg_sys::Datum::from(kind.to_word(number) as usize)
 }
 

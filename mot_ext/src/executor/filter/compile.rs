@@ -4,7 +4,7 @@ use super::parameters::{Form, Parameters, Source, short_payload};
 use crate::keys;
 use crate::pg::list::items;
 use crate::pg::version;
-use mot_programs::filter::{Comparison, Condition, Kind, Number, Pattern, Text};
+use mot_programs::filter::{Comparison, Condition, Number, Pattern, Text, WordKind};
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 
@@ -101,7 +101,7 @@ impl Compiler {
                     let tested = self.condition(test.arg.cast())?;
                     Some(Condition::Test(answers, Box::new(tested)))
                 }
-                _ => self.number(node, Kind::Bool).map(Condition::Is),
+                _ => self.number(node, WordKind::Bool).map(Condition::Is),
             }
         }
     }
@@ -158,12 +158,12 @@ impl Compiler {
     }
 
     /// An expression whose value is of the kind.
-    pub unsafe fn number(&mut self, node: *mut pg_sys::Node, kind: Kind) -> Option<Number> {
+    pub unsafe fn number(&mut self, node: *mut pg_sys::Node, kind: WordKind) -> Option<Number> {
         // SAFETY: the caller's promise.
         self.deeper(|deeper| unsafe { deeper.number_here(node, kind) })
     }
 
-    unsafe fn number_here(&mut self, node: *mut pg_sys::Node, kind: Kind) -> Option<Number> {
+    unsafe fn number_here(&mut self, node: *mut pg_sys::Node, kind: WordKind) -> Option<Number> {
         // SAFETY: an expression of a finished plan; casts by tag.
         unsafe {
             match (*node).type_ {
@@ -204,7 +204,7 @@ impl Compiler {
         &mut self,
         oid: pg_sys::Oid,
         arguments: *mut pg_sys::List,
-        kind: Kind,
+        kind: WordKind,
     ) -> Option<Number> {
         // SAFETY: a call's arguments.
         unsafe {

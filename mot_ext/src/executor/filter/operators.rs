@@ -1,6 +1,6 @@
 //! The server's own functions that a filter does itself, by their oids: what `fmgr` calls for such
 //! an oid is decided by the oid alone.
-use mot_programs::filter::{Arithmetic, Comparison, Kind};
+use mot_programs::filter::{Arithmetic, Comparison, WordKind};
 use pgrx::pg_sys;
 
 /// In the order of the lists below.
@@ -16,12 +16,12 @@ const COMPARISONS: [Comparison; 6] = [
 /// What a function does. All of them are strict.
 #[derive(Clone, Copy, Debug)]
 pub enum Function {
-    Compare(Comparison, Kind, Kind),
+    Compare(Comparison, WordKind, WordKind),
     /// With the kind of the result.
-    Compute(Arithmetic, Kind, Kind, Kind),
-    Negate(Kind),
+    Compute(Arithmetic, WordKind, WordKind, WordKind),
+    Negate(WordKind),
     /// From the kind to one that holds all its values.
-    Widen(Kind, Kind),
+    Widen(WordKind, WordKind),
     /// Texts; whether blanks at their ends do not count.
     CompareTexts(Comparison, bool),
     /// LIKE, and whether it is NOT LIKE.
@@ -31,72 +31,72 @@ pub enum Function {
 type SixFunctions = [u32; 6];
 
 /// Comparisons of numbers: =, <>, <, <=, >, >=.
-const NUMBERS: [(SixFunctions, Kind, Kind); 16] = {
+const NUMBERS: [(SixFunctions, WordKind, WordKind); 16] = {
     use pg_sys::*;
     [
         (
             [F_INT4EQ, F_INT4NE, F_INT4LT, F_INT4LE, F_INT4GT, F_INT4GE],
-            Kind::Int4,
-            Kind::Int4,
+            WordKind::Int4,
+            WordKind::Int4,
         ),
         (
             [F_INT8EQ, F_INT8NE, F_INT8LT, F_INT8LE, F_INT8GT, F_INT8GE],
-            Kind::Int8,
-            Kind::Int8,
+            WordKind::Int8,
+            WordKind::Int8,
         ),
         (
             [
                 F_INT84EQ, F_INT84NE, F_INT84LT, F_INT84LE, F_INT84GT, F_INT84GE,
             ],
-            Kind::Int8,
-            Kind::Int4,
+            WordKind::Int8,
+            WordKind::Int4,
         ),
         (
             [
                 F_INT48EQ, F_INT48NE, F_INT48LT, F_INT48LE, F_INT48GT, F_INT48GE,
             ],
-            Kind::Int4,
-            Kind::Int8,
+            WordKind::Int4,
+            WordKind::Int8,
         ),
         (
             [F_INT2EQ, F_INT2NE, F_INT2LT, F_INT2LE, F_INT2GT, F_INT2GE],
-            Kind::Int2,
-            Kind::Int2,
+            WordKind::Int2,
+            WordKind::Int2,
         ),
         (
             [
                 F_INT24EQ, F_INT24NE, F_INT24LT, F_INT24LE, F_INT24GT, F_INT24GE,
             ],
-            Kind::Int2,
-            Kind::Int4,
+            WordKind::Int2,
+            WordKind::Int4,
         ),
         (
             [
                 F_INT42EQ, F_INT42NE, F_INT42LT, F_INT42LE, F_INT42GT, F_INT42GE,
             ],
-            Kind::Int4,
-            Kind::Int2,
+            WordKind::Int4,
+            WordKind::Int2,
         ),
         (
             [
                 F_INT28EQ, F_INT28NE, F_INT28LT, F_INT28LE, F_INT28GT, F_INT28GE,
             ],
-            Kind::Int2,
-            Kind::Int8,
+            WordKind::Int2,
+            WordKind::Int8,
         ),
         (
             [
                 F_INT82EQ, F_INT82NE, F_INT82LT, F_INT82LE, F_INT82GT, F_INT82GE,
             ],
-            Kind::Int8,
-            Kind::Int2,
+            WordKind::Int8,
+            WordKind::Int2,
         ),
         (
             [
                 F_DATE_EQ, F_DATE_NE, F_DATE_LT, F_DATE_LE, F_DATE_GT, F_DATE_GE,
             ],
-            Kind::Int4,
-            Kind::Int4,
+            WordKind::Int4,
+            WordKind::Int4,
         ),
         (
             [
@@ -107,8 +107,8 @@ const NUMBERS: [(SixFunctions, Kind, Kind); 16] = {
                 F_TIMESTAMP_GT,
                 F_TIMESTAMP_GE,
             ],
-            Kind::Int8,
-            Kind::Int8,
+            WordKind::Int8,
+            WordKind::Int8,
         ),
         (
             [
@@ -119,37 +119,37 @@ const NUMBERS: [(SixFunctions, Kind, Kind); 16] = {
                 F_TIMESTAMPTZ_GT,
                 F_TIMESTAMPTZ_GE,
             ],
-            Kind::Int8,
-            Kind::Int8,
+            WordKind::Int8,
+            WordKind::Int8,
         ),
         (
             [
                 F_TIME_EQ, F_TIME_NE, F_TIME_LT, F_TIME_LE, F_TIME_GT, F_TIME_GE,
             ],
-            Kind::Int8,
-            Kind::Int8,
+            WordKind::Int8,
+            WordKind::Int8,
         ),
         (
             [F_BOOLEQ, F_BOOLNE, F_BOOLLT, F_BOOLLE, F_BOOLGT, F_BOOLGE],
-            Kind::Bool,
-            Kind::Bool,
+            WordKind::Bool,
+            WordKind::Bool,
         ),
         (
             [F_CHAREQ, F_CHARNE, F_CHARLT, F_CHARLE, F_CHARGT, F_CHARGE],
-            Kind::Char,
-            Kind::Char,
+            WordKind::Char,
+            WordKind::Char,
         ),
         (
             [F_OIDEQ, F_OIDNE, F_OIDLT, F_OIDLE, F_OIDGT, F_OIDGE],
-            Kind::Oid,
-            Kind::Oid,
+            WordKind::Oid,
+            WordKind::Oid,
         ),
     ]
 };
 
 /// +, -, *, / of integers, and the kinds of their arguments and result.
-const INTEGERS: [([u32; 4], Kind, Kind, Kind); 9] = {
-    use Kind::{Int2, Int4, Int8};
+const INTEGERS: [([u32; 4], WordKind, WordKind, WordKind); 9] = {
+    use WordKind::{Int2, Int4, Int8};
     use pg_sys::*;
     [
         ([F_INT4PL, F_INT4MI, F_INT4MUL, F_INT4DIV], Int4, Int4, Int4),
@@ -241,15 +241,15 @@ pub fn function(oid: pg_sys::Oid) -> Option<Function> {
     }
     let remainder = |kind| Function::Compute(Arithmetic::Remainder, kind, kind, kind);
     Some(match oid {
-        pg_sys::F_INT2MOD => remainder(Kind::Int2),
-        pg_sys::F_INT4MOD => remainder(Kind::Int4),
-        pg_sys::F_INT8MOD => remainder(Kind::Int8),
-        pg_sys::F_INT2UM => Function::Negate(Kind::Int2),
-        pg_sys::F_INT4UM => Function::Negate(Kind::Int4),
-        pg_sys::F_INT8UM => Function::Negate(Kind::Int8),
-        pg_sys::F_INT4_INT2 => Function::Widen(Kind::Int2, Kind::Int4),
-        pg_sys::F_INT8_INT2 => Function::Widen(Kind::Int2, Kind::Int8),
-        pg_sys::F_INT8_INT4 => Function::Widen(Kind::Int4, Kind::Int8),
+        pg_sys::F_INT2MOD => remainder(WordKind::Int2),
+        pg_sys::F_INT4MOD => remainder(WordKind::Int4),
+        pg_sys::F_INT8MOD => remainder(WordKind::Int8),
+        pg_sys::F_INT2UM => Function::Negate(WordKind::Int2),
+        pg_sys::F_INT4UM => Function::Negate(WordKind::Int4),
+        pg_sys::F_INT8UM => Function::Negate(WordKind::Int8),
+        pg_sys::F_INT4_INT2 => Function::Widen(WordKind::Int2, WordKind::Int4),
+        pg_sys::F_INT8_INT2 => Function::Widen(WordKind::Int2, WordKind::Int8),
+        pg_sys::F_INT8_INT4 => Function::Widen(WordKind::Int4, WordKind::Int8),
         pg_sys::F_TEXTLIKE | pg_sys::F_BPCHARLIKE => Function::Like(false),
         pg_sys::F_TEXTNLIKE | pg_sys::F_BPCHARNLIKE => Function::Like(true),
         _ => return None,

@@ -2,7 +2,7 @@
 //! first needs them, and kept until the scan begins anew. Core fetches them for every row; within a
 //! scan they stay what they are.
 use crate::executor::expressions::parameter;
-use mot_programs::filter::{Kind, Known, ParameterValues, Sure, Unsure};
+use mot_programs::filter::{Known, ParameterValues, Sure, Unsure, WordKind};
 use mot_programs::varlena::payload;
 use pgrx::pg_sys;
 use std::cell::OnceCell;
@@ -19,7 +19,7 @@ pub enum Source {
 /// What a parameter is taken as.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Form {
-    Number(Kind),
+    Number(WordKind),
     Text,
 }
 

@@ -1,4 +1,4 @@
-//! Fields of the planner's structures, of expressions and of paths.
+//! Fields of the planner's structures and of paths.
 use super::{Any, List, Node, NodeType, views};
 use pgrx::pg_sys::{self, Oid};
 
@@ -36,6 +36,8 @@ views! {
     RangeTblEntry = T_RangeTblEntry {
         value rtekind: pg_sys::RTEKind::Type,
         value relid: Oid,
+        value relkind: std::ffi::c_char,
+        value rellockmode: i32,
         value inh: bool,
         has tablesample,
         list securityQuals: pg_sys::Node,
@@ -122,50 +124,6 @@ views! {
         value custom_private: *mut pg_sys::List,
     }
     CustomScan = T_CustomScan {}
-    TargetEntry = T_TargetEntry {
-        node expr: pg_sys::Node,
-    }
-    Aggref = T_Aggref {}
-    Var = T_Var {
-        value varno: i32,
-        value varattno: pg_sys::AttrNumber,
-        value vartype: Oid,
-        value varlevelsup: pg_sys::Index,
-    }
-    FuncExpr = T_FuncExpr {
-        cell funcid / set_funcid: Oid,
-    }
-    OpExpr = T_OpExpr {
-        value opno: Oid,
-        value inputcollid: Oid,
-        list args: pg_sys::Node,
-    }
-    ScalarArrayOpExpr = T_ScalarArrayOpExpr {
-        list args: pg_sys::Node,
-    }
-    Const = T_Const {}
-    CaseExpr = T_CaseExpr {}
-    CaseWhen = T_CaseWhen {}
-    NullTest = T_NullTest {}
-    RowExpr = T_RowExpr {}
-}
-
-impl Any<'_> {
-    /// Whether an expression, or one of a list, names one of these columns of a relation.
-    pub fn names_any_of(self, relation: pg_sys::Index, columns: &[i32]) -> bool {
-        let mut named = std::ptr::null_mut();
-        // SAFETY: a live tree; the set is memory of the current context.
-        unsafe {
-            pg_sys::pull_varattnos(self.as_ptr(), relation, &raw mut named);
-            let is_named = |column: &i32| {
-                let member = column - pg_sys::FirstLowInvalidHeapAttributeNumber;
-                pg_sys::bms_is_member(member, named)
-            };
-            let names = columns.iter().any(is_named);
-            pg_sys::bms_free(named);
-            names
-        }
-    }
 }
 
 impl<'p> Node<'p, pg_sys::PlannerInfo> {
@@ -292,13 +250,6 @@ impl<'p> Node<'p, pg_sys::RestrictInfo> {
     /// The condition.
     pub fn condition(self) -> Any<'p> {
         self.clause().expect("a restriction has a condition")
-    }
-}
-
-impl<'p> Node<'p, pg_sys::TargetEntry> {
-    /// The expression.
-    pub fn expression(self) -> Any<'p> {
-        self.expr().expect("a target has an expression")
     }
 }
 

@@ -1,4 +1,5 @@
 //! Statements that run.
+use crate::pg::node::Node;
 use pgrx::pg_sys;
 
 /// How far a run of an execution goes, as core says it.
@@ -77,36 +78,35 @@ pub unsafe fn run_query(
 }
 
 /// An execution begins: no row was processed.
-pub unsafe fn count_from_zero(estate: *mut pg_sys::EState) {
-    // SAFETY: a live executor state (caller).
+pub fn count_from_zero(estate: Node<'_, pg_sys::EState>) {
+    estate.set_processed(0);
+    // SAFETY: a live executor state.
+    #[cfg(not(feature = "pg15"))]
     unsafe {
-        (*estate).es_processed = 0;
-        #[cfg(not(feature = "pg15"))]
-        {
-            (*estate).es_total_processed = 0;
-        }
+        (*estate.as_ptr()).es_total_processed = 0;
     }
 }
 
 /// A run of the execution has ended, with so many rows in `es_processed`. Since 16 a sum over all
 /// runs is kept, which pg_stat_statements reads.
 #[cfg_attr(feature = "pg15", allow(unused_variables))]
-pub unsafe fn sum_up(estate: *mut pg_sys::EState) {
-    // SAFETY: a live executor state (caller).
+pub fn sum_up(estate: Node<'_, pg_sys::EState>) {
+    // SAFETY: a live executor state.
     #[cfg(not(feature = "pg15"))]
     unsafe {
-        (*estate).es_total_processed += (*estate).es_processed;
+        (*estate.as_ptr()).es_total_processed += estate.es_processed();
     }
 }
 
 /// Raises 42501 if the current user may not do what the plan does.
-pub unsafe fn check_permissions(plan: *mut pg_sys::PlannedStmt) {
+pub fn check_permissions(plan: Node<'_, pg_sys::PlannedStmt>) {
+    let entries = plan.rtable().as_ptr();
     // SAFETY: a finished plan; may raise.
     unsafe {
         #[cfg(feature = "pg15")]
-        pg_sys::ExecCheckRTPerms((*plan).rtable, true);
+        pg_sys::ExecCheckRTPerms(entries, true);
         #[cfg(not(feature = "pg15"))]
-        pg_sys::ExecCheckPermissions((*plan).rtable, (*plan).permInfos, true);
+        pg_sys::ExecCheckPermissions(entries, (*plan.as_ptr()).permInfos, true);
     }
 }
 

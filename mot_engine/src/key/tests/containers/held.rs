@@ -19,8 +19,8 @@ pub(super) fn held(kind: KeyKind, align: usize, values: &[&[u8]]) -> Held {
     }
 }
 
-/// All kinds that a container may hold, by their widths.
-pub(super) fn all_held() -> Vec<Held> {
+/// Some kinds of each width that a container may hold.
+pub(super) fn some_held() -> Vec<Held> {
     let mut all = of_fixed_width();
     all.extend(of_varying_width());
     all

@@ -4,9 +4,11 @@
 //! extension is known by a function of the extension's library. Another one is known if it is
 //! compared by one of core's functions, as those of `isn` are: then its values are what that
 //! function takes them for. All other types have labels (`storage/labels.rs`).
-use super::is_by_value;
+//!
+//! The version of an extension is not looked at. So only types are taken whose values and whose
+//! order have been the same in all versions.
 use crate::pg::local::ProcessLocal;
-use mot_engine::key::{ElementKind, KeyKind};
+use mot_engine::key::{AttributeLayout, KeyKind};
 use pgrx::pg_guard;
 use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
@@ -22,7 +24,7 @@ const COMPARISON: i16 = 1;
 
 /// What the values of a type are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum ForeignType {
+pub enum KnownType {
     /// Texts that are compared in lower case.
     Folded,
     /// The same, by their bytes.
@@ -30,36 +32,38 @@ pub enum ForeignType {
     Kind(KeyKind),
 }
 
-impl ForeignType {
+impl KnownType {
     fn kind(self) -> KeyKind {
         match self {
-            ForeignType::Folded | ForeignType::FoldedBytes => KeyKind::Text,
-            ForeignType::Kind(kind) => kind,
+            KnownType::Folded | KnownType::FoldedBytes => KeyKind::Text,
+            KnownType::Kind(kind) => kind,
         }
     }
 }
 
 /// Functions of extensions' libraries that compare two values.
-const OF_LIBRARIES: [(&CStr, &[u8], ForeignType); 8] = [
-    (c"citext_cmp", b"citext", ForeignType::Folded),
-    (c"hstore_cmp", b"hstore", ForeignType::Kind(KeyKind::Hstore)),
-    (c"ltree_cmp", b"ltree", ForeignType::Kind(KeyKind::Ltree)),
-    (c"seg_cmp", b"seg", ForeignType::Kind(KeyKind::Seg)),
-    (c"vector_cmp", b"vector", ForeignType::Kind(KeyKind::Vector)),
+const OF_LIBRARIES: [(&CStr, &[u8], KnownType); 8] = [
+    (c"citext_cmp", b"citext", KnownType::Folded),
+    (c"hstore_cmp", b"hstore", KnownType::Kind(KeyKind::Hstore)),
+    (c"ltree_cmp", b"ltree", KnownType::Kind(KeyKind::Ltree)),
+    (c"seg_cmp", b"seg", KnownType::Kind(KeyKind::Seg)),
+    (c"vector_cmp", b"vector", KnownType::Kind(KeyKind::Vector)),
     (
         c"halfvec_cmp",
         b"vector",
-        ForeignType::Kind(KeyKind::HalfVector),
+        KnownType::Kind(KeyKind::HalfVector),
     ),
     (
         c"sparsevec_cmp",
         b"vector",
-        ForeignType::Kind(KeyKind::SparseVector),
+        KnownType::Kind(KeyKind::SparseVector),
     ),
-    (c"citext_pattern_cmp", b"citext", ForeignType::FoldedBytes),
+    (c"citext_pattern_cmp", b"citext", KnownType::FoldedBytes),
 ];
 
-/// Functions of core's that compare two values without a collation.
+/// Functions of core's that compare two values without a collation. Those of tid, oidvector, jsonb,
+/// tsvector and tsquery are left out, since no type is known that borrows them: one would have
+/// labels.
 const OF_CORE: [(&CStr, KeyKind); 23] = [
     (c"btboolcmp", KeyKind::Bool),
     (c"btcharcmp", KeyKind::Char),
@@ -88,14 +92,14 @@ const OF_CORE: [(&CStr, KeyKind); 23] = [
 
 /// What was found in the catalog.
 #[derive(Default)]
-struct ForeignTypeCache {
+struct KnownTypeCache {
     /// Of types, by oid.
-    types: HashMap<u32, Option<ForeignType>>,
+    types: HashMap<u32, Option<KnownType>>,
     /// Of what families compare: family, left type and right type.
-    comparisons: HashMap<[u32; 3], Option<ForeignType>>,
+    comparisons: HashMap<[u32; 3], Option<KnownType>>,
 }
 
-static FOREIGN_TYPES: ProcessLocal<RefCell<Option<ForeignTypeCache>>> =
+static KNOWN_TYPES: ProcessLocal<RefCell<Option<KnownTypeCache>>> =
     ProcessLocal(RefCell::new(None));
 
 /// How often the catalog has changed.
@@ -104,10 +108,10 @@ static CHANGES: ProcessLocal<Cell<u64>> = ProcessLocal(Cell::new(0));
 /// What was found before, or is found now. What has changed in the catalog is looked for again.
 fn remembered<K: std::hash::Hash + Eq + Copy>(
     key: K,
-    of: fn(&mut ForeignTypeCache) -> &mut HashMap<K, Option<ForeignType>>,
-    look_up: impl FnOnce() -> Option<ForeignType>,
-) -> Option<ForeignType> {
-    if FOREIGN_TYPES.0.borrow().is_none() {
+    of: fn(&mut KnownTypeCache) -> &mut HashMap<K, Option<KnownType>>,
+    look_up: impl FnOnce() -> Option<KnownType>,
+) -> Option<KnownType> {
+    if KNOWN_TYPES.0.borrow().is_none() {
         use pg_sys::SysCacheIdentifier::{AMPROCNUM, CLAOID, PROCOID, TYPEOID};
         let nothing = pg_sys::Datum::null();
         for cache in [TYPEOID, PROCOID, CLAOID, AMPROCNUM] {
@@ -117,14 +121,14 @@ fn remembered<K: std::hash::Hash + Eq + Copy>(
             }
         }
     }
-    if let Some(found) = of(FOREIGN_TYPES.0.borrow_mut().get_or_insert_default()).get(&key) {
+    if let Some(found) = of(KNOWN_TYPES.0.borrow_mut().get_or_insert_default()).get(&key) {
         return *found;
     }
     let changes = CHANGES.0.get();
     let found = look_up();
     // What was changed meanwhile is looked for again.
     if CHANGES.0.get() == changes {
-        of(FOREIGN_TYPES.0.borrow_mut().get_or_insert_default()).insert(key, found);
+        of(KNOWN_TYPES.0.borrow_mut().get_or_insert_default()).insert(key, found);
     }
     found
 }
@@ -136,7 +140,7 @@ pub fn is_core(input: pg_sys::Oid) -> bool {
 
 /// What the values of a type are that is not core's; `None`: unknown. The catalog is read once
 /// for each type, and again when types or functions change: scans ask. May raise.
-pub fn foreign_type(input: pg_sys::Oid) -> Option<ForeignType> {
+pub fn known_type(input: pg_sys::Oid) -> Option<KnownType> {
     if is_core(input) {
         return None;
     }
@@ -147,32 +151,33 @@ pub fn foreign_type(input: pg_sys::Oid) -> Option<ForeignType> {
 #[pg_guard]
 unsafe extern "C-unwind" fn on_change(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
     CHANGES.0.set(CHANGES.0.get() + 1);
-    if let Ok(mut cache) = FOREIGN_TYPES.0.try_borrow_mut()
+    if let Ok(mut cache) = KNOWN_TYPES.0.try_borrow_mut()
         && let Some(cache) = cache.as_mut()
     {
-        *cache = ForeignTypeCache::default();
+        *cache = KnownTypeCache::default();
     }
 }
 
-fn look_up(input: pg_sys::Oid) -> Option<ForeignType> {
+fn look_up(input: pg_sys::Oid) -> Option<KnownType> {
     // SAFETY: a catalog look-up; the entry lives as long as the process.
     let entry = unsafe {
         let wanted = (pg_sys::TYPECACHE_BTREE_OPFAMILY | pg_sys::TYPECACHE_CMP_PROC) as i32;
         &*pg_sys::lookup_type_cache(input, wanted)
     };
-    let found = compared_by(entry.cmp_proc).filter(|of| *of != ForeignType::FoldedBytes)?;
+    let found = compared_by(entry.cmp_proc).filter(|of| *of != KnownType::FoldedBytes)?;
     let kind = found.kind();
     // A user's type may borrow the class of another one, and lie otherwise.
-    let lies_alike = entry.btree_opintype == input
-        && entry.typlen == kind.width()
-        && entry.typbyval == is_by_value(kind)
-        && super::column::alignment(entry.typalign as u8)
-            == ElementKind::of(kind).map(ElementKind::align);
+    let layout = AttributeLayout {
+        len: entry.typlen,
+        align: super::column::alignment(entry.typalign as u8)?,
+        by_value: entry.typbyval,
+    };
+    let lies_alike = entry.btree_opintype == input && layout == kind.layout();
     lies_alike.then_some(found)
 }
 
 /// What a function compares.
-fn compared_by(function: pg_sys::Oid) -> Option<ForeignType> {
+fn compared_by(function: pg_sys::Oid) -> Option<KnownType> {
     let cache = pg_sys::SysCacheIdentifier::PROCOID as i32;
     // SAFETY: a row of the catalog's cache is read while it is held.
     unsafe {
@@ -199,7 +204,7 @@ fn compared_by(function: pg_sys::Oid) -> Option<ForeignType> {
             (Some(INTERNAL_LANGUAGE), symbol) => {
                 let mut known = OF_CORE.into_iter();
                 let (_, kind) = known.find(|(function, _)| *function == symbol)?;
-                Some(ForeignType::Kind(kind))
+                Some(KnownType::Kind(kind))
             }
             (Some(C_LANGUAGE), symbol) => {
                 let file = path?.to_bytes().rsplit(|byte| *byte == b'/').next()?;
@@ -215,7 +220,7 @@ fn compared_by(function: pg_sys::Oid) -> Option<ForeignType> {
 }
 
 /// What a family takes values of two types for, where it compares them.
-fn comparison(family: pg_sys::Oid, left: pg_sys::Oid, right: pg_sys::Oid) -> Option<ForeignType> {
+fn comparison(family: pg_sys::Oid, left: pg_sys::Oid, right: pg_sys::Oid) -> Option<KnownType> {
     let key = [family, left, right].map(pg_sys::Oid::to_u32);
     remembered(
         key,
@@ -230,13 +235,13 @@ fn comparison(family: pg_sys::Oid, left: pg_sys::Oid, right: pg_sys::Oid) -> Opt
 /// Whether a family compares values of a type with those of another one as it does its own: both
 /// are the same to the function. May raise.
 pub fn compares_alike(family: pg_sys::Oid, left: pg_sys::Oid, right: pg_sys::Oid) -> bool {
-    let own = foreign_type(left);
+    let own = known_type(left);
     own.is_some() && own == comparison(family, left, right)
 }
 
 /// Whether a family compares texts of a type in lower case, and then by their bytes, whatever the
 /// collation. May raise.
 pub fn compares_folded_bytes(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
-    foreign_type(input) == Some(ForeignType::Folded)
-        && comparison(family, input, input) == Some(ForeignType::FoldedBytes)
+    known_type(input) == Some(KnownType::Folded)
+        && comparison(family, input, input) == Some(KnownType::FoldedBytes)
 }
