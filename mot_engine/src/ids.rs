@@ -33,29 +33,21 @@ pub struct CommandId(pub u32);
 #[repr(transparent)]
 pub struct Slot(pub u64);
 
-/// Slots that share a block number when a slot is shown as a `ctid`.
-const SLOTS_PER_BLOCK: u64 = 1024;
+/// Rows that share a block number in tuple ids (`ctid`). With the ordinals of each they take the
+/// offsets 1 to 32,768.
+pub const ROWS_PER_BLOCK: u64 = 4;
+
+const _: () = assert!(ROWS_PER_BLOCK * ORDINALS as u64 <= 1 << 15);
 
 impl Slot {
     /// The highest slot there can be.
     pub const MAX: Slot = Slot(crate::limits::SLOTS_MAX - 1);
 
-    /// The slot as PostgreSQL's tuple id: block number and offset number (from 1).
-    pub fn to_tid(self) -> (u32, u16) {
-        debug_assert!(self.0 < crate::limits::SLOTS_MAX);
-        (
-            (self.0 / SLOTS_PER_BLOCK) as u32,
-            (self.0 % SLOTS_PER_BLOCK) as u16 + 1,
-        )
-    }
-
-    /// The slot of a tuple id; `None` for an offset no slot has.
-    pub fn from_tid(block: u32, offset: u16) -> Option<Slot> {
-        let offset = u64::from(offset);
-        if offset == 0 || offset > SLOTS_PER_BLOCK {
-            return None;
-        }
-        Some(Slot(u64::from(block) * SLOTS_PER_BLOCK + offset - 1))
+    /// The tuple id of the row's state with this ordinal: block number and offset number (from 1).
+    pub fn to_tid(self, ordinal: Ordinal) -> (u32, u16) {
+        debug_assert!(self.0 / ROWS_PER_BLOCK <= u32::MAX.into() && ordinal.0 < ORDINALS);
+        let offset = (self.0 % ROWS_PER_BLOCK) as u16 * ORDINALS + ordinal.0 + 1;
+        ((self.0 / ROWS_PER_BLOCK) as u32, offset)
     }
 }
 
@@ -206,21 +198,11 @@ mod tests {
     }
 
     #[test]
-    fn slots_and_tuple_ids_convert_both_ways() {
-        for slot in [
-            0,
-            1,
-            1023,
-            1024,
-            1025,
-            123_456_789,
-            crate::limits::SLOTS_MAX - 1,
-        ] {
-            let (block, offset) = Slot(slot).to_tid();
-            assert!(offset >= 1);
-            assert_eq!(Slot::from_tid(block, offset), Some(Slot(slot)));
-        }
-        assert_eq!(Slot::from_tid(0, 0), None);
-        assert_eq!(Slot::from_tid(0, 1025), None);
+    fn tuple_ids_differ_for_each_state_of_a_block_s_rows() {
+        let ids = (0..2 * ROWS_PER_BLOCK)
+            .flat_map(|row| (0..ORDINALS).map(move |ordinal| Slot(row).to_tid(Ordinal(ordinal))));
+        let ids: Vec<_> = ids.collect();
+        assert!(ids.is_sorted_by(|one, next| one < next));
+        assert_eq!((ids[0], ids[ids.len() - 1]), ((0, 1), (1, 1 << 15)));
     }
 }

@@ -59,7 +59,8 @@ pub use clock::{Clock, Now, Snapshot};
 pub use engine::{Engine, State};
 pub use errors::EngineError;
 pub use ids::{
-    CommandId, FileKey, IndexId, Lsn, ORDINALS, Ordinal, RelationKey, Slot, TableId, Xid,
+    CommandId, FileKey, IndexId, Lsn, ORDINALS, Ordinal, ROWS_PER_BLOCK, RelationKey, Slot,
+    TableId, Xid,
 };
 pub use index::{Build, EntryRange};
 pub use quiescent::{NotQuiescent, NotTakenOver, TakenOver};

@@ -1,7 +1,7 @@
 //! Every limit, with its unit and its reason.
 
-/// Slots that can be named. A tuple id has a 32-bit block number and 1024 slots a block. A table's
-/// directory ends before (`DIRECTORY_SLOTS_MAX`): there more rows are refused.
+/// Slots that files and index entries can name. A table's directory ends before
+/// (`DIRECTORY_SLOTS_MAX`): there more rows are refused.
 pub const SLOTS_MAX: u64 = (u32::MAX as u64 - 1) * 1024;
 
 /// Bits of a slot where it shares a word with something else.

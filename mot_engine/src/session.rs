@@ -21,7 +21,7 @@ use crate::clock::{Clock, Snapshot};
 use crate::decoded::{Decoded, Definitions};
 use crate::engine::{Engine, SessionLine};
 use crate::errors::EngineError;
-use crate::ids::{FileKey, RelationKey, Slot, Xid};
+use crate::ids::{FileKey, Ordinal, RelationKey, Slot, Xid};
 use crate::key::{HasNull, IndexDefinition, KeyBuffer, encode_row, is_outside, none_if_too_long};
 use crate::limits::{KEYS_TOGETHER, SESSIONS_MAX, SESSIONS_NOT_OF_CLIENTS};
 use crate::memory::{LocalMemory, Purpose, TooManyParticipants};
@@ -399,6 +399,14 @@ impl Session {
             Some(anchor) => row::newest(anchor, clock),
             None => Newest::None,
         }
+    }
+
+    /// The ordinal of a row's newest state that is committed or the caller's; 0 without one.
+    pub fn newest_ordinal(&self, clock: &impl Clock, table: TableRef, slot: Slot) -> Ordinal {
+        let _pin = self.local.pin();
+        let anchor = table.anchor(slot);
+        let newest = anchor.and_then(|anchor| row::newest_committed_or_own(anchor, clock));
+        newest.map_or(Ordinal(0), |newest| newest.ordinal())
     }
 }
 

@@ -87,8 +87,9 @@ impl Transaction {
 /// another core.
 const TABLES_COUNTED: usize = 8;
 
-/// What a transaction adds to its tables' counters. Counted by operation, not by what the chains
-/// look like by now.
+/// What a transaction adds to its tables' counters. Rows are counted by operation, not by what the
+/// chains look like by now. Bytes miss a version that others superseded and pruned before its own
+/// transaction came by; a start counts them anew.
 #[derive(Default)]
 pub(super) struct Counts {
     tables: [OfTable; TABLES_COUNTED],

@@ -146,7 +146,7 @@ impl Select {
                     continue;
                 }
                 rows += 1;
-                self.current = Some(tid_of(row));
+                self.current = Some(tid_of(row, version.ordinal()));
                 (*frame.estate).es_processed += 1;
                 self.rows_left -= 1;
                 self.is_done = self.rows_left == 0;

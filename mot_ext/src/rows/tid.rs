@@ -1,17 +1,15 @@
 //! Tuple ids of tables of the access method: a row and one of its versions (table_am/README.md,
 //! "Tuple ids").
+use crate::transaction::wait::tid_of;
 use crate::transaction::xact;
-use mot_engine::{ALIAS_BITS, Alias, ORDINALS, Ordinal, Slot, TableRef, VersionRef};
+use mot_engine::{
+    ALIAS_BITS, Alias, ORDINALS, Ordinal, ROWS_PER_BLOCK, Slot, TableRef, VersionRef,
+};
 use pgrx::pg_sys;
-
-/// Rows that share a block number. With the ordinals of each they take the offsets 1 to 32,768.
-const ROWS_PER_BLOCK: u64 = 4;
 
 /// The highest block number: the top bit is kept for ids that an index of another access method
 /// could store.
 const BLOCK_MAX: u64 = (1 << 31) - 1;
-
-const _: () = assert!(ROWS_PER_BLOCK * ORDINALS as u64 <= 1 << 15);
 
 /// The lowest offset of an alias, and the bits of it that the offset has: from 32,769 to 49,152, so
 /// that no value to which core gives a meaning of its own is among them.
@@ -64,10 +62,8 @@ pub fn of(table: TableRef, row: Slot, version: VersionRef) -> pg_sys::ItemPointe
 }
 
 fn of_ordinal(row: Slot, ordinal: Ordinal) -> pg_sys::ItemPointerData {
-    let block = row.0 / ROWS_PER_BLOCK;
-    debug_assert!(block <= BLOCK_MAX && ordinal.0 < ORDINALS);
-    let offset = (row.0 % ROWS_PER_BLOCK) as u16 * ORDINALS + ordinal.0 + 1;
-    at(block, offset)
+    debug_assert!(row.0 < ROWS_MAX);
+    tid_of(row, ordinal)
 }
 
 fn of_alias(alias: Alias) -> pg_sys::ItemPointerData {

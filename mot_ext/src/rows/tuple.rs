@@ -34,7 +34,7 @@ pub fn point(
 ) {
     tuple.t_len = version.tuple_bytes() as u32;
     tuple.t_data = version.image_ptr().cast_mut().cast();
-    tuple.t_self = tid_of(row);
+    tuple.t_self = tid_of(row, version.ordinal());
     tuple.t_tableOid = relation;
 }
 
@@ -85,7 +85,7 @@ pub unsafe fn store_copy(
             None => slot.force(copy),
         }
     }
-    slot.set_row(tid_of(row), relation);
+    slot.set_row(tid_of(row, version.ordinal()), relation);
 }
 
 /// Empties a slot of the heap kind's form: `ExecClearTuple`.

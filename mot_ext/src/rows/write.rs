@@ -348,7 +348,9 @@ impl Target {
         if xact::current().holds(self.table, slot) {
             queue.pass_queue();
         }
-        queue.wait(slot, busy, strength, policy)
+        // The state that the other transaction changes or has locked.
+        let ordinal = self.session.newest_ordinal(&PgClock, self.table, slot);
+        queue.wait((slot, ordinal), busy, strength, policy)
     }
 
     /// One attempt to lock a row in the state `seen`.

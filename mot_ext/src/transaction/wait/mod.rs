@@ -16,7 +16,7 @@ use super::{label_locks, session};
 use crate::errors;
 use crate::pg::{interrupts, text};
 use mot_engine::pause::{Point, reach};
-use mot_engine::{LockStrength, Slot, Xid};
+use mot_engine::{LockStrength, Ordinal, Slot, Xid};
 use pgrx::prelude::*;
 
 /// What to do when the row is taken.
@@ -72,16 +72,15 @@ impl RowLockQueue {
         self.is_queueing = false;
     }
 
-    /// Waits until `xid` no longer is in the way of locking `slot` with `strength`. False: the
-    /// row is to be skipped.
+    /// Waits until `xid` no longer is in the way of locking a row with `strength`. An error names
+    /// the state with this ordinal. False: the row is to be skipped.
     pub fn wait(
         &mut self,
-        slot: Slot,
+        (row, ordinal): (Slot, Ordinal),
         xid: Xid,
         strength: LockStrength,
         policy: WaitPolicy,
     ) -> bool {
-        let tid = tid_of(slot);
         reach(Point::WaitBeforeQueue);
         match policy {
             WaitPolicy::Block => {}
@@ -91,7 +90,8 @@ impl RowLockQueue {
         }
         label_locks::release_to_wait();
         if self.is_queueing {
-            self.enter(tid, heavyweight_mode(strength));
+            // One tag for all states, so that all who want the row are in one queue.
+            self.enter(tid_of(row, Ordinal(0)), heavyweight_mode(strength));
         }
         session::count_conflict(|conflicts| &conflicts.row_waits);
         reach(Point::WaitBeforeOwner);
@@ -99,7 +99,7 @@ impl RowLockQueue {
             // Else no code would, as long as owner follows owner.
             interrupts::check_for_interrupts();
         } else {
-            self.wait_for_end(tid, xid, self.purpose);
+            self.wait_for_end(tid_of(row, ordinal), xid, self.purpose);
         }
         reach(Point::WaitAfterOwner);
         true
@@ -108,7 +108,7 @@ impl RowLockQueue {
     /// Waits for the outcome of a transaction whose row is in the way of a unique key that core
     /// looks for ahead of an insertion; no queue.
     pub fn wait_for_transaction(&mut self, slot: Slot, xid: Xid) {
-        self.wait_for_key(|| self.wait_for_end(tid_of(slot), xid, Purpose::Insert));
+        self.wait_for_key(|| self.wait_for_end(tid_of(slot, Ordinal(0)), xid, Purpose::Insert));
     }
 
     /// Waits for the outcome of a transaction whose row is in the way of a key that is being
@@ -120,7 +120,7 @@ impl RowLockQueue {
             // What is opened here is closed here, and by the resource owner after an error.
             unsafe {
                 let index = pg_sys::try_relation_open(index.into(), lock);
-                wait_for_end(index, tid_of(slot), xid, Purpose::Insert);
+                wait_for_end(index, tid_of(slot, Ordinal(0)), xid, Purpose::Insert);
                 if !index.is_null() {
                     pg_sys::relation_close(index, lock);
                 }
@@ -221,10 +221,10 @@ pub fn heavyweight_mode(strength: LockStrength) -> pg_sys::LOCKMODE {
     }) as pg_sys::LOCKMODE
 }
 
-/// The tuple identifier of a slot.
+/// The tuple id of a row's state with this ordinal.
 #[inline]
-pub fn tid_of(slot: Slot) -> pg_sys::ItemPointerData {
-    let (block, offset) = slot.to_tid();
+pub fn tid_of(row: Slot, ordinal: Ordinal) -> pg_sys::ItemPointerData {
+    let (block, offset) = row.to_tid(ordinal);
     pg_sys::ItemPointerData {
         ip_blkid: pg_sys::BlockIdData {
             bi_hi: (block >> 16) as u16,
