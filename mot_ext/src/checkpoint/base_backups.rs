@@ -253,18 +253,20 @@ fn end_senders(is_meant: impl Fn(i32, pg_sys::WalSndState::Type) -> bool) {
 
 /// WAL senders: process and state.
 fn senders() -> impl Iterator<Item = (i32, pg_sys::WalSndState::Type)> {
-    // SAFETY: the array has max_wal_senders elements, in shared memory; a torn read is only an old
-    // or a new state.
-    unsafe {
-        let senders = (&raw const (*pg_sys::WalSndCtl).walsnds).cast::<pg_sys::WalSnd>();
-        (0..pg_sys::max_wal_senders as usize)
-            .map(move |i| {
-                let sender = senders.add(i);
-                (
-                    (&raw const (*sender).pid).read_volatile(),
-                    (&raw const (*sender).state).read_volatile(),
-                )
-            })
-            .filter(|(pid, _)| *pid != 0)
-    }
+    // SAFETY: plain variables of this process; the array is in shared memory.
+    let (first, count) = unsafe {
+        let first = (&raw const (*pg_sys::WalSndCtl).walsnds).cast::<pg_sys::WalSnd>();
+        (first, pg_sys::max_wal_senders as usize)
+    };
+    let senders = (0..count).map(move |at| {
+        // SAFETY: the array has so many elements; a torn read is only an old or a new state.
+        unsafe {
+            let sender = first.add(at);
+            (
+                (&raw const (*sender).pid).read_volatile(),
+                (&raw const (*sender).state).read_volatile(),
+            )
+        }
+    });
+    senders.filter(|(pid, _)| *pid != 0)
 }

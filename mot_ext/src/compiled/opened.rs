@@ -4,6 +4,8 @@
 //! An execution that no other code finds under way opens nothing: it counts through entries
 //! of the relation cache that it found before. Core frees an entry that is not open when it is
 //! invalidated. The callback that follows moves `relation::generation` on.
+use crate::pg::argument::Argument;
+use crate::pg::relation::Relation;
 use crate::table_am::{RowChange, RowCounts, first_row_changed};
 use crate::transaction::relation;
 use pgrx::pg_sys;
@@ -72,7 +74,7 @@ impl Opened {
             Opened {
                 table,
                 index,
-                counts: RowCounts::of(table, index),
+                counts: RowCounts::of(Relation::enter(table), Argument::of(index)),
             }
         }
     }
@@ -81,7 +83,9 @@ impl Opened {
     pub fn closed(entries: &Entries) -> Option<Opened> {
         entries.are_live().then(|| Opened {
             // SAFETY: the entries are live.
-            counts: unsafe { RowCounts::of(entries.table, entries.index) },
+            counts: unsafe {
+                RowCounts::of(Relation::enter(entries.table), Argument::of(entries.index))
+            },
             ..Opened::NONE
         })
     }
@@ -128,7 +132,7 @@ impl Opened {
         }
         relation::Relation::closed(table).with(|opened| {
             // SAFETY: an open table.
-            unsafe { first_row_changed(opened, change) };
+            first_row_changed(unsafe { Relation::enter(opened) }, change);
         });
     }
 }

@@ -99,7 +99,7 @@ unsafe fn build(
     if info.ii_Concurrent() {
         // SAFETY: open relations. Core waits for all older snapshots before it marks the index as
         // valid.
-        unsafe { storage::build_index_beside_writers(heap.as_ptr(), index.as_ptr()) };
+        unsafe { storage::build_index_beside_writers(heap, index) };
     } else if stays_unready(index, info) {
         // A failed build left it, and core leaves it so: no writer enters it, so nothing is to be
         // there.
@@ -110,11 +110,9 @@ unsafe fn build(
     let storage = storage::table(heap.as_ptr());
     let added = xact::current().rows_added(storage);
     let rows = (storage.row_count_estimate() as i64 + added).max(0);
-    // SAFETY: an open table. As core's own build, which scans the table.
-    unsafe {
-        scan_begins(heap.as_ptr());
-        rows_read(heap.as_ptr(), rows);
-    }
+    // As core's own build, which scans the table.
+    scan_begins(heap);
+    rows_read(heap, rows);
     let entries = match info.ii_Predicate() {
         true => storage::index(storage, index.as_ptr()).entry_count_estimate() as i64,
         false => rows,
@@ -129,8 +127,7 @@ fn build_alone(heap: Relation<'_>, index: Relation<'_>, info: Node<'_, pg_sys::I
         false => Repeated::Entered,
     };
     // SAFETY: open relations, the table locked against writers.
-    if unsafe { storage::build_index(heap.as_ptr(), index.as_ptr(), repeated) } == Built::ForYounger
-    {
+    if unsafe { storage::build_index(heap, index, repeated) } == Built::ForYounger {
         // Core keeps the index from snapshots that are older than it.
         info.set_broken_chains(true);
     }
@@ -188,7 +185,7 @@ unsafe fn insert(
     };
     // SAFETY: core passes open relations, the table locked for writing.
     unsafe {
-        let is_entered = speculative::enter(heap, *tid, index, duplicates);
+        let is_entered = speculative::enter(Relation::enter(heap), *tid, index, duplicates);
         let is_asked =
             unique != pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO && storage::has_keys_of_core(heap);
         is_entered && (!is_asked || uniqueness::is_unique(heap, index, tid, unique))

@@ -248,8 +248,7 @@ pub unsafe fn next(scan: pg_sys::IndexScanDesc, direction: pg_sys::ScanDirection
     }
     if state.position == Position::Before {
         // Each rescan is a scan of its own.
-        // SAFETY: an open index.
-        unsafe { table_am::scan_begins(scan.index().as_ptr()) };
+        table_am::scan_begins(scan.index());
     }
     let direction = match direction {
         pg_sys::ScanDirection::BackwardScanDirection => Direction::Backward,
@@ -289,16 +288,10 @@ fn hand_over(scan: ScanOfCore<'_>, table: TableRef, found: ScannedRow) {
             }
         }
         ScannedRow::Copied(copy) => {
-            scan.set_row(tid_of(&copy));
+            scan.set_row(copy.tid());
             if let Some(fetch) = fetch {
                 fetch.handed_copy = Some(copy);
             }
         }
     }
-}
-
-/// The tuple id of a copy.
-fn tid_of(copy: &HandedCopy) -> pg_sys::ItemPointerData {
-    // SAFETY: a tuple in the scan's memory.
-    unsafe { (*copy.tuple).t_self }
 }

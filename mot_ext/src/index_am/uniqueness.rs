@@ -5,6 +5,7 @@
 //! same time at least one meets the other's row, and maybe both do. If both have to wait, they wait
 //! for each other, as with an exclusion constraint, and one gets 40P01.
 use crate::errors::or_raise;
+use crate::pg::relation::Relation;
 use crate::rows::tid;
 use crate::storage;
 use crate::table_am::target;
@@ -27,7 +28,7 @@ pub unsafe fn is_unique(
     asked: pg_sys::IndexUniqueCheck::Type,
 ) -> bool {
     // SAFETY: the caller's open relations and its tuple id.
-    let (target, tid) = unsafe { (target::of(heap), *tid) };
+    let (target, tid) = unsafe { (target::of(Relation::enter(heap)), *tid) };
     let place = (target.table, storage::index(target.table, index));
     if place.1.is_unique() {
         return true;

@@ -4,7 +4,8 @@
 //! exist; there it is exact only while replay is paused (`pg_wal_replay_pause`): what it finds
 //! while replay continues proves nothing, and it says so instead.
 use crate::errors::refuse::raise;
-use crate::pg::{index_row, nodes, version};
+use crate::pg::relation::{Relation, with_index};
+use crate::pg::{catalog, index_row, nodes, version};
 use crate::storage::{definition, rows_with_other_keys};
 use crate::transaction::clock::PgClock;
 use crate::transaction::{applied, session};
@@ -42,28 +43,29 @@ impl Opened {
     }
 
     fn owned_with(relid: pg_sys::Oid, lock: u32) -> Opened {
-        // SAFETY: catalog look-ups, then a lock and an open relation.
-        unsafe {
-            let name = pg_sys::get_rel_name(relid);
-            if !crate::storage::is_mot_table(relid) {
-                raise(
-                    PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
-                    format!("\"{}\" is not a memory-optimized table", nodes::text(name)),
-                    None,
-                    None,
-                );
-            }
-            if !version::owns_class(relid) {
+        if !crate::storage::is_mot_table(relid) {
+            let name = catalog::name(relid).unwrap_or_default();
+            raise(
+                PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+                format!("\"{name}\" is not a memory-optimized table"),
+                None,
+                None,
+            );
+        }
+        if !version::owns_class(relid) {
+            // SAFETY: catalog look-ups for the error's message.
+            unsafe {
                 pg_sys::aclcheck_error(
                     pg_sys::AclResult::ACLCHECK_NOT_OWNER,
                     pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(relid)),
-                    name,
+                    pg_sys::get_rel_name(relid),
                 );
             }
-            let table = pg_sys::table_open(relid, lock as pg_sys::LOCKMODE);
-            let storage = crate::storage::described(table);
-            Opened { table, storage }
         }
+        // SAFETY: raises if it is gone; it is closed when the value is dropped.
+        let table = unsafe { pg_sys::table_open(relid, lock as pg_sys::LOCKMODE) };
+        let storage = crate::storage::described(table);
+        Opened { table, storage }
     }
 
     /// Locks the table's indexes to the transaction's end: the lock on the table does not keep one
@@ -294,14 +296,12 @@ unsafe fn definition_difference(
     let built = session::session()
         .definition(index)
         .unwrap_or_else(|error| errors::raise(error));
-    // SAFETY: the table is open and locked.
-    let (stated, is_valid) = unsafe {
-        let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
-        let stated = definition::index_definition(table, index);
-        let is_valid = (*(*index).rd_index).indisvalid;
-        pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
-        (stated, is_valid)
-    };
+    let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+    let (stated, is_valid) = with_index(oid, lock, |index| {
+        // SAFETY: the caller's table is open and locked, and this is an index of its.
+        let stated = unsafe { definition::index_definition(Relation::enter(table), index) };
+        (stated, index.index_row().indisvalid)
+    });
     // An index that is not unique to the engine has its keys checked by core.
     let same = (stated.unique || !built.unique)
         && built.nulls_not_distinct == stated.nulls_not_distinct

@@ -374,13 +374,16 @@ callbacks!(A B C D E F G H I J);
 callbacks!(A B C D E F G H I J K);
 
 /// The function pointer by which PostgreSQL calls one of our functions through [`run`]:
-/// `guarded!(function(a, b))`, with a name for each of its arguments.
+/// `guarded!(function(a, b))`, with a name for each of its arguments. The function may take views
+/// of what PostgreSQL passes ([`super::argument::Argument`]).
 macro_rules! guarded {
     ($($function:ident)::+($($argument:ident),*)) => {
         $crate::pg::guard::Callback::new(
             // SAFETY: PostgreSQL calls it, as it calls the callback that the pointer is for.
             #[allow(unused_unsafe)]
-            |$($argument),*| unsafe { $($function)::+($($argument),*) },
+            |$($argument),*| unsafe {
+                $($function)::+($($crate::pg::argument::Argument::of($argument)),*)
+            },
         )
     };
 }

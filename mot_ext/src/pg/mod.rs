@@ -5,14 +5,16 @@
 //! |---|---|
 //! | `guard`, `report`, `violation`, `text` | errors of users' code, reports, text |
 //! | `version/` | what differs between major versions: no other room asks |
-//! | `node`, `relation`, `index_scan` | typed views of nodes, open relations and scans |
+//! | `argument`, `node`, `relation`, `tuple_slot` | typed views of what core passes |
+//! | `index_scan`, `heap_tuple` | those of scans of indexes; tuples of our own |
 //! | `memory`, `array`, `record` | memory contexts; arrays; values of row types |
 //! | `nodes`, `list`, `depth`, `planning` | parse trees, plans |
 //! | `executor`, `portal`, `wire` | execution, output |
 //! | `partition_routing` | the partition of a row |
-//! | `catalog`, `class_row`, `index_row`, `inheritance`, `rights`, `search_path` | the catalog |
+//! | `catalog`, `class_files`, `class_row`, `index_row`, `search_path` | the catalog |
+//! | `inheritance`, `rights` | children and rights of tables |
 //! | `index_routine`, `btree` | the functions of indexes |
-//! | `owner`, `predicate`, `snapshot`, `sxact` | processes and transactions; predicate locks |
+//! | `owner`, `predicate`, `snapshot`, `sxact` | transactions; snapshots; predicate locks |
 //! | `interrupts`, `worker`, `checkpointer`, `title` | waits, background processes |
 //! | `slot`, `timeline`, `unlogged` | WAL and files |
 //! | `local`, `hook` | statics of a process; hooks |
@@ -20,15 +22,18 @@
 //! pgrx wraps each bound function in a thread check and a `sigsetjmp`. That is right wherever
 //! PostgreSQL may raise an error. The functions declared `extern "C"` here never raise one, as
 //! their sources in 15 to 18 show. Most are called for each row.
+pub mod argument;
 pub mod array;
 pub mod btree;
 pub mod catalog;
 pub mod checkpointer;
+pub mod class_files;
 pub mod class_row;
 pub mod copy;
 pub mod depth;
 pub mod executor;
 pub mod guard;
+pub mod heap_tuple;
 pub mod hook;
 pub mod index_routine;
 pub mod index_row;
@@ -56,6 +61,7 @@ pub mod sxact;
 pub mod text;
 pub mod timeline;
 pub mod title;
+pub mod tuple_slot;
 pub mod unlogged;
 pub mod version;
 pub mod violation;

@@ -35,6 +35,7 @@ pub use plan::Compared;
 pub use planner::KeyColumn;
 pub use scalars::Scalars;
 
+use super::argument::Argument;
 use super::list;
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_char};
@@ -83,6 +84,14 @@ impl<T> PartialEq for Node<'_, T> {
     /// Whether both are the same node.
     fn eq(&self, other: &Self) -> bool {
         self.pointer == other.pointer
+    }
+}
+
+impl<T> Argument<*mut T> for Node<'_, T> {
+    #[inline]
+    unsafe fn of(passed: *mut T) -> Self {
+        // SAFETY: the caller's.
+        unsafe { Node::enter(passed) }
     }
 }
 
@@ -305,7 +314,7 @@ impl<'p, T> Iterator for Items<'p, T> {
 
 impl<T> FusedIterator for Items<'_, T> {}
 
-/// A field of a node that may get another value.
+/// A field of a node, or a value that core passes, which may get another value.
 pub struct Field<'p, V> {
     place: NonNull<V>,
     time: PhantomData<&'p V>,
@@ -319,9 +328,18 @@ impl<V> Clone for Field<'_, V> {
 
 impl<V> Copy for Field<'_, V> {}
 
+impl<V: Copy> Argument<*mut V> for Field<'_, V> {
+    #[inline]
+    unsafe fn of(passed: *mut V) -> Self {
+        // SAFETY: a value of core's (caller).
+        unsafe { Field::enter(passed) }
+    }
+}
+
 impl<'p, V: Copy> Field<'p, V> {
     /// # Safety
     /// A field of a node that is as [`Node::enter`] wants it.
+    #[inline]
     unsafe fn enter(place: *mut V) -> Field<'p, V> {
         Field {
             // SAFETY: a field of a live node (caller).
@@ -330,13 +348,21 @@ impl<'p, V: Copy> Field<'p, V> {
         }
     }
 
+    /// The pointer, for calls of core.
+    #[inline]
+    pub fn as_ptr(self) -> *mut V {
+        self.place.as_ptr()
+    }
+
     /// Its value.
+    #[inline]
     pub fn get(self) -> V {
         // SAFETY: a live node's.
         unsafe { self.place.read() }
     }
 
     /// Gives it another one.
+    #[inline]
     pub fn set(self, value: V) {
         // SAFETY: as above; one thread, and nobody holds a reference.
         unsafe { self.place.write(value) };

@@ -1,8 +1,10 @@
 //! Open relations.
+use super::argument::Argument;
 use super::list;
 use super::node::{KeyColumn, Node};
 use super::nodes;
 use pgrx::pg_sys;
+use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -16,11 +18,61 @@ pub struct Relation<'p> {
     time: PhantomData<&'p pg_sys::RelationData>,
 }
 
+impl Argument<pg_sys::Relation> for Relation<'_> {
+    #[inline]
+    unsafe fn of(passed: pg_sys::Relation) -> Self {
+        // SAFETY: the caller's.
+        unsafe { Relation::enter(passed) }
+    }
+}
+
+impl Argument<pg_sys::Relation> for Option<Relation<'_>> {
+    #[inline]
+    unsafe fn of(passed: pg_sys::Relation) -> Self {
+        // SAFETY: NULL, or what the caller says.
+        (!passed.is_null()).then(|| unsafe { Relation::enter(passed) })
+    }
+}
+
+/// Methods that read fields of a relation's row of `pg_class`.
+macro_rules! class {
+    ($($(#[$doc:meta])* $name:ident: $field:ident $(as $type:ty)?, $result:ty;)*) => {$(
+        $(#[$doc])*
+        #[inline]
+        pub fn $name(self) -> $result {
+            // SAFETY: an open relation has its row of `pg_class`.
+            unsafe { (*(*self.as_ptr()).rd_rel).$field $(as $type)? }
+        }
+    )*};
+}
+
 impl<'p> Relation<'p> {
+    class! {
+        /// The kind.
+        kind: relkind as u8, u8;
+        /// The access method.
+        access_method: relam, pg_sys::Oid;
+        /// Whether it is permanent, temporary or not logged.
+        persistence: relpersistence as u8, u8;
+        /// The schema.
+        schema: relnamespace, pg_sys::Oid;
+        /// The tablespace; invalid: the database's own.
+        tablespace: reltablespace, pg_sys::Oid;
+        /// Pages, as VACUUM or ANALYZE has counted them.
+        pages: relpages, i32;
+        /// Rows, as VACUUM or ANALYZE has counted them; negative: not yet.
+        rows: reltuples, f32;
+        /// Whether it has, or had, indexes.
+        has_indexes: relhasindex, bool;
+        /// Whether it has, or had, children.
+        has_children: relhassubclass, bool;
+    }
+
     /// A view of an open relation.
     ///
     /// # Safety
     /// It is open for `'p`.
+    #[inline]
     pub unsafe fn enter(entry: pg_sys::Relation) -> Relation<'p> {
         debug_assert!(!entry.is_null());
         Relation {
@@ -31,31 +83,54 @@ impl<'p> Relation<'p> {
     }
 
     /// The entry, for calls of core.
+    #[inline]
     pub fn as_ptr(self) -> pg_sys::Relation {
         self.entry.as_ptr()
     }
 
     /// The oid.
+    #[inline]
     pub fn oid(self) -> pg_sys::Oid {
         // SAFETY: an open relation.
         unsafe { (*self.as_ptr()).rd_id }
     }
 
-    /// The kind.
-    pub fn kind(self) -> u8 {
-        // SAFETY: an open relation has its row of `pg_class`.
-        unsafe { (*(*self.as_ptr()).rd_rel).relkind as u8 }
+    /// The name.
+    pub fn name(self) -> &'p CStr {
+        // SAFETY: an open relation's row of `pg_class`, which stays in its place, has the name as a
+        // terminated array.
+        unsafe { CStr::from_ptr((*(*self.as_ptr()).rd_rel).relname.data.as_ptr()) }
     }
 
-    /// The access method.
-    pub fn access_method(self) -> pg_sys::Oid {
-        // SAFETY: as above.
-        unsafe { (*(*self.as_ptr()).rd_rel).relam }
+    /// Whether the current transaction has made it.
+    #[inline]
+    pub fn is_made_here(self) -> bool {
+        // SAFETY: an open relation.
+        unsafe { (*self.as_ptr()).rd_createSubid != 0 }
+    }
+
+    /// The order of an index's key column, from 0: flags of `pg_index.indoption`.
+    pub fn column_order(self, position: usize) -> i16 {
+        assert!(position < self.index_row().indnkeyatts as usize);
+        // SAFETY: an open index's array has an element for each key column.
+        unsafe { *(*self.as_ptr()).rd_indoption.add(position) }
+    }
+
+    /// The options of a table, if it has any.
+    pub fn table_options(self) -> Option<pg_sys::StdRdOptions> {
+        if ![pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW].contains(&self.kind()) {
+            return None;
+        }
+        // SAFETY: an open table's options, if it has any, are of this type.
+        unsafe {
+            let options = (*self.as_ptr()).rd_options.cast::<pg_sys::StdRdOptions>();
+            options.as_ref().copied()
+        }
     }
 
     /// An index's row of `pg_index`, but for its columns.
     pub fn index_row(self) -> pg_sys::FormData_pg_index {
-        // SAFETY: as above.
+        // SAFETY: an open relation.
         let row = unsafe { (*self.as_ptr()).rd_index };
         assert!(!row.is_null());
         // SAFETY: an open index has its row of `pg_index`.
@@ -91,15 +166,42 @@ impl<'p> Relation<'p> {
 
     /// Whether an option of tables says that logical decoding reads it as a catalog.
     pub fn is_catalog_table(self) -> bool {
-        if ![pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW].contains(&self.kind()) {
-            return false;
-        }
-        // SAFETY: an open table's options, if it has any, are of this type.
+        self.table_options()
+            .is_some_and(|options| options.user_catalog_table)
+    }
+
+    /// The indexes of a table, in a list of their own.
+    pub fn indexes(self) -> pgrx::PgList<pg_sys::Oid> {
+        // SAFETY: an open table; the list is a copy.
+        unsafe { pgrx::PgList::from_pg(pg_sys::RelationGetIndexList(self.as_ptr())) }
+    }
+
+    /// Whether an index is of some rows only.
+    pub fn has_predicate(self) -> bool {
+        // SAFETY: an open relation.
+        assert!(unsafe { !(*self.as_ptr()).rd_index.is_null() });
+        // SAFETY: an open index.
+        unsafe { !pg_sys::RelationGetIndexPredicate(self.as_ptr()).is_null() }
+    }
+
+    /// Tells all sessions that what they know of it is not so any more, when the transaction
+    /// commits.
+    pub fn invalidate(self) {
+        // SAFETY: an open relation, in a transaction.
+        unsafe { pg_sys::CacheInvalidateRelcache(self.as_ptr()) };
+    }
+
+    /// Makes it a heap table.
+    ///
+    /// # Safety
+    /// Core is making it, and writes the catalog from this entry.
+    pub unsafe fn become_heap(self) {
+        // SAFETY: an entry that core is making (caller). The routine lives as long as the process.
         unsafe {
-            let options = (*self.as_ptr()).rd_options.cast::<pg_sys::StdRdOptions>();
-            options
-                .as_ref()
-                .is_some_and(|options| options.user_catalog_table)
+            let entry = self.as_ptr();
+            (*(*entry).rd_rel).relam = pg_sys::HEAP_TABLE_AM_OID;
+            (*entry).rd_amhandler = pg_sys::Oid::from(pg_sys::F_HEAP_TABLEAM_HANDLER);
+            (*entry).rd_tableam = pg_sys::GetHeapamTableAmRoutine();
         }
     }
 

@@ -1,5 +1,83 @@
-//! The snapshot of this moment, as SPI takes one for a query that may write.
-use pgrx::pg_sys;
+//! Snapshots that core passes, and that of this moment, as SPI takes one for a query that may
+//! write.
+use super::argument::Argument;
+use pgrx::pg_sys::{self, SnapshotType};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// A snapshot that is valid for the time `'p`: if it is an MVCC snapshot, it is registered, or
+/// active.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Snapshot<'p> {
+    snapshot: NonNull<pg_sys::SnapshotData>,
+    time: PhantomData<&'p pg_sys::SnapshotData>,
+}
+
+impl Argument<pg_sys::Snapshot> for Snapshot<'_> {
+    #[inline]
+    unsafe fn of(passed: pg_sys::Snapshot) -> Self {
+        debug_assert!(!passed.is_null());
+        Snapshot {
+            // SAFETY: a valid snapshot (caller).
+            snapshot: unsafe { NonNull::new_unchecked(passed) },
+            time: PhantomData,
+        }
+    }
+}
+
+impl Argument<pg_sys::Snapshot> for Option<Snapshot<'_>> {
+    #[inline]
+    unsafe fn of(passed: pg_sys::Snapshot) -> Self {
+        // SAFETY: NULL, or what the caller says.
+        unsafe { Snapshot::enter_if_any(passed) }
+    }
+}
+
+impl<'p> Snapshot<'p> {
+    /// A view of a snapshot, or of NULL.
+    ///
+    /// # Safety
+    /// NULL, or a snapshot that is valid for `'p`, and registered or active if it is an MVCC
+    /// snapshot.
+    #[inline]
+    pub unsafe fn enter_if_any(snapshot: pg_sys::Snapshot) -> Option<Snapshot<'p>> {
+        NonNull::new(snapshot).map(|snapshot| Snapshot {
+            snapshot,
+            time: PhantomData,
+        })
+    }
+
+    /// The pointer, for calls of core.
+    #[inline]
+    pub fn as_ptr(self) -> pg_sys::Snapshot {
+        self.snapshot.as_ptr()
+    }
+
+    /// The kind.
+    #[inline]
+    pub fn kind(self) -> SnapshotType::Type {
+        // SAFETY: a valid snapshot.
+        unsafe { (*self.as_ptr()).snapshot_type }
+    }
+
+    /// Whether it is an MVCC snapshot.
+    #[inline]
+    pub fn is_mvcc(self) -> bool {
+        self.kind() == SnapshotType::SNAPSHOT_MVCC
+    }
+
+    /// Says in a SnapshotDirty which transactions insert, and replace or delete, what was shown.
+    /// There is no shorter wait for a speculative insertion.
+    pub fn set_unfinished(self, inserter: pg_sys::TransactionId, replacer: pg_sys::TransactionId) {
+        debug_assert_eq!(self.kind(), SnapshotType::SNAPSHOT_DIRTY);
+        // SAFETY: a valid snapshot; one of this kind is the scanning function's own.
+        unsafe {
+            (*self.as_ptr()).xmin = inserter;
+            (*self.as_ptr()).xmax = replacer;
+            (*self.as_ptr()).speculativeToken = 0;
+        }
+    }
+}
 
 unsafe extern "C-unwind" {
     #[link_name = "CommandCounterIncrement"]

@@ -19,9 +19,12 @@ mod source;
 
 use crate::executor::expressions::clear;
 use crate::executor::filter::{Filter, Group, Rows, Verdict};
+use crate::pg::argument::Argument;
 use crate::pg::executor::exec_scan;
 use crate::pg::guard::guarded;
 use crate::pg::local::ProcessLocal;
+use crate::pg::relation::Relation;
+use crate::pg::tuple_slot::TupleSlot;
 use crate::pg::{interrupts, version};
 use crate::storage;
 use crate::table_am::{self, scan, slot};
@@ -208,7 +211,8 @@ impl FilteredScan {
                 (*self.node).ss_currentRelation,
             );
             if storage::is_table(relation) {
-                scan::next_slot(self.rows, direction, slot);
+                let (rows, slot) = (Argument::of(self.rows), TupleSlot::enter(slot));
+                scan::next_slot(rows, direction, slot);
             } else if !pg_sys::table_scan_getnextslot(self.rows, direction, slot) {
                 clear(slot);
             }
@@ -226,9 +230,9 @@ impl FilteredScan {
         let node = self.node;
         // SAFETY: a node that runs, with a filter.
         unsafe {
-            let slot = (*node).ss_ScanTupleSlot;
+            let slot = TupleSlot::enter((*node).ss_ScanTupleSlot);
             let context = (*node).ps.ps_ExprContext;
-            let relation = (*node).ss_currentRelation;
+            let relation = Relation::enter((*node).ss_currentRelation);
             loop {
                 let from = self.at;
                 let behind = Rows::MAX.checked_shl(from as u32).unwrap_or(0);
@@ -241,7 +245,7 @@ impl FilteredScan {
                         interrupts::check_for_interrupts();
                     }
                     if !self.fill(context) {
-                        return scan::clear(slot);
+                        return slot::clear(slot);
                     }
                     continue;
                 }
@@ -285,8 +289,9 @@ impl FilteredScan {
         (self.passing, self.unsure) = (0, 0);
         // SAFETY: a node that runs, with a filter.
         unsafe {
-            let slot = (*node).ss_ScanTupleSlot;
+            let slot = TupleSlot::enter((*node).ss_ScanTupleSlot);
             let context = (*node).ps.ps_ExprContext;
+            let relation = Relation::enter((*node).ss_currentRelation);
             let filter = self.conditions();
             let rows = scan::state(self.rows);
             loop {
@@ -295,9 +300,9 @@ impl FilteredScan {
                     _ => rows.next(),
                 };
                 let Some((row, version)) = found else {
-                    return scan::clear(slot);
+                    return slot::clear(slot);
                 };
-                table_am::rows_read((*node).ss_currentRelation, 1);
+                table_am::rows_read(relation, 1);
                 let verdict = filter.look(version, context);
                 if verdict == Verdict::Fails {
                     count_dropped(node, 1);

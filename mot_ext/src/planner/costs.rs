@@ -41,8 +41,7 @@ pub fn forget_pages(
     if rel.rel_parallel_workers() == -1 {
         rel.set_parallel_workers(workers::for_pages(rel));
     }
-    // SAFETY: an open table of ours.
-    let least = unsafe { rows_at_least(relation.as_ptr()) };
+    let least = rows_at_least(relation);
     if rel.tuples() < least {
         rel.set_tuples(least);
         for index in rel.indexlist() {

@@ -170,17 +170,15 @@ unsafe extern "C-unwind" fn note(record: *mut pg_sys::XLogReaderState) {
 /// As `redo`.
 #[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" fn redo_running(record: *mut pg_sys::XLogReaderState) {
-    // SAFETY: PostgreSQL hands over a reader positioned at a decoded record; nothing to drop is in
-    // this frame.
-    unsafe {
-        if u32::from((*(*record).record).header.xl_info) & !pg_sys::XLR_INFO_MASK
-            == pg_sys::XLOG_RUNNING_XACTS
-        {
-            note_running(record);
-        }
-        if let Some(previous) = CORE_REDO_OF_RUNNING.get() {
-            previous(record);
-        }
+    // SAFETY: PostgreSQL hands over a reader positioned at a decoded record.
+    let info = u32::from(unsafe { (*(*record).record).header.xl_info });
+    if info & !pg_sys::XLR_INFO_MASK == pg_sys::XLOG_RUNNING_XACTS {
+        // SAFETY: the record is one of running transactions; nothing to drop is in this frame.
+        unsafe { note_running(record) };
+    }
+    if let Some(previous) = CORE_REDO_OF_RUNNING.get() {
+        // SAFETY: as core calls it; nothing to drop is in this frame.
+        unsafe { previous(record) };
     }
 }
 

@@ -11,7 +11,7 @@ use crate::pg::text::show_lsn;
 use crate::transaction::wal_log::{NAMED_XID_BYTES, NAMES_XID, RMGR_ID};
 use mot_engine::Lsn;
 use pgrx::pg_sys;
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_int};
 
 /// What a read of a gap found.
 #[derive(Debug, Default, Clone, Copy)]
@@ -157,37 +157,50 @@ pub unsafe fn each_end(
     reader: *mut pg_sys::XLogReaderState,
     mut visit: impl FnMut(pg_sys::TransactionId, End),
 ) {
-    // SAFETY: the caller's promise; the parsed form points into the record, which stays until the
-    // next read.
-    unsafe {
-        let Some(end) = end_of(reader) else {
-            return;
-        };
-        let decoded = (*reader).record;
-        let info = (*decoded).header.xl_info;
-        let data = (*decoded).main_data;
-        let (prepared, subtransactions, count) = match end {
-            End::Committed => {
-                let mut parsed = pg_sys::xl_xact_parsed_commit::default();
-                pg_sys::ParseCommitRecord(info, data.cast(), &mut parsed);
-                (parsed.twophase_xid, parsed.subxacts, parsed.nsubxacts)
-            }
-            End::RolledBack => {
-                let mut parsed = pg_sys::xl_xact_parsed_abort::default();
-                pg_sys::ParseAbortRecord(info, data.cast(), &mut parsed);
-                (parsed.twophase_xid, parsed.subxacts, parsed.nsubxacts)
-            }
-        };
-        // A record that ends a prepared transaction names it apart from its header.
-        if prepared == pg_sys::InvalidTransactionId {
-            visit((*decoded).header.xl_xid, end);
-        } else {
-            visit(prepared, end);
-        }
-        for at in 0..count.max(0) as usize {
-            visit(subtransactions.add(at).read_unaligned(), end);
-        }
+    // SAFETY: the caller's promise.
+    let Some(end) = (unsafe { end_of(reader) }) else {
+        return;
+    };
+    // SAFETY: the record is of such an end, and stays until the next read.
+    let (top, subtransactions, count) = unsafe { ended_by(reader, end) };
+    visit(top, end);
+    for at in 0..count.max(0) as usize {
+        // SAFETY: the record has so many, which need not be aligned.
+        visit(unsafe { subtransactions.add(at).read_unaligned() }, end);
     }
+}
+
+/// The transaction that ends by the record, and how many subtransactions with it, and where they
+/// are in the record.
+///
+/// # Safety
+/// `reader` has a decoded record of such an end.
+unsafe fn ended_by(
+    reader: *mut pg_sys::XLogReaderState,
+    end: End,
+) -> (pg_sys::TransactionId, *const pg_sys::TransactionId, c_int) {
+    // SAFETY: the caller's promise.
+    let (header, data) = unsafe { ((*(*reader).record).header, (*(*reader).record).main_data) };
+    let (prepared, subtransactions, count) = match end {
+        End::Committed => {
+            let mut parsed = pg_sys::xl_xact_parsed_commit::default();
+            // SAFETY: the record is of a commit. The parsed form points into it.
+            unsafe { pg_sys::ParseCommitRecord(header.xl_info, data.cast(), &mut parsed) };
+            (parsed.twophase_xid, parsed.subxacts, parsed.nsubxacts)
+        }
+        End::RolledBack => {
+            let mut parsed = pg_sys::xl_xact_parsed_abort::default();
+            // SAFETY: the record is of an abort. The parsed form points into it.
+            unsafe { pg_sys::ParseAbortRecord(header.xl_info, data.cast(), &mut parsed) };
+            (parsed.twophase_xid, parsed.subxacts, parsed.nsubxacts)
+        }
+    };
+    // A record that ends a prepared transaction names it apart from its header.
+    let top = match prepared {
+        pg_sys::InvalidTransactionId => header.xl_xid,
+        prepared => prepared,
+    };
+    (top, subtransactions, count)
 }
 
 /// The engine's record, of ours at the reader's position.

@@ -10,6 +10,9 @@
 //! A re-evaluation stores the rows that it fetches again as copies, which the slot owns
 //! (`tuple::store_copy`).
 use super::xmax;
+use crate::pg::heap_tuple::OwnTuple;
+use crate::pg::memory::within;
+use crate::pg::tuple_slot::{HeapSlot, Stamp, TupleSlot};
 use crate::transaction::clock::narrow;
 use mot_engine::Upon;
 use mot_engine::key::TAIL_MARK;
@@ -47,38 +50,50 @@ pub fn kind() -> *const pg_sys::TupleTableSlotOps {
     &raw const KIND.0
 }
 
-/// The tuple of a slot of this kind, if it is in the arena: only `tuple::store` points such a
-/// slot at what it does not own.
-unsafe fn in_place(slot: *mut pg_sys::TupleTableSlot) -> Option<pg_sys::HeapTuple> {
-    // SAFETY: a slot of this kind, which has the form of core's.
-    unsafe {
-        let is_owned = (*slot).tts_flags & pg_sys::TTS_FLAG_SHOULDFREE as u16 != 0;
-        let tuple = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
-        (!is_owned && !tuple.is_null()).then_some(tuple)
-    }
+/// A slot of this kind, with its form.
+#[inline]
+pub fn of(slot: TupleSlot<'_>) -> Option<HeapSlot<'_>> {
+    // SAFETY: this kind has the form of core's for heap tuples.
+    slot.is_of(kind()).then(|| unsafe { HeapSlot::of(slot) })
 }
 
-/// The command that made a row whose header is an image's.
-unsafe fn command(image: pg_sys::HeapTupleHeader) -> pg_sys::CommandId {
-    // SAFETY: an image, or a copy of one: the command is where a heap tuple has `xmax`.
-    unsafe { (*image).t_choice.t_heap.t_xmax.into_inner() }
+/// A slot of this kind, or of core's for heap tuples.
+pub fn of_heap_form(slot: TupleSlot<'_>) -> Option<HeapSlot<'_>> {
+    let has_form = slot.is_of(kind()) || slot.is_of(heap());
+    // SAFETY: both kinds have the form of core's for heap tuples.
+    has_form.then(|| unsafe { HeapSlot::of(slot) })
+}
+
+/// A slot that core passes to a function of this kind.
+///
+/// # Safety
+/// It is of this kind, and is used until the function returns.
+unsafe fn entered<'p>(slot: *mut pg_sys::TupleTableSlot) -> HeapSlot<'p> {
+    // SAFETY: the caller's slot.
+    unsafe { HeapSlot::of(TupleSlot::enter(slot)) }
+}
+
+/// Whether a slot of this kind shows a tuple in the arena: only [`HeapSlot::point`] points it at
+/// what it does not own.
+fn is_in_place(slot: HeapSlot<'_>) -> bool {
+    !slot.slot().has_own() && slot.has_tuple()
+}
+
+/// The command that made a row whose header is an image's: it is where a heap tuple has `xmax`.
+fn command(xmax: pg_sys::TransactionId) -> pg_sys::CommandId {
+    xmax.into_inner()
 }
 
 /// Makes a copy of an image a heap tuple that is neither locked nor deleted.
-pub unsafe fn complete(copy: pg_sys::HeapTuple) {
-    // SAFETY: the caller's own copy.
-    unsafe {
-        let header = (*copy).t_data;
-        let cid = command(header);
-        // The engine keeps a version's ordinal where a heap tuple has its transaction's state.
-        (*header).t_infomask &= !(pg_sys::HEAP_XACT_MASK as u16);
-        // Beside it is the mark of computed keys, which a copy has not.
-        (*header).t_infomask2 &= !(pg_sys::HEAP2_XACT_MASK as u16 | TAIL_MARK);
-        let fields = &mut (*header).t_choice.t_heap;
-        fields.t_xmax = pg_sys::InvalidTransactionId;
-        fields.t_field3.t_cid = cid;
-        (*header).t_ctid = (*copy).t_self;
-    }
+pub fn complete(copy: &mut OwnTuple) {
+    let made_by = command(copy.xmax());
+    // The engine keeps a version's ordinal where a heap tuple has its transaction's state. Beside
+    // it is the mark of computed keys, which a copy has not.
+    let state = pg_sys::HEAP_XACT_MASK as u16;
+    copy.clear_marks(state, pg_sys::HEAP2_XACT_MASK as u16 | TAIL_MARK);
+    copy.set_xmax(pg_sys::InvalidTransactionId);
+    copy.set_command(made_by);
+    copy.set_tid(copy.tid());
 }
 
 /// Whether a system column depends on what has become of the version: as on heap, `cmin` and `cmax`
@@ -93,55 +108,55 @@ fn shows_who_changed(column: c_int) -> bool {
 }
 
 #[pg_guard]
+#[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" fn getsysattr(
     slot: *mut pg_sys::TupleTableSlot,
     column: c_int,
     is_null: *mut bool,
 ) -> pg_sys::Datum {
     // SAFETY: as core calls it: a filled slot of this kind.
-    unsafe {
-        let tuple = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
-        if shows_who_changed(column) && !tuple.is_null() {
-            *is_null = false;
-            let header = (*tuple).t_data;
-            let (made_by, xmax) = match in_place(slot) {
-                Some(_) => (command(header), pg_sys::InvalidTransactionId),
-                None => {
-                    let fields = &(*header).t_choice.t_heap;
-                    (fields.t_field3.t_cid, fields.t_xmax)
-                }
-            };
-            let (xmax, cid) = match xmax::of((*tuple).t_tableOid, (*tuple).t_self) {
-                Upon::State(xid, cid) => (narrow(xid), cid.0),
-                Upon::Lock(xid) => (narrow(xid), made_by),
-                Upon::Nothing => (xmax, made_by),
-            };
-            return match column {
-                pg_sys::MaxTransactionIdAttributeNumber => pg_sys::Datum::from(xmax),
-                _ => pg_sys::Datum::from(cid),
-            };
-        }
-        let of_heap = heap().getsysattr.expect("every kind has it");
-        pg_sys::ffi::pg_guard_ffi_boundary(|| {
-            #[allow(ffi_unwind_calls)]
-            of_heap(slot, column, is_null)
-        })
+    let entered = unsafe { entered(slot) };
+    if shows_who_changed(column)
+        && let Some(stamp) = entered.stamp()
+    {
+        // SAFETY: a place of core's.
+        unsafe { *is_null = false };
+        return who_changed(entered, stamp, column);
+    }
+    let of_heap = heap().getsysattr.expect("every kind has it");
+    // SAFETY: one guarded call of core's function for its own kind, whose form the slot has.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| of_heap(slot, column, is_null)) }
+}
+
+/// A system column that depends on what has become of the version.
+fn who_changed(slot: HeapSlot<'_>, stamp: Stamp, column: c_int) -> pg_sys::Datum {
+    let (made_by, xmax) = match slot.own_command() {
+        Some(command) => (command, stamp.xmax),
+        None => (command(stamp.xmax), pg_sys::InvalidTransactionId),
+    };
+    // SAFETY: the table of a row that a statement shows is locked.
+    let (xmax, cid) = match unsafe { xmax::of(stamp.table, stamp.tid) } {
+        Upon::State(xid, cid) => (narrow(xid), cid.0),
+        Upon::Lock(xid) => (narrow(xid), made_by),
+        Upon::Nothing => (xmax, made_by),
+    };
+    match column {
+        pg_sys::MaxTransactionIdAttributeNumber => pg_sys::Datum::from(xmax),
+        _ => pg_sys::Datum::from(cid),
     }
 }
 
 #[pg_guard]
+#[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" fn materialize(slot: *mut pg_sys::TupleTableSlot) {
     // SAFETY: as core calls it: a filled slot of this kind; afterwards it has a tuple of its own.
-    unsafe {
-        let was_in_place = in_place(slot).is_some();
-        let of_heap = heap().materialize.expect("every kind has it");
-        pg_sys::ffi::pg_guard_ffi_boundary(|| {
-            #[allow(ffi_unwind_calls)]
-            of_heap(slot)
-        });
-        if was_in_place {
-            complete((*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple);
-        }
+    let entered = unsafe { entered(slot) };
+    let was_in_place = is_in_place(entered);
+    let of_heap = heap().materialize.expect("every kind has it");
+    // SAFETY: one guarded call of core's function for its own kind, whose form the slot has.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| of_heap(slot)) };
+    if was_in_place {
+        entered.change_own(complete);
     }
 }
 
@@ -150,29 +165,28 @@ unsafe extern "C-unwind" fn get_heap_tuple(slot: *mut pg_sys::TupleTableSlot) ->
     // SAFETY: as for `materialize`.
     unsafe {
         materialize(slot);
-        (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple
+        entered(slot).tuple()
     }
 }
 
 #[pg_guard]
+#[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" fn copy_heap_tuple(
     slot: *mut pg_sys::TupleTableSlot,
 ) -> pg_sys::HeapTuple {
-    // SAFETY: as core calls it: a filled slot of this kind; the copy is the caller's.
-    unsafe {
-        let of_heap = heap()
-            .copy_heap_tuple
-            .expect("slots of heap tuples have it");
-        let is_in_place = in_place(slot).is_some();
-        let copy = pg_sys::ffi::pg_guard_ffi_boundary(|| {
-            #[allow(ffi_unwind_calls)]
-            of_heap(slot)
-        });
-        if is_in_place {
-            complete(copy);
-        }
-        copy
+    let of_heap = heap()
+        .copy_heap_tuple
+        .expect("slots of heap tuples have it");
+    // SAFETY: as core calls it: a filled slot of this kind. One guarded call of core's function for
+    // its own kind, whose form the slot has; the copy is ours until it is returned.
+    let (is_in_place, mut copy) = unsafe {
+        let copy = pg_sys::ffi::pg_guard_ffi_boundary(|| of_heap(slot));
+        (is_in_place(entered(slot)), OwnTuple::enter(copy))
+    };
+    if is_in_place {
+        complete(&mut copy);
     }
+    copy.as_ptr()
 }
 
 /// Core's function for its own kind refuses a target of any other.
@@ -181,18 +195,10 @@ unsafe extern "C-unwind" fn copyslot(
     target: *mut pg_sys::TupleTableSlot,
     source: *mut pg_sys::TupleTableSlot,
 ) {
-    // SAFETY: as core calls it: a slot of this kind, and a filled one of any kind whose copy the
-    // target owns.
+    // SAFETY: as core calls it: a slot of this kind, and a filled one of any kind, of one row type.
+    // The copy is in the target's memory, which lives as long as the target.
     unsafe {
-        let copy_of = (*(*source).tts_ops)
-            .copy_heap_tuple
-            .expect("every kind has it");
-        let old = pg_sys::MemoryContextSwitchTo((*target).tts_mcxt);
-        let copy = pg_sys::ffi::pg_guard_ffi_boundary(|| {
-            #[allow(ffi_unwind_calls)]
-            copy_of(source)
-        });
-        pg_sys::MemoryContextSwitchTo(old);
-        super::tuple::store_owned(target, copy);
+        let (target, source) = (entered(target), TupleSlot::enter(source));
+        target.give(within(target.slot().memory(), || source.heap_copy()));
     }
 }

@@ -6,7 +6,10 @@
 //! - In: the body of what `heap_form_tuple` makes of values that were detoasted first, so that no
 //!   row holds a pointer out of itself or a compressed value.
 use super::row_slot;
-use crate::pg::version;
+use crate::pg::heap_tuple::OwnTuple;
+use crate::pg::memory::within;
+use crate::pg::nodes::attributes_of;
+use crate::pg::tuple_slot::{HeapSlot, TupleSlot};
 use crate::transaction::wait::tid_of;
 use mot_engine::key::Tail;
 use mot_engine::row::STAMP_BYTES;
@@ -37,109 +40,74 @@ pub fn point(
 
 /// A copy of a version in the current memory context, with the header of a heap tuple that no
 /// transaction has locked or deleted: every system column can be asked for.
-pub unsafe fn copy(row: Slot, version: VersionRef, relation: pg_sys::Oid) -> pg_sys::HeapTuple {
+///
+/// # Safety
+/// The memory context lives for as long as the copy.
+pub unsafe fn copy(row: Slot, version: VersionRef, relation: pg_sys::Oid) -> OwnTuple {
     let mut tuple = empty();
     point(&mut tuple, row, version, relation);
-    // SAFETY: the caller protects the version; the copy is ours.
-    unsafe {
-        let copy = pg_sys::heap_copytuple(&raw mut tuple);
-        row_slot::complete(copy);
-        copy
-    }
+    // SAFETY: a version is there as long as it is held; the copy is ours.
+    let mut copy = unsafe { OwnTuple::enter(pg_sys::heap_copytuple(&raw mut tuple)) };
+    row_slot::complete(&mut copy);
+    copy
 }
 
 /// Puts `tuple` into a slot without copying, as `ExecStoreHeapTuple(tuple, slot, false)` does: one
 /// of [`super::row_slot`], or of core's for heap tuples of which no reader asks for more than
 /// `point` says.
+///
+/// # Safety
+/// The slot is of the heap kind's form and of the tuple's row type. The tuple lives for as long as
+/// the slot shows it.
 #[inline]
 pub unsafe fn store(slot: *mut pg_sys::TupleTableSlot, tuple: *mut pg_sys::HeapTupleData) {
-    // SAFETY: the slot is of the heap kind's form (slots of tables of the access method always
-    // are).
-    unsafe {
-        let base = &mut *slot;
-        if base.tts_flags & pg_sys::TTS_FLAG_SHOULDFREE as u16 != 0 {
-            clear(slot);
-        }
-        let heap = slot.cast::<pg_sys::HeapTupleTableSlot>();
-        base.tts_nvalid = 0;
-        base.tts_flags &= !(pg_sys::TTS_FLAG_EMPTY as u16);
-        base.tts_tid = (*tuple).t_self;
-        base.tts_tableOid = (*tuple).t_tableOid;
-        (*heap).tuple = tuple;
-        (*heap).off = 0;
-    }
+    // SAFETY: the caller's slot and tuple.
+    unsafe { HeapSlot::of(TupleSlot::enter(slot)).point(tuple) };
 }
 
-/// Puts a copy of a version into a heap-tuple slot, which owns it.
+/// Puts a copy of a version into a slot, which owns it.
+///
+/// # Safety
+/// The slot is of the relation's row type.
 pub unsafe fn store_copy(
-    slot: *mut pg_sys::TupleTableSlot,
+    slot: TupleSlot<'_>,
     row: Slot,
     version: VersionRef,
     relation: pg_sys::Oid,
 ) {
-    // SAFETY: the version is protected by the caller; the copy lives as long as the slot.
+    // SAFETY: the slot's memory lives as long as the slot, which is of the version's row type.
     unsafe {
-        let old = pg_sys::MemoryContextSwitchTo((*slot).tts_mcxt);
-        let copy = copy(row, version, relation);
-        pg_sys::MemoryContextSwitchTo(old);
-        let ops = (*slot).tts_ops;
-        if std::ptr::eq(ops, row_slot::kind())
-            || std::ptr::eq(ops, &raw const pg_sys::TTSOpsHeapTuple)
-        {
+        let copy = within(slot.memory(), || copy(row, version, relation));
+        match row_slot::of_heap_form(slot) {
             // Core's way knows its own kind alone, and would form the row of ours anew, without its
             // system columns.
-            store_owned(slot, copy);
-        } else {
-            pg_sys::ExecForceStoreHeapTuple(copy, slot, true);
+            Some(heap) => heap.give(copy),
+            None => slot.force(copy),
         }
-        (*slot).tts_tid = tid_of(row, version.ordinal());
-        (*slot).tts_tableOid = relation;
     }
+    slot.set_row(tid_of(row, version.ordinal()), relation);
 }
 
-/// Gives a slot of the heap kind's form a tuple in the slot's own memory context.
-pub unsafe fn store_owned(slot: *mut pg_sys::TupleTableSlot, tuple: pg_sys::HeapTuple) {
-    // SAFETY: the caller's slot of that form; the tuple has no other owner.
-    unsafe {
-        clear(slot);
-        let heap = slot.cast::<pg_sys::HeapTupleTableSlot>();
-        (*slot).tts_flags &= !(pg_sys::TTS_FLAG_EMPTY as u16);
-        (*slot).tts_flags |= pg_sys::TTS_FLAG_SHOULDFREE as u16;
-        (*slot).tts_tid = (*tuple).t_self;
-        (*slot).tts_tableOid = (*tuple).t_tableOid;
-        (*heap).tuple = tuple;
-    }
-}
-
-/// Empties a slot: `ExecClearTuple`.
+/// Empties a slot of the heap kind's form: `ExecClearTuple`.
+///
+/// # Safety
+/// A live slot of that form.
 #[inline]
 pub unsafe fn clear(slot: *mut pg_sys::TupleTableSlot) {
-    // SAFETY: a heap-tuple slot; what it owns is a palloc'd tuple.
-    unsafe {
-        let base = &mut *slot;
-        let heap = slot.cast::<pg_sys::HeapTupleTableSlot>();
-        if base.tts_flags & pg_sys::TTS_FLAG_SHOULDFREE as u16 != 0 {
-            pg_sys::heap_freetuple((*heap).tuple);
-            base.tts_flags &= !(pg_sys::TTS_FLAG_SHOULDFREE as u16);
-        }
-        base.tts_nvalid = 0;
-        base.tts_flags |= pg_sys::TTS_FLAG_EMPTY as u16;
-        base.tts_tid.ip_posid = 0;
-        (*heap).tuple = std::ptr::null_mut();
-        (*heap).off = 0;
-    }
+    // SAFETY: the caller's slot.
+    unsafe { HeapSlot::of(TupleSlot::enter(slot)) }.clear();
 }
 
 /// Forms the row of a slot's values, flat, in the current memory context.
+///
+/// # Safety
+/// A filled slot.
 pub unsafe fn form<'a>(slot: *mut pg_sys::TupleTableSlot) -> &'a [u8] {
-    // SAFETY: a filled slot with a descriptor; after slot_getsomeattrs every value is there.
+    // SAFETY: the caller's slot, which has a value for each attribute of its row type.
     unsafe {
-        let descriptor = (*slot).tts_tupleDescriptor;
-        let count = (*descriptor).natts as usize;
-        if ((*slot).tts_nvalid as usize) < count {
-            pg_sys::slot_getsomeattrs_int(slot, count as i32);
-        }
-        form_values(descriptor, (*slot).tts_values, (*slot).tts_isnull)
+        let slot = TupleSlot::enter(slot);
+        let (values, nulls) = slot.values();
+        form_values(slot.row_type(), values, nulls)
     }
 }
 
@@ -154,31 +122,72 @@ pub fn extend<'a>(row: &[u8], tail: &Tail) -> &'a [u8] {
 }
 
 /// Forms a row from values, flat, in the current memory context. The values array is left alone.
+///
+/// # Safety
+/// Both arrays have a value for each attribute of the descriptor.
 pub unsafe fn form_values<'a>(
     descriptor: pg_sys::TupleDesc,
     values: *mut pg_sys::Datum,
     nulls: *mut bool,
 ) -> &'a [u8] {
-    // SAFETY: both arrays have a value for each attribute of the descriptor.
-    unsafe {
-        let count = (*descriptor).natts as usize;
-        let mut flat = values;
-        for position in 0..count {
-            let attribute = &*version::attributes(descriptor).add(position);
-            if attribute.attlen != -1 || *nulls.add(position) {
-                continue;
-            }
-            let value = (*values.add(position)).cast_mut_ptr::<pg_sys::varlena>();
-            if !pgrx::varatt_is_1b_e(value) && !pgrx::varatt_is_4b_c(value) {
-                continue;
-            }
-            if flat == values {
-                flat = pg_sys::palloc(count * size_of::<pg_sys::Datum>()).cast();
-                flat.copy_from_nonoverlapping(values, count);
-            }
-            *flat.add(position) = pg_sys::Datum::from(pg_sys::pg_detoast_datum(value));
+    // SAFETY: a live descriptor, and the caller's arrays, which nobody writes meanwhile.
+    let (attributes, given, are_null) = unsafe {
+        let attributes = attributes_of(descriptor);
+        let count = attributes.len();
+        (
+            attributes,
+            std::slice::from_raw_parts(values, count),
+            std::slice::from_raw_parts(nulls, count),
+        )
+    };
+    let mut flat: Option<&mut [pg_sys::Datum]> = None;
+    let values_of = attributes.iter().zip(given).zip(are_null).enumerate();
+    for (at, ((attribute, value), is_null)) in values_of {
+        if attribute.attlen == -1
+            && !is_null
+            // SAFETY: a value of an attribute of variable length.
+            && let Some(whole) = unsafe { detoasted(*value) }
+        {
+            flat.get_or_insert_with(|| copied(given))[at] = whole;
         }
-        let tuple = pg_sys::heap_form_tuple(descriptor, flat, nulls);
+    }
+    let flat = flat.map_or(values, |flat| flat.as_mut_ptr());
+    // SAFETY: the descriptor, with a value for each of its attributes.
+    unsafe { body_of(pg_sys::heap_form_tuple(descriptor, flat, nulls)) }
+}
+
+/// A copy of values in the current memory context.
+fn copied<'a>(values: &[pg_sys::Datum]) -> &'a mut [pg_sys::Datum] {
+    // SAFETY: memory of the values' size, filled here, and not shared.
+    unsafe {
+        let copy = pg_sys::palloc(size_of_val(values)).cast::<pg_sys::Datum>();
+        copy.copy_from_nonoverlapping(values.as_ptr(), values.len());
+        std::slice::from_raw_parts_mut(copy, values.len())
+    }
+}
+
+/// A value that is stored elsewhere, or compressed, as a whole, in the current memory context;
+/// `None`: it is a whole one.
+///
+/// # Safety
+/// A value of variable length.
+#[inline]
+unsafe fn detoasted(value: pg_sys::Datum) -> Option<pg_sys::Datum> {
+    let value = value.cast_mut_ptr::<pg_sys::varlena>();
+    // SAFETY: the caller's value.
+    unsafe {
+        let is_toasted = pgrx::varatt_is_1b_e(value) || pgrx::varatt_is_4b_c(value);
+        is_toasted.then(|| pg_sys::Datum::from(pg_sys::pg_detoast_datum(value)))
+    }
+}
+
+/// What the engine keeps of a tuple.
+///
+/// # Safety
+/// A tuple with its header, which lives for `'a`.
+unsafe fn body_of<'a>(tuple: pg_sys::HeapTuple) -> &'a [u8] {
+    // SAFETY: the caller's tuple, whose length says how many bytes it has.
+    unsafe {
         let body = (*tuple).t_data.cast::<u8>().add(STAMP_BYTES);
         std::slice::from_raw_parts(body, (*tuple).t_len as usize - STAMP_BYTES)
     }

@@ -4,6 +4,7 @@
 //! As on heap, `cmin` and `cmax` are one field: the command of the replacer, or else of the maker.
 //! Unlike on heap, a lock that has ended is not shown.
 use super::tid;
+use crate::pg::relation::with_entry;
 use crate::storage;
 use crate::transaction::clock::PgClock;
 use crate::transaction::session;
@@ -16,21 +17,14 @@ use pgrx::pg_sys;
 /// # Safety
 /// The relation is locked, or gone.
 pub unsafe fn of(relation: pg_sys::Oid, tid: pg_sys::ItemPointerData) -> Upon {
-    // SAFETY: the caller's relation; it is closed when its storage was asked.
-    unsafe {
-        let opened = pg_sys::RelationIdGetRelation(relation);
-        if opened.is_null() {
-            return Upon::Nothing;
-        }
-        let table = match storage::is_table(opened) {
-            true => storage::find(opened),
-            false => None,
-        };
-        pg_sys::RelationClose(opened);
-        let named = table.and_then(|table| Some((table, tid::name(table, tid)?)));
-        named.map_or(Upon::Nothing, |(table, name)| {
-            let is_named = |version| name.is(version);
-            session::session().upon(&PgClock, table, name.row, is_named)
-        })
-    }
+    let table = with_entry(relation, |opened| {
+        let opened = opened.as_ptr();
+        storage::is_table(opened).then(|| storage::find(opened))
+    });
+    let table = table.flatten().flatten();
+    let named = table.and_then(|table| Some((table, tid::name(table, tid)?)));
+    named.map_or(Upon::Nothing, |(table, name)| {
+        let is_named = |version| name.is(version);
+        session::session().upon(&PgClock, table, name.row, is_named)
+    })
 }

@@ -298,46 +298,51 @@ fn open_region(open: Open) -> (Region, Option<(Engine, TakenOver)>) {
 /// this server is alive.
 fn format() {
     // SAFETY: see `SharedCell`; no child is alive, so no process uses what is reset.
-    unsafe {
-        let Some(shared) = (*SHARED.0.get()).as_mut() else {
-            return;
-        };
-        shared.engine = None;
+    let Some(shared) = (unsafe { (*SHARED.0.get()).as_mut() }) else {
+        return;
+    };
+    shared.engine = None;
+    // SAFETY: the control block is shared memory of its size, which no process uses; zeros are a
+    // value of it.
+    let control = unsafe {
         std::ptr::write_bytes(shared.control, 0, 1);
-        let follows_shutdown = (shared.before.follows_shutdown)();
-        let flag = &(*shared.control).follows_shutdown;
-        flag.store(follows_shutdown, Ordering::SeqCst);
-        let is_first = shared.region.is_none();
-        if is_first {
-            let start = Instant::now();
-            let (region, taken) = open_region(shared.before.open);
-            shared.region = Some(region);
-            if let Some((engine, _)) = taken {
-                let control = &*shared.control;
-                control.taken_over.store(true, Ordering::SeqCst);
-                let elapsed = start.elapsed().as_millis() as u64;
-                control.recovery.load_ms.store(elapsed, Ordering::Relaxed);
-                shared.engine = Some(engine);
-                return;
-            }
-        }
-        let Some(region) = &shared.region else {
+        &*shared.control
+    };
+    let follows_shutdown = (shared.before.follows_shutdown)();
+    control
+        .follows_shutdown
+        .store(follows_shutdown, Ordering::SeqCst);
+    let is_first = shared.region.is_none();
+    if is_first {
+        let start = Instant::now();
+        let (region, taken) = open_region(shared.before.open);
+        shared.region = Some(region);
+        if let Some((engine, _)) = taken {
+            control.taken_over.store(true, Ordering::SeqCst);
+            let elapsed = start.elapsed().as_millis() as u64;
+            control.recovery.load_ms.store(elapsed, Ordering::Relaxed);
+            shared.engine = Some(engine);
             return;
-        };
-        // A fresh region reads as zero. To write that over reserved huge pages would take long, and
-        // put them all on this process's node.
-        if (!is_first || region.is_kept())
-            && let Err(error) = region.reset()
-        {
-            no_region(&error.to_string());
         }
-        match Memory::format(region, &ArenaOptions::default())
-            .map_err(EngineError::from)
-            .and_then(Engine::format)
-        {
-            Ok(engine) => shared.engine = Some(engine),
-            Err(error) => no_region(&error.to_string()),
-        }
+    }
+    let Some(region) = &shared.region else {
+        return;
+    };
+    // A fresh region reads as zero. To write that over reserved huge pages would take long, and put
+    // them all on this process's node.
+    if (!is_first || region.is_kept())
+        // SAFETY: no child is alive, so no process uses the region.
+        && let Err(error) = unsafe { region.reset() }
+    {
+        no_region(&error.to_string());
+    }
+    // SAFETY: no child is alive, so no process uses the region.
+    match unsafe { Memory::format(region, &ArenaOptions::default()) }
+        .map_err(EngineError::from)
+        .and_then(Engine::format)
+    {
+        Ok(engine) => shared.engine = Some(engine),
+        Err(error) => no_region(&error.to_string()),
     }
 }
 

@@ -6,7 +6,8 @@ use super::definition::index_definition;
 use super::missing::missing_values;
 use super::{core_keys, duplicate, file_of, find, long_key, table};
 use crate::errors::{self, or_raise};
-use crate::pg::{self, interrupts};
+use crate::pg::relation::{self, NO_LOCK, Relation};
+use crate::pg::{self, catalog, interrupts};
 use crate::transaction::clock::{PgClock, narrow};
 use crate::transaction::{session, xact};
 use mot_engine::key::IndexDefinition;
@@ -38,15 +39,11 @@ pub enum Repeated {
 /// them. The storage of an earlier file of the index (REINDEX) is dropped.
 ///
 /// # Safety
-/// Both relations are open, and the second is an index of the first.
-pub unsafe fn build_index(
-    heap: pg_sys::Relation,
-    index: pg_sys::Relation,
-    repeated: Repeated,
-) -> Built {
-    let storage = table(heap);
-    // SAFETY: the caller's open relations.
-    let (mut definition, oid) = unsafe { (definition(heap, index), (*index).rd_id) };
+/// The second is an index of the first.
+pub unsafe fn build_index(heap: Relation<'_>, index: Relation<'_>, repeated: Repeated) -> Built {
+    let storage = table(heap.as_ptr());
+    // SAFETY: the caller's index of the table.
+    let (mut definition, oid) = (unsafe { definition(heap, index) }, index.oid());
     let session = session::session();
     if is_there(storage, index) {
         return Built::ForAll;
@@ -67,22 +64,21 @@ pub unsafe fn build_index(
             match replaced {
                 // Labels are given anew, under another number.
                 Some(_) if !definition.has_labels() => {
-                    has_replaced = compute_keys_of_rows(heap, index);
+                    has_replaced = compute_keys_of_rows(heap.as_ptr(), index.as_ptr());
                 }
-                _ => put_keys_of_rows(heap, index),
+                _ => put_keys_of_rows(heap.as_ptr(), index.as_ptr()),
             }
         }
     }
     let made = create_index(storage, &mut definition);
     if let Ok(Build::Done(made) | Build::DoneBesideOlder(made)) = made {
-        // SAFETY: the caller's open relations; writers are locked out, so no writer is waited for.
-        unsafe {
-            core_keys::note_made(index, made);
-            let is_asked = repeated == Repeated::Refused && !definition.unique;
-            let find = || find_repeated(index, storage, made, Xid(0), |_| false);
-            if let Some(slots) = is_asked.then(find).flatten() {
-                duplicated(heap, index, storage, slots[0])
-            }
+        core_keys::note_made(index, made);
+        let is_asked = repeated == Repeated::Refused && !definition.unique;
+        // Writers are locked out, so no writer is waited for.
+        let find = || find_repeated(index, storage, made, Xid(0), |_| false);
+        if let Some(slots) = is_asked.then(find).flatten() {
+            // SAFETY: the caller's index of the table.
+            unsafe { duplicated(heap, index, storage, slots[0]) }
         }
     }
     match made {
@@ -101,10 +97,10 @@ pub unsafe fn build_index(
             enter_all(storage, &definition);
             Built::ForAll
         }
-        // SAFETY: the caller's open relations; writers are locked out.
+        // SAFETY: the caller's index of the table; writers are locked out.
         Ok(Build::Duplicate { slots, .. }) => unsafe { duplicated(heap, index, storage, slots[0]) },
-        // SAFETY: as above.
-        Err(error) => unsafe { long_key::or_raise(Err(error), heap, (*index).rd_id) },
+        // SAFETY: the caller's index of the table.
+        Err(error) => unsafe { long_key::or_raise(Err(error), heap.as_ptr(), oid) },
     }
 }
 
@@ -126,30 +122,29 @@ fn refuse_other_number(storage: TableRef, definition: &IndexDefinition) {
 
 /// Whether an index of this very file is there, and has all rows, for there never was one: core
 /// builds the indexes of a temporary table with ON COMMIT DELETE ROWS at each commit.
-fn is_there(storage: TableRef, index: pg_sys::Relation) -> bool {
-    // SAFETY: the caller's open relation.
-    let oid = unsafe { (*index).rd_id }.to_u32();
+fn is_there(storage: TableRef, index: Relation<'_>) -> bool {
+    let oid = index.oid().to_u32();
     let is_it = |found: IndexRef| found.relation_oid() == oid;
-    storage.slots_end() == Slot(0) && super::find_index(storage, index).is_some_and(is_it)
+    storage.slots_end() == Slot(0) && super::find_index(storage, index.as_ptr()).is_some_and(is_it)
 }
 
 /// Builds an index to whose file core has brought what another file had, without a call of
 /// `ambuild`: that of an index that it drops (ALTER TYPE that keeps an index), or the index's own
 /// in another tablespace.
 pub fn rebuild_reused_index(heap: pg_sys::Oid, index: pg_sys::Oid, repeated: Repeated) {
-    // SAFETY: the statement keeps writers from the table, and all sessions from the index; what is
-    // opened here is closed.
-    unsafe {
-        let lock = pg_sys::NoLock as pg_sys::LOCKMODE;
-        let heap = pg_sys::relation_open(heap, lock);
-        let index = pg_sys::relation_open(index, lock);
-        if find(heap).is_some() && build_index(heap, index, repeated) == Built::ForYounger {
-            // Core sees no build, and marks nothing.
-            keep_from_older((*index).rd_id);
-        }
-        pg_sys::relation_close(index, lock);
-        pg_sys::relation_close(heap, lock);
-    }
+    relation::with(heap, NO_LOCK, |heap| {
+        relation::with(index, NO_LOCK, |index| {
+            // SAFETY: an index of the table. The statement keeps writers from the table, and all
+            // sessions from the index.
+            let is_partial = find(heap.as_ptr()).is_some()
+                && unsafe { build_index(heap, index, repeated) } == Built::ForYounger;
+            if is_partial {
+                // Core sees no build, and marks nothing.
+                // SAFETY: the index is locked.
+                unsafe { keep_from_older(index.oid()) };
+            }
+        });
+    });
 }
 
 /// Makes the indexes of one storage on another one, with their files' names: of a table whose own
@@ -184,22 +179,23 @@ fn enter_all(storage: TableRef, definition: &IndexDefinition) {
     or_raise(fill(storage, or_raise(made)));
 }
 
-unsafe fn definition(heap: pg_sys::Relation, index: pg_sys::Relation) -> IndexDefinition {
-    // SAFETY: the caller's open relations.
+/// # Safety
+/// The second is an index of the first.
+unsafe fn definition(heap: Relation<'_>, index: Relation<'_>) -> IndexDefinition {
     let mut definition = IndexDefinition {
-        file: file_of(index),
+        file: file_of(index.as_ptr()),
+        // SAFETY: the caller's index of the table.
         ..unsafe { index_definition(heap, index) }
     };
     // Core takes a NOT NULL away without notice to an access method. A key without a mark for NULL
     // would then have no place for one. It takes none away from the columns of a table's primary
     // key. What REINDEX CONCURRENTLY leaves of one is invalid, and has no entries for NULL.
-    // SAFETY: the caller's open index.
-    if unsafe { !(*(*index).rd_index).indisprimary } {
+    if !index.index_row().indisprimary {
         mark_nulls(&mut definition);
     }
     if definition.computed.is_none() {
-        // SAFETY: the caller's open table, whose columns the definition names.
-        definition.missing = unsafe { missing_values(heap, &definition.columns) };
+        // SAFETY: the caller's table, whose columns the definition names.
+        definition.missing = unsafe { missing_values(heap.as_ptr(), &definition.columns) };
     }
     definition
 }
@@ -230,38 +226,33 @@ fn mark_nulls(definition: &mut IndexDefinition) {
 ///
 /// # Safety
 /// As for [`build_index`]; the transaction has a snapshot.
-pub unsafe fn build_index_beside_writers(heap: pg_sys::Relation, index: pg_sys::Relation) {
-    let storage = table(heap);
-    // SAFETY: the caller's open relations.
+pub unsafe fn build_index_beside_writers(heap: Relation<'_>, index: Relation<'_>) {
+    let storage = table(heap.as_ptr());
+    // SAFETY: the caller's index of the table.
     let definition = unsafe { definition(heap, index) };
     refuse_other_number(storage, &definition);
     if definition.has_labels() {
         // A label is between those of all other rows, so all rows get theirs at once. Writers
         // wait until the index is ready.
-        let lock = pg_sys::ShareLock as pg_sys::LOCKMODE;
-        // SAFETY: the caller's open table.
-        unsafe { pg_sys::LockRelationOid((*heap).rd_id, lock) };
+        catalog::lock(heap.oid(), pg_sys::ShareLock as pg_sys::LOCKMODE);
     }
     if definition.computed.is_some() {
         // SAFETY: the caller's open relations and snapshot. Core has waited for all that do not
         // know the index.
-        unsafe { put_keys_of_rows(heap, index) };
+        unsafe { put_keys_of_rows(heap.as_ptr(), index.as_ptr()) };
     }
     let xid = xact::write_xid();
     let begun = xact::current().begin_index(session::session(), storage, &definition, xid);
     let made = or_raise(begun);
-    // SAFETY: the caller's open index.
-    unsafe { core_keys::note_made(index, made) };
+    core_keys::note_made(index, made);
     reach(Point::BuildBeforeRows);
-    // SAFETY: the caller's open relations.
-    unsafe { long_key::or_raise(fill(storage, made), heap, (*index).rd_id) };
+    // SAFETY: the caller's index of the table.
+    unsafe { long_key::or_raise(fill(storage, made), heap.as_ptr(), index.oid()) };
     reach(Point::BuildBeforeDuplicates);
     // What runs may be of writers that ask for nothing yet: that is for the validation.
-    // SAFETY: the caller's open relations; the snapshot keeps the rows.
-    unsafe {
-        if let Some(slots) = find_repeated(index, storage, made, Xid(0), |_| false) {
-            duplicated(heap, index, storage, slots[0])
-        }
+    if let Some(slots) = find_repeated(index, storage, made, Xid(0), |_| false) {
+        // SAFETY: the caller's index of the table; the snapshot keeps the rows.
+        unsafe { duplicated(heap, index, storage, slots[0]) }
     }
     reach(Point::BuildBeforeReady);
 }
@@ -270,27 +261,26 @@ pub unsafe fn build_index_beside_writers(heap: pg_sys::Relation, index: pg_sys::
 /// ended. Raises 23505, in the words of an insert, for two rows with one unique key.
 ///
 /// # Safety
-/// The relations are open, locked as core locks them, and the transaction has a snapshot.
-pub unsafe fn validate_index(heap: pg_sys::Relation, index: pg_sys::Relation) {
-    let storage = table(heap);
-    let made = super::index(storage, index);
+/// The second is an index of the first. Both are locked as core locks them, and the transaction has
+/// a snapshot.
+pub unsafe fn validate_index(heap: Relation<'_>, index: Relation<'_>) {
+    let storage = table(heap.as_ptr());
+    let made = super::index(storage, index.as_ptr());
     reach(Point::ValidateBeforeRows);
-    // SAFETY: the caller's open relations.
-    unsafe { long_key::or_raise(fill(storage, made), heap, (*index).rd_id) };
+    // SAFETY: the caller's index of the table.
+    unsafe { long_key::or_raise(fill(storage, made), heap.as_ptr(), index.oid()) };
     // A writer that was not asked may have come right behind one that was, and runs.
     let asked_from = Xid(pg::next_full_xid());
-    // SAFETY: the caller's open relations; the snapshot keeps the row.
-    unsafe {
-        if let Some(slots) = find_repeated(index, storage, made, asked_from, wait_for) {
-            violated(heap, index, storage, slots[1])
-        }
+    if let Some(slots) = find_repeated(index, storage, made, asked_from, wait_for) {
+        // SAFETY: the caller's index of the table; the snapshot keeps the row.
+        unsafe { violated(heap, index, storage, slots[1]) }
     }
     if made.has_left_out() {
         // Core waits for snapshots from before its own alone, and for none of a standby. When it
         // marks the index as valid, the index's row in the catalog is younger than every snapshot
         // that sees such a state.
-        // SAFETY: the index's row in the catalog is there, and locked with the index.
-        unsafe { keep_from_older((*index).rd_id) };
+        // SAFETY: the index is locked.
+        unsafe { keep_from_older(index.oid()) };
     }
 }
 
@@ -300,18 +290,14 @@ fn fill(storage: TableRef, index: IndexRef) -> Result<u64, EngineError> {
 }
 
 /// Two rows with one key of an index that is unique in the catalog.
-///
-/// # Safety
-/// The index is open.
-unsafe fn find_repeated(
-    opened: pg_sys::Relation,
+fn find_repeated(
+    opened: Relation<'_>,
     storage: TableRef,
     index: IndexRef,
     asked_from: Xid,
     wait: impl FnMut(Xid) -> bool,
 ) -> Option<[Slot; 2]> {
-    // SAFETY: the caller's open index.
-    if unsafe { !(*(*opened).rd_index).indisunique } {
+    if !opened.index_row().indisunique {
         return None;
     }
     let place = (storage, index);
@@ -335,20 +321,15 @@ fn wait_for(xid: Xid) -> bool {
 }
 
 /// Raises 23505 for a row whose key another one has.
-unsafe fn violated(
-    heap: pg_sys::Relation,
-    index: pg_sys::Relation,
-    storage: TableRef,
-    slot: Slot,
-) -> ! {
-    // SAFETY: the caller's open relations; the snapshot keeps the version.
-    unsafe {
-        match session::session().newest(&PgClock, storage, slot) {
-            Newest::Live(version) => {
-                let mut row = tuple_of(version, (*heap).rd_id);
-                duplicate::raise(heap, (*index).rd_id.to_u32(), &raw mut row)
-            }
-            _ => duplicated(heap, index, storage, slot),
-        }
-    }
+///
+/// # Safety
+/// The index is one of the table's, whose storage this is. The snapshot keeps the row.
+unsafe fn violated(heap: Relation<'_>, index: Relation<'_>, storage: TableRef, slot: Slot) -> ! {
+    let Newest::Live(version) = session::session().newest(&PgClock, storage, slot) else {
+        // SAFETY: the caller's index of the table.
+        unsafe { duplicated(heap, index, storage, slot) }
+    };
+    let mut row = tuple_of(version, heap.oid());
+    // SAFETY: the caller's index of the table, and a tuple of the table's.
+    unsafe { duplicate::raise(heap.as_ptr(), index.oid().to_u32(), &raw mut row) }
 }

@@ -20,6 +20,7 @@ use super::labels::rank::{LabelsByRow, Ranked};
 use super::labels::{Label, LabelSource};
 use crate::errors::or_raise;
 use crate::errors::refuse::unsupported;
+use crate::pg::relation::Relation;
 use crate::pg::{self, interrupts, predicate};
 use crate::transaction::clock::{PgClock, narrow};
 use crate::transaction::wal_log::WalLog;
@@ -234,7 +235,8 @@ impl Rows {
             return None;
         }
         // SAFETY: the caller's relations.
-        let number = unsafe { index_definition(table, index) }.computed;
+        let number =
+            unsafe { index_definition(Relation::enter(table), Relation::enter(index)) }.computed;
         // SAFETY: the caller's relations.
         unsafe {
             let kind = &raw const pg_sys::TTSOpsHeapTuple;
@@ -295,7 +297,8 @@ impl Rows {
             return None;
         }
         // SAFETY: the caller's relations.
-        let definition = unsafe { index_definition(table, index) };
+        let definition =
+            unsafe { index_definition(Relation::enter(table), Relation::enter(index)) };
         let numbers = or_raise(session::session().computed_numbers(self.storage));
         if numbers.contains(&self.number) {
             self.kept_labels = Some(definition);

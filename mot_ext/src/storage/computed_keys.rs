@@ -20,7 +20,9 @@ use crate::executor::expressions::passes;
 use crate::keys::{self, IndexColumn};
 use crate::pg;
 use crate::pg::local::ProcessLocal;
+use crate::pg::memory::within;
 use crate::pg::relation::Relation;
+use crate::pg::tuple_slot::TupleSlot;
 use crate::transaction::{label_locks, relation};
 use mot_engine::key::{KeyColumn, Tail};
 use pgrx::pg_sys;
@@ -42,6 +44,37 @@ struct Computed {
     columns: Vec<KeyColumn>,
     /// Of an index whose values have labels.
     label_maker: Option<Box<LabelMaker>>,
+}
+
+impl Computed {
+    /// In the current memory context.
+    ///
+    /// # Safety
+    /// Both are open; the index has computed keys. The executor state lives as long as the value.
+    unsafe fn new(
+        table: pg_sys::Relation,
+        index: pg_sys::Relation,
+        estate: *mut pg_sys::EState,
+    ) -> Computed {
+        // SAFETY: the caller's index and executor state.
+        let (info, predicate) = unsafe {
+            let info = pg_sys::BuildIndexInfo(index);
+            (info, pg_sys::ExecPrepareQual((*info).ii_Predicate, estate))
+        };
+        // SAFETY: the caller's open index of the table.
+        let definition =
+            unsafe { index_definition(Relation::enter(table), Relation::enter(index)) };
+        Computed {
+            number: definition.computed.unwrap_or_default(),
+            info,
+            predicate,
+            columns: definition.columns.clone(),
+            label_maker: definition
+                .has_labels()
+                // SAFETY: the caller's open relations.
+                .then(|| Box::new(unsafe { LabelMaker::new(table, index, definition) })),
+        }
+    }
 }
 
 /// Goes back to a memory context, also where an error unwinds: what is current then may be freed.
@@ -68,20 +101,21 @@ pub struct Evaluator {
 impl Evaluator {
     /// Without indexes yet.
     fn new() -> Evaluator {
-        // SAFETY: contexts and nodes of its own, below a context that lives as long as the process.
-        unsafe {
-            let memory = pg::small_context(pg_sys::TopMemoryContext, c"mot computed keys");
-            let old = pg_sys::MemoryContextSwitchTo(memory);
-            let estate = pg_sys::CreateExecutorState();
-            let context = pg_sys::MakePerTupleExprContext(estate);
-            pg_sys::MemoryContextSwitchTo(old);
-            Evaluator {
-                memory,
-                estate,
-                context,
-                indexes: Vec::new(),
-                tail: Tail::default(),
-            }
+        // SAFETY: below a context that lives as long as the process.
+        let memory = unsafe { pg::small_context(pg_sys::TopMemoryContext, c"mot computed keys") };
+        // SAFETY: nodes of its own, in that memory.
+        let (estate, context) = unsafe {
+            within(memory, || {
+                let estate = pg_sys::CreateExecutorState();
+                (estate, pg_sys::MakePerTupleExprContext(estate))
+            })
+        };
+        Evaluator {
+            memory,
+            estate,
+            context,
+            indexes: Vec::new(),
+            tail: Tail::default(),
         }
     }
 
@@ -117,25 +151,10 @@ impl Evaluator {
     /// # Safety
     /// Both are open; the index has computed keys.
     unsafe fn add(&mut self, table: pg_sys::Relation, index: pg_sys::Relation) {
+        let estate = self.estate;
         // SAFETY: the caller's relations; what is made is in the evaluator's memory.
-        unsafe {
-            let old = pg_sys::MemoryContextSwitchTo(self.memory);
-            let info = pg_sys::BuildIndexInfo(index);
-            let predicate = pg_sys::ExecPrepareQual((*info).ii_Predicate, self.estate);
-            let definition = index_definition(table, index);
-            let number = definition.computed.unwrap_or_default();
-            let columns = definition.columns.clone();
-            let label_maker = (definition.has_labels())
-                .then(|| Box::new(LabelMaker::new(table, index, definition)));
-            pg_sys::MemoryContextSwitchTo(old);
-            self.indexes.push(Computed {
-                number,
-                info,
-                predicate,
-                columns,
-                label_maker,
-            });
-        }
+        let computed = unsafe { within(self.memory, || Computed::new(table, index, estate)) };
+        self.indexes.push(computed);
     }
 
     /// Whether values of some index have labels.
@@ -401,30 +420,29 @@ fn put_back(table: u32, taken: Moment, evaluator: Evaluator) {
 /// # Safety
 /// An open table that is locked for writing, and a filled slot of its row type.
 pub unsafe fn with_tail<R>(
-    table: pg_sys::Relation,
-    slot: *mut pg_sys::TupleTableSlot,
+    table: Relation<'_>,
+    slot: TupleSlot<'_>,
     action: impl FnOnce(Option<&Tail>) -> R,
 ) -> R {
-    if !are_on(table) {
+    if !are_on(table.as_ptr()) {
         return action(None);
     }
     let taken = moment();
-    // SAFETY: the caller's table and slot.
-    unsafe {
-        let mut evaluator = take(table, taken);
-        let outer = label_locks::begin();
-        loop {
-            evaluator.tail.clear();
-            evaluator.compute(slot);
-            // Code of users has waited for another transaction, which no comparison should.
-            if !label_locks::were_released() {
-                break;
-            }
-            label_locks::begin_again();
+    // SAFETY: the caller's table.
+    let mut evaluator = unsafe { take(table.as_ptr(), taken) };
+    let outer = label_locks::begin();
+    loop {
+        evaluator.tail.clear();
+        // SAFETY: the caller's slot.
+        unsafe { evaluator.compute(slot.as_ptr()) };
+        // Code of users has waited for another transaction, which no comparison should.
+        if !label_locks::were_released() {
+            break;
         }
-        let result = action(Some(&evaluator.tail));
-        label_locks::end(outer);
-        put_back((*table).rd_id.to_u32(), taken, evaluator);
-        result
+        label_locks::begin_again();
     }
+    let result = action(Some(&evaluator.tail));
+    label_locks::end(outer);
+    put_back(table.oid().to_u32(), taken, evaluator);
+    result
 }

@@ -11,6 +11,7 @@
 use super::computed_keys::is_on_expressions;
 use super::{find_index, table, with_index_and_table};
 use crate::pg::index_row;
+use crate::pg::relation::Relation;
 use crate::transaction::clock::PgClock;
 use crate::transaction::{relation, session};
 use mot_engine::IndexRef;
@@ -20,13 +21,13 @@ use pgrx::pg_sys;
 /// each update.
 pub fn has_keys_of_core(heap: pg_sys::Relation) -> bool {
     // SAFETY: the caller's open table.
-    unsafe { relation::has_keys_of_core((*heap).rd_id, || find_keys_of_core(heap)) }
+    let heap = unsafe { Relation::enter(heap) };
+    relation::has_keys_of_core(heap.oid(), || find_keys_of_core(heap))
 }
 
-unsafe fn find_keys_of_core(heap: pg_sys::Relation) -> bool {
-    let storage = table(heap);
-    // SAFETY: the caller's open table.
-    let forms = unsafe { forms_of(heap) };
+fn find_keys_of_core(heap: Relation<'_>) -> bool {
+    let storage = table(heap.as_ptr());
+    let forms = forms_of(heap);
     let mut found = false;
     for (oid, form) in forms {
         found |= form.is_exclusion;
@@ -50,35 +51,27 @@ fn note_unique(index: IndexRef) -> bool {
 }
 
 /// The same of an index that is being made: REINDEX does not notify sessions that know its table.
-///
-/// # Safety
-/// The relation is open, and the index's.
-pub unsafe fn note_made(opened: pg_sys::Relation, index: IndexRef) {
-    // SAFETY: the caller's open index.
-    if unsafe { (*(*opened).rd_index).indisunique } {
+pub fn note_made(opened: Relation<'_>, index: IndexRef) {
+    if opened.index_row().indisunique {
         note_unique(index);
     }
 }
 
 /// Whether the engine keeps an index's keys unique. The index may be about to be built.
-///
-/// # Safety
-/// Both are open, and the second is an index of the first.
-pub unsafe fn is_kept_unique(heap: pg_sys::Relation, index: pg_sys::Relation) -> bool {
-    // SAFETY: the caller's open relations.
-    unsafe {
-        let form = Form::of(&*(*index).rd_index);
-        // No constraint has computed keys, or a predicate.
-        let may_be_copy = !form.is_ready && !is_on_expressions(index);
-        let is_copy = may_be_copy && has_deferrable_twin(heap, &form);
-        form.is_unique && form.is_immediate && !is_copy
-    }
+pub fn is_kept_unique(heap: Relation<'_>, index: Relation<'_>) -> bool {
+    let row = index.index_row();
+    let columns = index.index_columns()[..row.indnkeyatts as usize].to_vec();
+    let form = Form::new(&row, columns);
+    // No constraint has computed keys, or a predicate.
+    // SAFETY: an open index.
+    let may_be_copy = !form.is_ready && unsafe { !is_on_expressions(index.as_ptr()) };
+    let is_copy = may_be_copy && has_deferrable_twin(heap, &form);
+    form.is_unique && form.is_immediate && !is_copy
 }
 
 /// Whether a deferrable unique index has the same columns.
-unsafe fn has_deferrable_twin(heap: pg_sys::Relation, form: &Form) -> bool {
-    // SAFETY: the caller's open table.
-    unsafe { forms_of(heap) }
+fn has_deferrable_twin(heap: Relation<'_>, form: &Form) -> bool {
+    forms_of(heap)
         .into_iter()
         .any(|(_, other)| other.is_unique && !other.is_immediate && other.columns == form.columns)
 }
@@ -91,9 +84,9 @@ pub fn is_unique_to_core(index: pg_sys::Oid) -> bool {
 /// Whether the engine keeps the keys of an index unique whose constraint is deferrable.
 pub fn is_kept_though_deferrable(index: pg_sys::Oid) -> bool {
     with_index_and_table(index, |heap, index| {
-        // SAFETY: an open index.
-        let is_deferrable = unsafe { !(*(*index).rd_index).indimmediate };
-        is_deferrable && find_index(table(heap), index).is_some_and(|index| index.is_unique())
+        let is_deferrable = !index.index_row().indimmediate;
+        let found = || find_index(table(heap.as_ptr()), index.as_ptr());
+        is_deferrable && found().is_some_and(|index| index.is_unique())
     })
     .unwrap_or(false)
 }
@@ -112,28 +105,27 @@ impl Form {
     fn of(form: &pg_sys::FormData_pg_index) -> Form {
         // SAFETY: an index has as many columns as its form says.
         let columns = unsafe { form.indkey.values.as_slice(form.indnkeyatts as usize) };
+        Form::new(form, columns.to_vec())
+    }
+
+    fn new(form: &pg_sys::FormData_pg_index, columns: Vec<i16>) -> Form {
         Form {
             is_unique: form.indisunique,
             is_exclusion: form.indisexclusion,
             is_immediate: form.indimmediate,
             is_ready: form.indisready,
-            columns: columns.to_vec(),
+            columns,
         }
     }
 }
 
 /// The indexes of a table that the catalog has as live.
-unsafe fn forms_of(heap: pg_sys::Relation) -> Vec<(pg_sys::Oid, Form)> {
-    // SAFETY: the caller's open table; the list is core's copy.
-    unsafe {
-        let list = pg_sys::RelationGetIndexList(heap);
-        let mut forms = Vec::new();
-        for oid in pgrx::PgList::<pg_sys::Oid>::from_pg(list).iter_oid() {
-            forms.extend(form_of(oid).map(|form| (oid, form)));
-        }
-        pg_sys::list_free(list);
-        forms
-    }
+fn forms_of(heap: Relation<'_>) -> Vec<(pg_sys::Oid, Form)> {
+    let indexes = heap.indexes();
+    let forms = indexes
+        .iter_oid()
+        .filter_map(|oid| form_of(oid).map(|form| (oid, form)));
+    forms.collect()
 }
 
 /// `None`: the catalog has no such index.

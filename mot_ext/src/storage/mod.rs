@@ -50,7 +50,9 @@ pub use core_keys::{has_keys_of_core, is_kept_though_deferrable, is_unique_to_co
 pub use database_copy::copy_table;
 
 use crate::errors::{self, or_raise};
+use crate::pg::catalog;
 use crate::pg::local::ProcessLocal;
+use crate::pg::relation::{NO_LOCK, Relation, with};
 use crate::pg::version::table_am as version;
 use crate::shared_memory::server_phase::recovery_in_progress;
 use crate::transaction::clock::PgClock;
@@ -115,9 +117,7 @@ pub fn is_mot_index(relation: pg_sys::Oid) -> bool {
     let Some((kind, _)) = kind_and_method(relation) else {
         return false;
     };
-    // SAFETY: a catalog look-up; a missing index has no table.
-    kind == pg_sys::RELKIND_INDEX
-        && is_mot_table(unsafe { pg_sys::IndexGetRelation(relation, true) })
+    kind == pg_sys::RELKIND_INDEX && is_mot_table(catalog::table_if_any(relation))
 }
 
 /// `relkind` and `relam` of a relation that may be gone.
@@ -237,7 +237,8 @@ pub fn definition_of(index: pg_sys::Relation) -> Option<&'static IndexDefinition
 /// again.
 pub fn has_storage(index: pg_sys::Oid) -> bool {
     with_index_and_table(index, |table, index| {
-        find(table).is_some_and(|table| session::session().knows_file(table, file_of(index)))
+        let file = file_of(index.as_ptr());
+        find(table.as_ptr()).is_some_and(|table| session::session().knows_file(table, file))
     })
     .unwrap_or(false)
 }
@@ -278,15 +279,9 @@ pub fn create_table(
 
 /// Drops a table's storage with the table; its memory comes back when the transaction commits.
 pub fn drop_table(relation: pg_sys::Oid) {
-    // SAFETY: the table is being dropped, so it is locked and there.
-    unsafe {
-        let opened = pg_sys::relation_open(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
-        let storage = find(opened);
-        pg_sys::relation_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
-        if let Some(storage) = storage {
-            crate::serializable::emptied(relation);
-            drop_storage(storage);
-        }
+    if let Some(storage) = with(relation, NO_LOCK, |table| find(table.as_ptr())) {
+        crate::serializable::emptied(relation);
+        drop_storage(storage);
     }
     relation::forget(relation);
 }
@@ -294,8 +289,8 @@ pub fn drop_table(relation: pg_sys::Oid) {
 /// Drops an index's storage with the index.
 pub fn drop_index(index: pg_sys::Oid) {
     with_index_and_table(index, |table, index| {
-        if let Some(table) = find(table) {
-            drop_index_file(table, file_of(index));
+        if let Some(table) = find(table.as_ptr()) {
+            drop_index_file(table, file_of(index.as_ptr()));
         }
     });
 }
@@ -303,24 +298,17 @@ pub fn drop_index(index: pg_sys::Oid) {
 /// The table and the file of an index that is going to be dropped, when its transaction is not the
 /// one that drops it.
 pub fn place_of_index(index: pg_sys::Oid) -> Option<(pg_sys::Oid, FileKey)> {
-    // SAFETY: the caller's index has an open table.
-    with_index_and_table(index, |table, index| unsafe {
-        ((*table).rd_id, file_of(index))
-    })
+    with_index_and_table(index, |table, index| (table.oid(), file_of(index.as_ptr())))
 }
 
 /// Drops the storage of an index that is gone from the catalog, by what [`place_of_index`] said of
 /// it.
 pub fn drop_index_at((table, file): (pg_sys::Oid, FileKey)) {
-    // SAFETY: the statement holds a lock on the table; what is opened here is closed here.
-    unsafe {
-        let lock = pg_sys::NoLock as pg_sys::LOCKMODE;
-        let opened = pg_sys::relation_open(table, lock);
-        if let Some(storage) = find(opened) {
+    with(table, NO_LOCK, |table| {
+        if let Some(storage) = find(table.as_ptr()) {
             drop_index_file(storage, file);
         }
-        pg_sys::relation_close(opened, lock);
-    }
+    });
 }
 
 /// Drops the storage of an index's file, if there is one.
@@ -336,27 +324,18 @@ fn drop_storage(storage: TableRef) {
     or_raise(xact::current().drop_table(session::session(), storage, xid));
 }
 
-/// Runs `action` with an index and its table, both open and locked by the statement; `None` if the
+/// Runs `action` with a table and its index, both open and locked by the statement; `None` if the
 /// index has no table of the access method.
 fn with_index_and_table<T>(
     index: pg_sys::Oid,
-    action: impl FnOnce(pg_sys::Relation, pg_sys::Relation) -> T,
+    action: impl FnOnce(Relation<'_>, Relation<'_>) -> T,
 ) -> Option<T> {
-    // SAFETY: the statement holds locks on both; what is opened here is closed here, or by the
-    // error's cleaning up.
-    unsafe {
-        let oid = pg_sys::IndexGetRelation(index, true);
-        if !is_mot_table(oid) {
-            return None;
-        }
-        let lock = pg_sys::NoLock as pg_sys::LOCKMODE;
-        let table = pg_sys::relation_open(oid, lock);
-        let index = pg_sys::relation_open(index, lock);
-        let result = action(table, index);
-        pg_sys::relation_close(index, lock);
-        pg_sys::relation_close(table, lock);
-        Some(result)
-    }
+    let table = catalog::table_if_any(index);
+    is_mot_table(table).then(|| {
+        with(table, NO_LOCK, |table| {
+            with(index, NO_LOCK, |index| action(table, index))
+        })
+    })
 }
 
 /// A relation's name, for errors.

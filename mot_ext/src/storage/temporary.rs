@@ -4,6 +4,7 @@
 //! for what a session has left behind, and may plan with it. They cannot read or change it: heapam
 //! finds that out where it would read a page.
 use crate::errors;
+use crate::pg::class_files::each_of_file;
 use crate::pg::version::table_am as version;
 use mot_engine::RelationKey;
 use pgrx::pg_sys;
@@ -33,48 +34,12 @@ pub fn refuse_other_session(relation: pg_sys::Relation) {
 
 /// The oid of a temporary table of this database by its storage's key; invalid if there is none.
 pub fn oid_of(key: RelationKey) -> pg_sys::Oid {
-    // SAFETY: a look-up in the catalog, by its index of tablespaces and files; what is opened here
-    // is closed here.
-    unsafe {
-        let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-        let class = pg_sys::table_open(pg_sys::RelationRelationId, lock);
-        let mut keys = [
-            (pg_sys::Anum_pg_class_reltablespace, key.tablespace),
-            (pg_sys::Anum_pg_class_relfilenode, key.relation),
-        ]
-        .map(|(column, number)| {
-            let mut key = pg_sys::ScanKeyData::default();
-            pg_sys::ScanKeyInit(
-                &raw mut key,
-                column as pg_sys::AttrNumber,
-                pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
-                pg_sys::F_OIDEQ.into(),
-                pg_sys::Oid::from(number).into(),
-            );
-            key
-        });
-        let scan = pg_sys::systable_beginscan(
-            class,
-            pg_sys::ClassTblspcRelfilenodeIndexId.into(),
-            true,
-            std::ptr::null_mut(),
-            keys.len() as i32,
-            keys.as_mut_ptr(),
-        );
-        let mut found = pg_sys::InvalidOid;
-        loop {
-            let row = pg_sys::systable_getnext(scan);
-            if row.is_null() {
-                break;
-            }
-            let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_class>(row);
-            let is_temporary = form.relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP;
-            if is_temporary && version::temporary_backend(form.relnamespace) == key.backend {
-                found = form.oid;
-            }
+    let mut found = pg_sys::InvalidOid;
+    each_of_file(key.tablespace, key.relation, |form| {
+        let is_temporary = form.relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP;
+        if is_temporary && version::temporary_backend(form.relnamespace) == key.backend {
+            found = form.oid;
         }
-        pg_sys::systable_endscan(scan);
-        pg_sys::table_close(class, lock);
-        found
-    }
+    });
+    found
 }

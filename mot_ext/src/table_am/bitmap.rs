@@ -9,10 +9,12 @@
 //! one page beyond its first gigabyte is an error. So that is turned off when a query has begun.
 //! The plan states of a re-evaluation (EvalPlanQual) begin without a query: a subquery in it can
 //! still fail by a bitmap of a table of more than 33 million row ids.
-use super::scan::{self, Scan};
+use super::scan::{self, OpenScan, Scan};
 use super::statistics;
+use crate::pg::argument::Argument;
+use crate::pg::tuple_slot::TupleSlot;
 use crate::pg::version::bitmap::{OFFSETS_MAX, Page, Pages};
-use mot_engine::Slot;
+use mot_engine::{Slot, VersionRef};
 use pgrx::pg_sys;
 
 /// Row ids of a page: below core's own limit for a bitmap.
@@ -104,28 +106,15 @@ impl Rest {
 
 impl Scan {
     /// The next row of the page that the snapshot sees.
-    ///
-    /// # Safety
-    /// An open table, a slot of its.
-    unsafe fn next_of_page(
-        &mut self,
-        relation: pg_sys::Relation,
-        slot: *mut pg_sys::TupleTableSlot,
-    ) -> bool {
+    fn next_of_page(&mut self) -> Option<(Slot, VersionRef)> {
         while let Some(row) = self.rest_of_page.next() {
-            if row >= self.end {
-                continue;
-            }
-            if let Some(version) = self.view.visible(self.session, self.table, row) {
-                // SAFETY: the caller's table and slot.
-                unsafe {
-                    statistics::row_fetched(relation);
-                    self.show(slot, row, version);
-                }
-                return true;
+            if row < self.end
+                && let Some(version) = self.view.visible(self.session, self.table, row)
+            {
+                return Some((row, version));
             }
         }
-        false
+        None
     }
 }
 
@@ -138,6 +127,14 @@ impl Pages for Scan {
     #[inline]
     unsafe fn next_of_page(scan: pg_sys::TableScanDesc, slot: *mut pg_sys::TupleTableSlot) -> bool {
         // SAFETY: the caller's scan and slot.
-        unsafe { scan::state(scan).next_of_page((*scan).rs_rd, slot) }
+        let (scan, slot) = unsafe { (<&mut OpenScan>::of(scan), TupleSlot::of(slot)) };
+        let (relation, scan) = scan.parts();
+        let Some((row, version)) = scan.next_of_page() else {
+            return false;
+        };
+        statistics::row_fetched(relation);
+        // SAFETY: the caller's slot, which is of the table's row type.
+        unsafe { scan.show(slot, row, version) };
+        true
     }
 }

@@ -1,5 +1,6 @@
 //! Heapam's answers (`TM_Result`): why a change cannot be made, and what is reported to core
 //! (`TM_FailureData`).
+use crate::pg::argument::Out;
 use crate::rows::tid;
 use crate::rows::write::Target;
 use crate::transaction::clock::{PgClock, narrow};
@@ -63,16 +64,24 @@ pub fn count_changed_meanwhile() {
     session::count_conflict(|conflicts| &conflicts.rows_changed_meanwhile);
 }
 
+/// What is reported to core of a row that was locked, whose version has this id: whether it is
+/// another one than the statement saw.
+pub fn none(ctid: pg_sys::ItemPointerData, is_other: bool) -> pg_sys::TM_FailureData {
+    pg_sys::TM_FailureData {
+        ctid,
+        xmax: pg_sys::InvalidTransactionId,
+        cmax: NO_COMMAND,
+        traversed: is_other,
+    }
+}
+
 /// Reports to core a refusal about the row whose version was asked for by its tuple id.
-///
-/// # Safety
-/// `failure` points to core's structure.
-pub unsafe fn report(
+pub fn report(
     refusal: Refusal,
     target: &Target,
     row: Slot,
     asked: pg_sys::ItemPointerData,
-    failure: *mut pg_sys::TM_FailureData,
+    failure: Out<'_, pg_sys::TM_FailureData>,
 ) -> pg_sys::TM_Result::Type {
     // In READ COMMITTED a lock of the newest version follows an update's answer, and is counted.
     // SAFETY: a plain variable of this process.
@@ -80,37 +89,35 @@ pub unsafe fn report(
     if refusal == Refusal::Deleted || refusal == Refusal::Updated && raises {
         count_changed_meanwhile();
     }
-    // SAFETY: the caller's.
-    let failure = unsafe { &mut *failure };
-    failure.ctid = asked;
-    failure.xmax = pg_sys::InvalidTransactionId;
-    failure.cmax = NO_COMMAND;
-    match refusal {
+    let mut told = none(asked, false);
+    let answer = match refusal {
         Refusal::Invisible => TM_Invisible,
         Refusal::SelfModified(by) => {
-            failure.cmax = by.0;
+            told.cmax = by.0;
             // SAFETY: a variable of this process; the transaction has an id, for it has changed the
             // row.
-            failure.xmax = unsafe { pg_sys::GetCurrentTransactionIdIfAny() };
+            told.xmax = unsafe { pg_sys::GetCurrentTransactionIdIfAny() };
             TM_SelfModified
         }
         Refusal::Updated => {
             if let Newest::Live(newest) = target.session.newest(&PgClock, target.table, row) {
-                failure.ctid = tid::of(target.table, row, newest);
-                failure.xmax = narrow(newest.xid());
+                told.ctid = tid::of(target.table, row, newest);
+                told.xmax = narrow(newest.xid());
             }
             TM_Updated
         }
         Refusal::Deleted if target.session.is_moved_away(&PgClock, target.table, row) => {
-            failure.ctid = tid::MOVED_AWAY;
+            told.ctid = tid::MOVED_AWAY;
             TM_Updated
         }
         Refusal::Deleted => TM_Deleted,
         Refusal::BeingModified(xid) => {
-            failure.xmax = narrow(xid);
+            told.xmax = narrow(xid);
             TM_BeingModified
         }
         Refusal::WouldBlock => TM_WouldBlock,
         Refusal::Waited => unreachable!("the new state is formed again"),
-    }
+    };
+    failure.set(told);
+    answer
 }

@@ -6,6 +6,7 @@ use super::scan::{self, Scan};
 use super::vacuum;
 use super::{fetch, insert, lock, parallel, relation, rewrite, sample, slot, speculative, update};
 use crate::pg::guard::guarded;
+use crate::pg::relation::Relation;
 use crate::pg::version::bitmap::set_pages;
 use crate::pg::version::table_am as version;
 use crate::{errors, storage};
@@ -156,7 +157,7 @@ fn set_relations(r: &mut pg_sys::TableAmRoutine) {
 }
 
 /// `index_delete_tuples`: for indexes whose entries outlive their rows, of which a table has none.
-unsafe fn delete_index_entries(
+fn delete_index_entries(
     _relation: pg_sys::Relation,
     _state: *mut pg_sys::TM_IndexDeleteOp,
 ) -> pg_sys::TransactionId {
@@ -165,7 +166,7 @@ unsafe fn delete_index_entries(
 
 /// `index_build_range_scan`: only an index of another access method asks for it.
 #[allow(clippy::too_many_arguments)]
-unsafe fn build_foreign_index(
+fn build_foreign_index(
     _table: pg_sys::Relation,
     _index: pg_sys::Relation,
     _info: *mut pg_sys::IndexInfo,
@@ -182,16 +183,19 @@ unsafe fn build_foreign_index(
 }
 
 /// `index_validate_scan`: the second phase of CREATE INDEX CONCURRENTLY.
+///
+/// # Safety
+/// The second is an index of the first, and the transaction has a snapshot.
 unsafe fn validate_index(
-    table: pg_sys::Relation,
-    index: pg_sys::Relation,
+    table: Relation<'_>,
+    index: Relation<'_>,
     _info: *mut pg_sys::IndexInfo,
     _snapshot: pg_sys::Snapshot,
     _state: *mut pg_sys::ValidateIndexState,
 ) {
-    if !storage::is_index(index) {
+    if !storage::is_index(index.as_ptr()) {
         errors::foreign_index();
     }
-    // SAFETY: as core calls it.
+    // SAFETY: the caller's relations.
     unsafe { storage::validate_index(table, index) }
 }

@@ -2,7 +2,12 @@
 use super::failure::{self, Refusal, by_own_command, is_too_young};
 use super::slot::{self, Shown};
 use super::{resolve, target};
+use crate::pg::argument::Out;
 use crate::pg::local::ProcessLocal;
+use crate::pg::node::Field;
+use crate::pg::relation::Relation;
+use crate::pg::snapshot::Snapshot;
+use crate::pg::tuple_slot::TupleSlot;
 use crate::rows::lock_rows::policy;
 use crate::rows::tid;
 use crate::rows::write::{Skipped, Target};
@@ -40,72 +45,77 @@ pub fn note_locked(table: TableRef, row: Slot) {
 }
 
 /// `tuple_lock`.
+///
+/// # Safety
+/// The slot is of the table's row type, as core's are.
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn lock(
-    relation: pg_sys::Relation,
-    id: pg_sys::ItemPointer,
-    snapshot: pg_sys::Snapshot,
-    slot: *mut pg_sys::TupleTableSlot,
+    relation: Relation<'_>,
+    id: Field<'_, pg_sys::ItemPointerData>,
+    snapshot: Option<Snapshot<'_>>,
+    slot: TupleSlot<'_>,
     command: pg_sys::CommandId,
     mode: pg_sys::LockTupleMode::Type,
     waits: pg_sys::LockWaitPolicy::Type,
     flags: u8,
-    failure: *mut pg_sys::TM_FailureData,
+    failure: Out<'_, pg_sys::TM_FailureData>,
 ) -> pg_sys::TM_Result::Type {
-    // SAFETY: as core calls it.
-    unsafe {
-        (*failure).traversed = false;
-        let target = target::of(relation);
-        let named = resolve::named_by(relation, id, snapshot);
-        let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("lock"));
-        let finds_last = u32::from(flags) & pg_sys::TUPLE_LOCK_FLAG_FIND_LAST_VERSION != 0;
-        let wanted = Wanted::new(mode, waits, flags, command);
-        // One place in the row's queue, until the newest version is locked: a waiter behind comes
-        // after.
-        let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Lock);
-        let locked = match (seen, finds_last) {
-            (None, false) => Err(failure::unnamed(&target, row, wanted.command)),
-            (None, true) => lock_newest(&target, row, wanted, &mut queue),
-            (Some(seen), false) => lock_seen(&target, row, seen, wanted, &mut queue),
-            (Some(seen), true) => lock_last(&target, row, seen, wanted, &mut queue),
-        };
-        queue.release();
-        let shown = |version| Shown {
-            relation: target.oid(),
-            table: target.table,
-            row,
-            version,
-        };
-        match locked {
-            Ok(version) => {
-                if Some(version) != seen {
-                    (*failure).traversed = true;
-                    (*failure).ctid = tid::of(target.table, row, version);
-                }
-                *id = tid::of(target.table, row, version);
-                slot::show_copy(slot, shown(version));
-                let xid = pg_sys::GetCurrentTransactionIdIfAny();
-                slot::set_xmax(slot, xid);
-                LAST_LOCKED.0.set(Some((target.table, row, xid)));
-                TM_Ok
+    // SAFETY: the table is open until the callback returns, and the target goes before.
+    let target = unsafe { target::of(relation) };
+    let named = resolve::named_by(relation, id.get(), snapshot);
+    let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("lock"));
+    let finds_last = u32::from(flags) & pg_sys::TUPLE_LOCK_FLAG_FIND_LAST_VERSION != 0;
+    let wanted = Wanted::new(mode, waits, flags, command);
+    // One place in the row's queue, until the newest version is locked: a waiter behind comes
+    // after.
+    let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Lock);
+    let locked = match (seen, finds_last) {
+        (None, false) => Err(failure::unnamed(&target, row, wanted.command)),
+        (None, true) => lock_newest(&target, row, wanted, &mut queue),
+        (Some(seen), false) => lock_seen(&target, row, seen, wanted, &mut queue),
+        (Some(seen), true) => lock_last(&target, row, seen, wanted, &mut queue),
+    };
+    queue.release();
+    let shown = |version| Shown {
+        relation: target.oid(),
+        table: target.table,
+        row,
+        version,
+    };
+    match locked {
+        Ok(version) => {
+            id.set(tid::of(target.table, row, version));
+            failure.set(failure::none(id.get(), Some(version) != seen));
+            // SAFETY: the caller's slot.
+            unsafe { slot::show_copy(slot, shown(version)) };
+            note_shown(&target, row, slot);
+            TM_Ok
+        }
+        Err(refusal) => {
+            if refusal == Refusal::Invisible
+                && let Some(seen) = seen
+            {
+                // ON CONFLICT checks whose it is.
+                // SAFETY: the caller's slot.
+                unsafe { slot::show_copy(slot, shown(seen)) };
             }
-            Err(refusal) => {
-                if refusal == Refusal::Invisible
-                    && let Some(seen) = seen
-                {
-                    // ON CONFLICT checks whose it is.
-                    slot::show_copy(slot, shown(seen));
-                }
-                if finds_last
-                    && refusal == Refusal::Deleted
-                    && target.session.is_moved_away(&PgClock, target.table, row)
-                {
-                    errors::moved_to_another_partition();
-                }
-                failure::report(refusal, &target, row, *id, failure)
+            if finds_last
+                && refusal == Refusal::Deleted
+                && target.session.is_moved_away(&PgClock, target.table, row)
+            {
+                errors::moved_to_another_partition();
             }
+            failure::report(refusal, &target, row, id.get(), failure)
         }
     }
+}
+
+/// Notes a row that was locked, and says in the slot that shows it who has locked it.
+fn note_shown(target: &Target, row: Slot, slot: TupleSlot<'_>) {
+    // SAFETY: the current transaction has an id, for it has locked the row.
+    let xid = unsafe { pg_sys::GetCurrentTransactionIdIfAny() };
+    slot::set_xmax(slot, xid);
+    LAST_LOCKED.0.set(Some((target.table, row, xid)));
 }
 
 /// The row lock of a lock mode.

@@ -1,5 +1,6 @@
 //! Scans of all rows that parallel workers share: the engine's counter is behind core's
 //! descriptor.
+use crate::pg::relation::Relation;
 use crate::pg::version::table_am as version;
 use crate::transaction::applied;
 use crate::{serializable, storage};
@@ -23,29 +24,36 @@ pub unsafe fn shared(descriptor: pg_sys::ParallelTableScanDesc) -> &'static Shar
 }
 
 /// `parallelscan_estimate`.
-pub unsafe fn estimate(_relation: pg_sys::Relation) -> pg_sys::Size {
+pub fn estimate(_relation: Relation<'_>) -> pg_sys::Size {
     OFFSET + size_of::<SharedRowScan>()
 }
 
 /// `parallelscan_initialize`: what is behind the result is core's.
+///
+/// # Safety
+/// Memory as large as was asked for, which no other process sees yet.
 pub unsafe fn initialize(
-    relation: pg_sys::Relation,
+    relation: Relation<'_>,
     descriptor: pg_sys::ParallelTableScanDesc,
 ) -> pg_sys::Size {
-    // SAFETY: as core calls it: memory as large as was asked for, which no other process sees yet.
-    unsafe {
-        version::describe_parallel(descriptor, relation);
+    // SAFETY: the caller's memory.
+    let counter = unsafe {
+        version::describe_parallel(descriptor, relation.as_ptr());
         let counter = descriptor.cast::<u8>().add(OFFSET).cast::<SharedRowScan>();
         counter.write(SharedRowScan::default());
-        begin(relation, &*counter);
-        estimate(relation)
-    }
+        &*counter
+    };
+    begin(relation, counter);
+    estimate(relation)
 }
 
 /// `parallelscan_reinitialize`: all workers have ended.
-pub unsafe fn reinitialize(relation: pg_sys::Relation, descriptor: pg_sys::ParallelTableScanDesc) {
-    // SAFETY: as core calls it.
-    unsafe { begin(relation, shared(descriptor)) }
+///
+/// # Safety
+/// A descriptor that was initialized.
+pub unsafe fn reinitialize(relation: Relation<'_>, descriptor: pg_sys::ParallelTableScanDesc) {
+    // SAFETY: the caller's descriptor.
+    begin(relation, unsafe { shared(descriptor) });
 }
 
 /// Settles which rows the processes read.
@@ -54,15 +62,13 @@ pub unsafe fn reinitialize(relation: pg_sys::Relation, descriptor: pg_sys::Paral
 ///   none of them, so its writer has to meet the lock.
 /// - On a standby, rows that the snapshot sees may still be with a replay worker. They are waited
 ///   for first: the processes wait, too, but read no row behind the end that is taken here.
-unsafe fn begin(relation: pg_sys::Relation, counter: &SharedRowScan) {
-    // SAFETY: the caller's relation is open, and the query's snapshot is active.
-    unsafe {
-        applied::wait_until_applied();
-        if serializable::is_on() {
-            let snapshot = pg_sys::GetActiveSnapshot();
-            serializable::Reader::new((*relation).rd_id, snapshot).begin_all();
-        }
-        counter.begin(storage::table(relation));
+fn begin(relation: Relation<'_>, counter: &SharedRowScan) {
+    applied::wait_until_applied();
+    if serializable::is_on() {
+        // SAFETY: the query's snapshot is active, and the reader goes before.
+        unsafe { serializable::Reader::new(relation.oid(), pg_sys::GetActiveSnapshot()) }
+            .begin_all();
     }
+    counter.begin(storage::table(relation.as_ptr()));
     reach(Point::ScanBeforeSharing);
 }

@@ -1,6 +1,8 @@
 //! A table as a whole: its files and its size.
 use super::{statistics, transient};
+use crate::pg::argument::{Given, Out};
 use crate::pg::local::ProcessLocal;
+use crate::pg::relation::Relation;
 use crate::pg::version::table_am as version;
 use crate::transaction::clock::PgClock;
 use crate::transaction::{session, xact};
@@ -29,87 +31,87 @@ pub fn rows_per_block(end: Slot) -> u64 {
 }
 
 /// `relation_set_new_filenode` (`..._filelocator` since 16).
+///
+/// # Safety
+/// A locked relation whose catalog rows still name the former file, if there is one, or one that
+/// core is making.
 pub unsafe fn set_new_file(
-    relation: pg_sys::Relation,
-    file: *const version::FileName,
+    relation: Relation<'_>,
+    Given(file): Given<version::FileName>,
     persistence: c_char,
-    frozen_below: *mut pg_sys::TransactionId,
-    multixacts_from: *mut pg_sys::MultiXactId,
+    frozen_below: Out<'_, pg_sys::TransactionId>,
+    multixacts_from: Out<'_, pg_sys::MultiXactId>,
 ) {
-    // SAFETY: as core calls it: a locked relation whose catalog rows still name the former file, if
-    // there is one.
-    unsafe {
-        // Before anything is asked of the engine: the new cluster may be without it.
-        if pg_sys::IsBinaryUpgrade {
-            errors::binary_upgrade();
-        }
-        if transient::make_transient(relation) {
-            let (xid, multixact) = (frozen_below, multixacts_from);
-            version::set_new_heap_file(relation, file, persistence, xid, multixact);
-            return;
-        }
-        *frozen_below = pg_sys::RecentXmin;
-        *multixacts_from = pg_sys::GetOldestMultiXactId();
-        storage::create_table(
-            relation,
-            FileKey {
-                tablespace: (*(*relation).rd_rel).reltablespace.to_u32(),
-                relation: version::file_number(&*file),
-            },
-            storage::persistence_of(persistence),
-            |_, _| {},
-        );
-        // Core looks for it, deletes it, and copies it with the database.
-        version::create_file(file, persistence);
+    // Before anything is asked of the engine: the new cluster may be without it.
+    // SAFETY: a plain variable of this process.
+    if unsafe { pg_sys::IsBinaryUpgrade } {
+        errors::binary_upgrade();
     }
+    // SAFETY: the caller's relation.
+    if unsafe { transient::make_transient(relation) } {
+        let (xid, multixact) = (frozen_below.as_ptr(), multixacts_from.as_ptr());
+        let (relation, file) = (relation.as_ptr(), &raw const file);
+        // SAFETY: the relation has just become a heap table.
+        unsafe { version::set_new_heap_file(relation, file, persistence, xid, multixact) };
+        return;
+    }
+    // SAFETY: a variable of this process, and one of shared memory, read under its lock.
+    let (xid, multixact) = unsafe { (pg_sys::RecentXmin, pg_sys::GetOldestMultiXactId()) };
+    frozen_below.set(xid);
+    multixacts_from.set(multixact);
+    storage::create_table(
+        relation.as_ptr(),
+        FileKey {
+            tablespace: relation.tablespace().to_u32(),
+            relation: version::file_number(&file),
+        },
+        storage::persistence_of(persistence),
+        |_, _| {},
+    );
+    // SAFETY: core looks for the file, deletes it, and copies it with the database.
+    unsafe { version::create_file(&raw const file, persistence) };
 }
 
 /// `relation_nontransactional_truncate`: of a table whose file the same subtransaction has made, so
 /// that a rollback takes the table or the file; and of a temporary one with ON COMMIT DELETE ROWS
 /// whenever its session has used any, read-only or not. The new storage has the file's name, and
 /// the same indexes. One that never had a row stays: nothing is to be done, and no transaction id
-/// taken.
-pub unsafe fn empty(relation: pg_sys::Relation) {
-    // SAFETY: as core calls it: an open relation, locked exclusively.
-    unsafe {
-        let storage = storage::table(relation);
-        if storage.slots_end() == Slot(0) {
-            return;
-        }
-        let xid = xact::write_xid();
-        let session = session::session();
-        let emptied = xact::current().truncate_table(session, &PgClock, storage, xid);
-        crate::errors::or_raise(emptied);
-        crate::transaction::relation::forget((*relation).rd_id);
-        // Other sessions remember no storage of a temporary table.
-        if !storage.key().is_temporary() {
-            pg_sys::CacheInvalidateRelcache(relation);
-        }
+/// taken. The table is locked exclusively.
+pub fn empty(relation: Relation<'_>) {
+    let storage = storage::table(relation.as_ptr());
+    if storage.slots_end() == Slot(0) {
+        return;
+    }
+    let xid = xact::write_xid();
+    let session = session::session();
+    let emptied = xact::current().truncate_table(session, &PgClock, storage, xid);
+    crate::errors::or_raise(emptied);
+    crate::transaction::relation::forget(relation.oid());
+    // Other sessions remember no storage of a temporary table.
+    if !storage.key().is_temporary() {
+        relation.invalidate();
     }
 }
 
 /// `relation_size`: of the blocks that samples are made of, for ANALYZE and statements that write
 /// the table's statistics. Others, as pg_prewarm and pg_visibility, ask for pages to read in the
 /// table's file: it has none.
-pub unsafe fn size_of_blocks(relation: pg_sys::Relation, fork: pg_sys::ForkNumber::Type) -> u64 {
-    // SAFETY: an open table, as core calls it.
-    unsafe {
-        match writes_statistics(relation) {
-            true => size_bytes(relation, fork),
-            false => 0,
-        }
+pub fn size_of_blocks(relation: Relation<'_>, fork: pg_sys::ForkNumber::Type) -> u64 {
+    match writes_statistics(relation) {
+        true => size_bytes(relation, fork),
+        false => 0,
     }
 }
 
 /// Whether this process may write what pg_class says of a table's size, or samples its rows for the
 /// statistics of a parent: then it has but AccessShareLock on it, and its entry among the running
 /// statements shows it, where such entries are kept.
-unsafe fn writes_statistics(relation: pg_sys::Relation) -> bool {
+fn writes_statistics(relation: Relation<'_>) -> bool {
     use pg_sys::ProgressCommandType::PROGRESS_COMMAND_ANALYZE;
-    // SAFETY: an open table (caller); plain variables of this process, and its own entry.
+    let lock = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
+    // SAFETY: an open table; plain variables of this process, and its own entry.
     unsafe {
-        let lock = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
-        pg_sys::CheckRelationLockedByMe(relation, lock, true)
+        pg_sys::CheckRelationLockedByMe(relation.as_ptr(), lock, true)
             || !pg_sys::pgstat_track_activities
             || pg_sys::MyBEEntry
                 .as_ref()
@@ -119,11 +121,11 @@ unsafe fn writes_statistics(relation: pg_sys::Relation) -> bool {
 
 /// Bytes of the blocks that samples are made of. Rows lie in memory: `mot.stat_tables` has their
 /// bytes.
-pub unsafe fn size_bytes(relation: pg_sys::Relation, fork: pg_sys::ForkNumber::Type) -> u64 {
+pub fn size_bytes(relation: Relation<'_>, fork: pg_sys::ForkNumber::Type) -> u64 {
     if fork != pg_sys::ForkNumber::MAIN_FORKNUM && fork != pg_sys::ForkNumber::InvalidForkNumber {
         return 0;
     }
-    let end = storage::described(relation).slots_end();
+    let end = storage::described(relation.as_ptr()).slots_end();
     end.0.div_ceil(rows_per_block(end)) * u64::from(pg_sys::BLCKSZ)
 }
 
@@ -152,66 +154,59 @@ impl Drop for BecomesHeap {
 }
 
 /// `relation_needs_toast_table`: values are stored whole.
-pub unsafe fn needs_toast_table(relation: pg_sys::Relation) -> bool {
-    // SAFETY: an open relation; heapam reads its columns alone. One guarded call of a function
-    // of core.
+pub fn needs_toast_table(relation: Relation<'_>) -> bool {
+    if relation.oid() != TO_BE_HEAP.0.get() {
+        return false;
+    }
+    // SAFETY: heapam reads the relation's columns alone. One guarded call of a function of core.
     #[allow(ffi_unwind_calls)]
     unsafe {
-        if (*relation).rd_id != TO_BE_HEAP.0.get() {
-            return false;
-        }
         let needs = (*pg_sys::GetHeapamTableAmRoutine()).relation_needs_toast_table;
+        let relation = relation.as_ptr();
         needs.is_some_and(|needs| pg_sys::ffi::pg_guard_ffi_boundary(|| needs(relation)))
     }
 }
 
 /// `relation_toast_am`: of the TOAST table of a table that becomes a heap table.
-pub unsafe fn toast_method(_relation: pg_sys::Relation) -> pg_sys::Oid {
+pub fn toast_method(_relation: Relation<'_>) -> pg_sys::Oid {
     pg_sys::HEAP_TABLE_AM_OID
 }
 
 /// `relation_estimate_size`: the engine's exact count, and what the open transaction has added to
 /// it.
-pub unsafe fn estimate_size(
-    relation: pg_sys::Relation,
+pub fn estimate_size(
+    relation: Relation<'_>,
     _widths: *mut i32,
-    pages: *mut pg_sys::BlockNumber,
-    rows: *mut f64,
-    all_visible: *mut f64,
+    pages: Out<'_, pg_sys::BlockNumber>,
+    rows: Out<'_, f64>,
+    all_visible: Out<'_, f64>,
 ) {
-    // SAFETY: as core calls it, with places to fill.
-    unsafe {
-        let storage = storage::described(relation);
-        let committed = row_count(storage);
-        let added = statistics::rows_added(relation) as f64;
-        *rows = (committed + added).max(0.0);
-        let bytes = *rows * row_bytes(storage).max(ROW_BYTES_GUESSED) as f64;
-        *pages = (bytes / f64::from(pg_sys::BLCKSZ)).ceil() as pg_sys::BlockNumber;
-        if is_new(relation) {
-            *pages = (*pages).max(PAGES_OF_A_NEW_TABLE);
-        }
-        *all_visible = 0.0;
-    }
+    let storage = storage::described(relation.as_ptr());
+    let added = statistics::rows_added(relation) as f64;
+    let count = (row_count(storage) + added).max(0.0);
+    let bytes = count * row_bytes(storage).max(ROW_BYTES_GUESSED) as f64;
+    let filled = (bytes / f64::from(pg_sys::BLCKSZ)).ceil() as pg_sys::BlockNumber;
+    let pages_min = match is_new(relation) {
+        true => PAGES_OF_A_NEW_TABLE,
+        false => 0,
+    };
+    rows.set(count);
+    pages.set(filled.max(pages_min));
+    all_visible.set(0.0);
 }
 
 /// Rows that a table counts as having at least while it is planned with.
-///
-/// # Safety
-/// An open table.
-pub unsafe fn rows_at_least(relation: pg_sys::Relation) -> f64 {
-    // SAFETY: the caller's table.
-    if !unsafe { is_new(relation) } {
+pub fn rows_at_least(relation: Relation<'_>) -> f64 {
+    if !is_new(relation) {
         return 0.0;
     }
-    let row_bytes = row_bytes(storage::described(relation)).max(ROW_BYTES_GUESSED);
+    let row_bytes = row_bytes(storage::described(relation.as_ptr())).max(ROW_BYTES_GUESSED);
     (u64::from(PAGES_OF_A_NEW_TABLE * pg_sys::BLCKSZ) / row_bytes) as f64
 }
 
 /// Whether pg_class knows nothing of a table's size yet, as core's estimate asks it.
-unsafe fn is_new(relation: pg_sys::Relation) -> bool {
-    // SAFETY: an open table (caller).
-    let form = unsafe { &*(*relation).rd_rel };
-    form.reltuples < 0.0 && !form.relhassubclass
+fn is_new(relation: Relation<'_>) -> bool {
+    relation.rows() < 0.0 && !relation.has_children()
 }
 
 /// Pages of a table at least, as core's own estimate has it, until VACUUM or ANALYZE has filled

@@ -5,7 +5,11 @@
 //! Here is what it cannot know: in which order, and what the catalogs say of columns.
 use super::relation::size_bytes;
 use crate::errors::or_raise;
-use crate::pg::version::{self, index_am, table_am};
+use crate::pg::argument::{Given, Out};
+use crate::pg::memory::within;
+use crate::pg::nodes::attributes_of;
+use crate::pg::relation::Relation;
+use crate::pg::version::{index_am, table_am};
 use crate::pg::{self, interrupts, predicate};
 use crate::rows::{tid, tuple};
 use crate::storage;
@@ -15,7 +19,7 @@ use mot_engine::key::Tail;
 use mot_engine::transaction::{Form, TableCopy, Which};
 use mot_engine::{EngineError, FileKey, Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
 
 /// Rows between two reports of progress.
 const ROWS_PER_REPORT: u64 = 1024;
@@ -23,76 +27,65 @@ const ROWS_PER_REPORT: u64 = 1024;
 /// `relation_copy_data`: SET TABLESPACE. Core keeps the indexes' files, so the new storage gets
 /// indexes of the same names. Core keeps the columns' missing values, too, so rows stay as they
 /// are.
-pub unsafe fn copy_data(relation: pg_sys::Relation, file: *const table_am::FileName) {
-    // SAFETY: as core calls it: an open relation, locked exclusively, whose catalog row names the
-    // former file.
+///
+/// # Safety
+/// The relation is locked exclusively, and its catalog row names the former file.
+pub unsafe fn copy_data(relation: Relation<'_>, Given(file): Given<table_am::FileName>) {
+    let key = FileKey {
+        tablespace: table_am::file_tablespace(&file),
+        relation: table_am::file_number(&file),
+    };
+    // Rows get other ids.
+    // SAFETY: an open table, locked exclusively.
+    unsafe { predicate::move_to_table(relation.as_ptr()) };
+    let persistence = relation.persistence() as c_char;
+    let kept = storage::persistence_of(persistence);
+    storage::create_table(relation.as_ptr(), key, kept, |former, made| {
+        let mut copy = Copy::begin(former, made);
+        copy.by_slot(Which::All, None);
+        // SAFETY: both storages are the caller's relation's.
+        unsafe { storage::build_same_indexes(former, made) };
+    });
+    // SAFETY: core gives the new file to the relation, whose former one goes with the commit.
     unsafe {
-        let key = FileKey {
-            tablespace: table_am::file_tablespace(&*file),
-            relation: table_am::file_number(&*file),
-        };
-        // Rows get other ids.
-        predicate::move_to_table(relation);
-        let persistence = (*(*relation).rd_rel).relpersistence;
-        let kept = storage::persistence_of(persistence);
-        storage::create_table(relation, key, kept, |former, made| {
-            let mut copy = Copy::begin(former, made);
-            copy.by_slot(Which::All, None);
-            storage::build_same_indexes(former, made);
-        });
-        table_am::create_file(file, persistence);
-        pg_sys::RelationDropStorage(relation);
+        table_am::create_file(&raw const file, persistence);
+        pg_sys::RelationDropStorage(relation.as_ptr());
     }
 }
 
 /// `relation_copy_for_cluster`: CLUSTER, in the order of an index, and VACUUM FULL. The cutoffs
 /// stay as core has them: what is copied and known to be committed asks the commit log no more.
+///
+/// # Safety
+/// Tables of one row type.
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn copy_for_cluster(
-    old: pg_sys::Relation,
-    new: pg_sys::Relation,
-    index: pg_sys::Relation,
+    old: Relation<'_>,
+    new: Relation<'_>,
+    index: Option<Relation<'_>>,
     _sorts: bool,
     horizon: pg_sys::TransactionId,
     _frozen_below: *mut pg_sys::TransactionId,
     _multixacts_from: *mut pg_sys::MultiXactId,
-    rows: *mut f64,
-    vacuumed: *mut f64,
-    recently_dead: *mut f64,
+    rows: Out<'_, f64>,
+    vacuumed: Out<'_, f64>,
+    recently_dead: Out<'_, f64>,
 ) {
-    // SAFETY: as core calls it: open relations of one row type, locked exclusively, and places to
-    // fill.
-    unsafe {
-        let mut copy = Copy::begin(storage::table(old), storage::table(new));
-        if !table_am::leaves_out_old_snapshots() {
-            copy.rows.raise_horizon(widen(horizon));
-        }
-        let mut former = Former::new(old, new);
-        if index.is_null() {
-            report(
-                pg_sys::PROGRESS_CLUSTER_PHASE,
-                u64::from(pg_sys::PROGRESS_CLUSTER_PHASE_SEQ_SCAN_HEAP),
-            );
-            let blocks =
-                size_bytes(old, pg_sys::ForkNumber::MAIN_FORKNUM) / u64::from(pg_sys::BLCKSZ);
-            report(pg_sys::PROGRESS_CLUSTER_TOTAL_HEAP_BLKS, blocks);
-            copy.by_slot(Which::All, former.as_mut());
-            report(pg_sys::PROGRESS_CLUSTER_HEAP_BLKS_SCANNED, blocks);
-        } else {
-            report(
-                pg_sys::PROGRESS_CLUSTER_PHASE,
-                u64::from(pg_sys::PROGRESS_CLUSTER_PHASE_INDEX_SCAN_HEAP),
-            );
-            let oid = u64::from((*index).rd_id.to_u32());
-            report(pg_sys::PROGRESS_CLUSTER_INDEX_RELID, oid);
-            copy.by_index(old, index, former.as_mut());
-            copy.by_slot(Which::Gone, former.as_mut());
-        }
-        copy.report();
-        *rows = copy.copied as f64;
-        *vacuumed = copy.dead as f64;
-        *recently_dead = copy.recently_dead as f64;
+    let (former, made) = (storage::table(old.as_ptr()), storage::table(new.as_ptr()));
+    let mut copy = Copy::begin(former, made);
+    if !table_am::leaves_out_old_snapshots() {
+        copy.rows.raise_horizon(widen(horizon));
     }
+    // SAFETY: the caller's tables.
+    let mut former = unsafe { Former::new(old, new) };
+    match index {
+        None => copy.all(old, former.as_mut()),
+        Some(index) => copy.all_in_order(old, index, former.as_mut()),
+    }
+    copy.report();
+    rows.set(copy.copied as f64);
+    vacuumed.set(copy.dead as f64);
+    recently_dead.set(copy.recently_dead as f64);
 }
 
 fn report(parameter: u32, value: u64) {
@@ -124,43 +117,67 @@ impl Copy {
         }
     }
 
+    /// Copies a table in the order of its rows' ids.
+    fn all(&mut self, table: Relation<'_>, former: Option<&mut Former<'_>>) {
+        report(
+            pg_sys::PROGRESS_CLUSTER_PHASE,
+            u64::from(pg_sys::PROGRESS_CLUSTER_PHASE_SEQ_SCAN_HEAP),
+        );
+        let bytes = size_bytes(table, pg_sys::ForkNumber::MAIN_FORKNUM);
+        let blocks = bytes / u64::from(pg_sys::BLCKSZ);
+        report(pg_sys::PROGRESS_CLUSTER_TOTAL_HEAP_BLKS, blocks);
+        self.by_slot(Which::All, former);
+        report(pg_sys::PROGRESS_CLUSTER_HEAP_BLKS_SCANNED, blocks);
+    }
+
+    /// Copies a table in the order of an index, and behind that the rows that are gone.
+    fn all_in_order(
+        &mut self,
+        table: Relation<'_>,
+        index: Relation<'_>,
+        mut former: Option<&mut Former<'_>>,
+    ) {
+        report(
+            pg_sys::PROGRESS_CLUSTER_PHASE,
+            u64::from(pg_sys::PROGRESS_CLUSTER_PHASE_INDEX_SCAN_HEAP),
+        );
+        let oid = u64::from(index.oid().to_u32());
+        report(pg_sys::PROGRESS_CLUSTER_INDEX_RELID, oid);
+        self.by_index(table, index, former.as_deref_mut());
+        self.by_slot(Which::Gone, former);
+    }
+
     /// Copies rows in the order of their ids.
-    fn by_slot(&mut self, which: Which, mut former: Option<&mut Former>) {
+    fn by_slot(&mut self, which: Which, mut former: Option<&mut Former<'_>>) {
         for slot in 0..self.former.slots_end().0 {
             self.row(Slot(slot), which, former.as_deref_mut());
         }
     }
 
-    /// Copies the rows that are there in the order of an index.
-    ///
-    /// # Safety
-    /// The former storage's open table, and an open index of it.
-    unsafe fn by_index(
+    /// Copies the rows that are there in the order of an index of the former storage's table.
+    fn by_index(
         &mut self,
-        table: pg_sys::Relation,
-        index: pg_sys::Relation,
-        mut former: Option<&mut Former>,
+        table: Relation<'_>,
+        index: Relation<'_>,
+        mut former: Option<&mut Former<'_>>,
     ) {
+        let storage = storage::table(table.as_ptr());
         let snapshot = &raw mut pg_sys::SnapshotSelfData;
         let forward = pg_sys::ScanDirection::ForwardScanDirection;
-        // SAFETY: the caller's relations. What a scan holds goes with the statement after an error.
-        unsafe {
-            let storage = storage::table(table);
-            let scan = index_am::begin_scan_of_all(table, index, snapshot);
-            loop {
-                let tid = pg_sys::index_getnext_tid(scan, forward);
-                if tid.is_null() {
-                    break;
-                }
-                if let Some(name) = tid::name(storage, *tid) {
-                    self.row(name.row, Which::All, former.as_deref_mut());
-                }
+        // SAFETY: open relations, and a constant snapshot. What a scan holds goes with the
+        // statement after an error.
+        let scan = unsafe { index_am::begin_scan_of_all(table.as_ptr(), index.as_ptr(), snapshot) };
+        // SAFETY: the scan's id, which it keeps until the next one.
+        while let Some(tid) = unsafe { pg_sys::index_getnext_tid(scan, forward).as_ref() } {
+            if let Some(name) = tid::name(storage, *tid) {
+                self.row(name.row, Which::All, former.as_deref_mut());
             }
-            pg_sys::index_endscan(scan);
         }
+        // SAFETY: the scan from above.
+        unsafe { pg_sys::index_endscan(scan) };
     }
 
-    fn row(&mut self, row: Slot, which: Which, former: Option<&mut Former>) {
+    fn row(&mut self, row: Slot, which: Which, former: Option<&mut Former<'_>>) {
         let work = xact::current();
         let copied = match former {
             Some(former) => {
@@ -194,42 +211,42 @@ impl Copy {
 
 /// Forms rows anew: without the values of dropped columns, and with those of columns that were
 /// added later. Core forgets the latter behind a rewrite (`RelationClearMissing`).
-struct Former {
-    old: pg_sys::TupleDesc,
-    new: pg_sys::TupleDesc,
+struct Former<'p> {
+    old: Relation<'p>,
+    new: Relation<'p>,
     values: Vec<pg_sys::Datum>,
     nulls: Vec<bool>,
     dropped: Vec<usize>,
     memory: pg_sys::MemoryContext,
 }
 
-impl Former {
+impl<'p> Former<'p> {
     /// `None`: rows can stay as they are.
     ///
     /// # Safety
-    /// Open relations of one row type, which stay open as long as the value is used.
-    unsafe fn new(old: pg_sys::Relation, new: pg_sys::Relation) -> Option<Former> {
-        // SAFETY: the caller's relations.
-        unsafe {
-            let descriptor = (*old).rd_att;
-            let count = (*descriptor).natts as usize;
-            let attribute = |at: usize| &*version::attributes(descriptor).add(at);
-            let dropped: Vec<usize> = (0..count)
-                .filter(|at| attribute(*at).attisdropped)
-                .collect();
-            let is_missing = (0..count).any(|at| attribute(at).atthasmissing);
-            if dropped.is_empty() && !is_missing {
-                return None;
-            }
-            Some(Former {
-                old: descriptor,
-                new: (*new).rd_att,
-                values: vec![pg_sys::Datum::null(); count],
-                nulls: vec![true; count],
-                dropped,
-                memory: pg::small_context(pg_sys::CurrentMemoryContext, c"mot rewritten row"),
-            })
+    /// Tables of one row type.
+    unsafe fn new(old: Relation<'p>, new: Relation<'p>) -> Option<Former<'p>> {
+        // SAFETY: an open table, whose row type is read here alone.
+        let attributes = unsafe { attributes_of(old.row_type()) };
+        let count = attributes.len();
+        let is_missing = attributes.iter().any(|attribute| attribute.atthasmissing);
+        let dropped: Vec<usize> = (0..count)
+            .filter(|at| attributes[*at].attisdropped)
+            .collect();
+        if dropped.is_empty() && !is_missing {
+            return None;
         }
+        Some(Former {
+            old,
+            new,
+            values: vec![pg_sys::Datum::null(); count],
+            nulls: vec![true; count],
+            dropped,
+            // SAFETY: a variable of this process: a context that lives as long as the statement.
+            memory: unsafe {
+                pg::small_context(pg_sys::CurrentMemoryContext, c"mot rewritten row")
+            },
+        })
     }
 
     fn form(&mut self, version: VersionRef, body: &mut Vec<u8>) -> Result<(), EngineError> {
@@ -237,20 +254,24 @@ impl Former {
         tuple::point(&mut row, Slot(0), version, pg_sys::InvalidOid);
         let (values, nulls) = (self.values.as_mut_ptr(), self.nulls.as_mut_ptr());
         // SAFETY: the engine keeps the version meanwhile; the arrays have a place for each
-        // attribute. The context is a bare one, and is emptied when the body was copied out of it.
-        unsafe {
-            pg_sys::heap_deform_tuple(&raw mut row, self.old, values, nulls);
-            for at in &self.dropped {
-                self.nulls[*at] = true;
-            }
-            let former_context = pg_sys::MemoryContextSwitchTo(self.memory);
-            let formed = tuple::form_values(self.new, values, nulls);
-            pg_sys::MemoryContextSwitchTo(former_context);
-            // Computed keys go along: core builds the indexes behind the rewrite.
-            let tail = Tail::of(version.body());
-            let put = tail.and_then(|tail| tail.append_to(formed, body));
-            pg::empty_bare_context(self.memory);
-            put
+        // attribute.
+        unsafe { pg_sys::heap_deform_tuple(&raw mut row, self.old.row_type(), values, nulls) };
+        for at in &self.dropped {
+            self.nulls[*at] = true;
         }
+        let (values, nulls) = (self.values.as_mut_ptr(), self.nulls.as_mut_ptr());
+        let form = || {
+            // SAFETY: both tables are of one row type, and the arrays have a value for each of its
+            // attributes.
+            unsafe { tuple::form_values(self.new.row_type(), values, nulls) }
+        };
+        // SAFETY: a context of this value's own, in which the row is until it is emptied below.
+        let formed = unsafe { within(self.memory, form) };
+        // Computed keys go along: core builds the indexes behind the rewrite.
+        let tail = Tail::of(version.body());
+        let put = tail.and_then(|tail| tail.append_to(formed, body));
+        // SAFETY: the context is a bare one, and the body was copied out of it.
+        unsafe { pg::empty_bare_context(self.memory) };
+        put
     }
 }

@@ -7,10 +7,16 @@ mod groups;
 
 use super::bitmap::Rest;
 use super::slot::{self, Shown};
+use super::statistics;
 use super::unfinished::{self, UnfinishedRows};
 use super::view::{Keeping, View};
+use crate::pg::argument::Argument;
+use crate::pg::node::Field;
+use crate::pg::relation::Relation;
+use crate::pg::snapshot::Snapshot;
+use crate::pg::tuple_slot::TupleSlot;
 use crate::pg::{self, guard};
-use crate::rows::{tid, tuple};
+use crate::rows::tid;
 use crate::storage;
 use crate::transaction::clock::PgClock;
 use crate::transaction::{session, xact};
@@ -21,9 +27,33 @@ use std::ffi::c_int;
 
 /// A scan as core holds it: core's part first.
 #[repr(C)]
-struct Descriptor {
+pub struct OpenScan {
     core: pg_sys::TableScanDescData,
     state: *mut Scan,
+}
+
+impl Argument<pg_sys::TableScanDesc> for &mut OpenScan {
+    #[inline]
+    unsafe fn of(passed: pg_sys::TableScanDesc) -> Self {
+        // SAFETY: core passes what `begin` made; nobody else reads it until the callback returns.
+        unsafe { &mut *passed.cast::<OpenScan>() }
+    }
+}
+
+impl OpenScan {
+    /// The scan behind core's descriptor.
+    #[inline]
+    pub fn state(&mut self) -> &mut Scan {
+        self.parts().1
+    }
+
+    /// The table, and the scan.
+    #[inline]
+    pub fn parts(&mut self) -> (Relation<'_>, &mut Scan) {
+        // SAFETY: core keeps the table open as long as the scan. The state is this descriptor's
+        // alone, and lives until `end`.
+        unsafe { (Relation::enter(self.core.rs_rd), &mut *self.state) }
+    }
 }
 
 /// A scan's position.
@@ -70,70 +100,79 @@ pub struct Scan {
 /// The descriptor is one of `scan_begin`'s, and not ended.
 pub unsafe fn state<'a>(scan: pg_sys::TableScanDesc) -> &'a mut Scan {
     // SAFETY: the caller's descriptor; the state lives as long as its memory context.
-    unsafe { &mut *(*scan.cast::<Descriptor>()).state }
+    unsafe { &mut *(*scan.cast::<OpenScan>()).state }
 }
 
-/// `scan_begin`.
+/// `scan_begin`: of an open, locked table. There is no snapshot for ANALYZE.
+///
+/// # Safety
+/// The table is open, and the snapshot registered, until the scan's end. The shared memory, if any,
+/// lives as long.
 pub unsafe fn begin(
-    relation: pg_sys::Relation,
-    snapshot: pg_sys::Snapshot,
+    relation: Relation<'_>,
+    snapshot: Option<Snapshot<'_>>,
     key_count: c_int,
     keys: *mut pg_sys::ScanKeyData,
     shared: pg_sys::ParallelTableScanDesc,
     flags: u32,
 ) -> pg_sys::TableScanDesc {
     debug_assert_eq!(key_count, 0, "core hands scans of all rows no conditions");
-    // SAFETY: as core calls it: an open, locked relation, a snapshot that stays registered until
-    // the scan's end (none for ANALYZE), and shared memory that outlives the scan.
+    let table = storage::table(relation.as_ptr());
+    let is_dirty = snapshot.is_some_and(|snapshot| snapshot.kind() == SNAPSHOT_DIRTY);
+    let view = match snapshot.filter(|_| !is_dirty) {
+        None => View::Now,
+        // SAFETY: the caller's snapshot.
+        Some(snapshot) => unsafe { View::new(relation.oid(), table, snapshot.as_ptr()) },
+    };
+    let reads_all = ScanOptions::SO_TYPE_SEQSCAN | ScanOptions::SO_TYPE_SAMPLESCAN;
+    if flags & reads_all != 0 {
+        view.begin_all();
+    }
+    count_begin(relation, flags);
+    let keeping = match pg::is_in_portal_older_than_savepoint() {
+        true => Keeping::Passing,
+        false => view.keeping(),
+    };
+    let end = table.slots_end();
+    // SAFETY: a variable of this process: the context that core begins the scan in.
+    let memory = unsafe { pg::small_context(pg_sys::CurrentMemoryContext, c"mot scan") };
+    let scan = Scan {
+        memory,
+        session: session::session(),
+        table,
+        relation: relation.oid(),
+        view,
+        keeping,
+        end,
+        position: Position::Before,
+        ahead: None,
+        unfinished: is_dirty.then(UnfinishedRows::default),
+        // SAFETY: the caller's shared memory.
+        shared: (!shared.is_null()).then(|| unsafe { super::parallel::shared(shared) }),
+        range: None,
+        block: None,
+        rest_of_page: Rest::default(),
+        sampled: None,
+        rows_per_block: match flags & ScanOptions::SO_TYPE_SAMPLESCAN {
+            0 => super::relation::rows_per_block(end),
+            _ => super::sample::rows_per_sampled_block(relation, table),
+        },
+    };
+    let core = pg_sys::TableScanDescData {
+        rs_rd: relation.as_ptr(),
+        rs_snapshot: snapshot.map_or(std::ptr::null_mut(), Snapshot::as_ptr),
+        rs_nkeys: key_count,
+        rs_key: keys,
+        rs_flags: flags,
+        rs_parallel: shared,
+        ..Default::default()
+    };
+    let state = PgMemoryContexts::For(memory).leak_and_drop_on_delete(scan);
+    // SAFETY: memory of its size, in the context that core begins the scan in.
     unsafe {
-        let table = storage::table(relation);
-        let is_dirty = !snapshot.is_null() && (*snapshot).snapshot_type == SNAPSHOT_DIRTY;
-        let view = match snapshot.is_null() || is_dirty {
-            true => View::Now,
-            false => View::new((*relation).rd_id, table, snapshot),
-        };
-        let reads_all = ScanOptions::SO_TYPE_SEQSCAN | ScanOptions::SO_TYPE_SAMPLESCAN;
-        if flags & reads_all != 0 {
-            view.begin_all();
-        }
-        count_begin(relation, flags);
-        let keeping = match pg::is_in_portal_older_than_savepoint() {
-            true => Keeping::Passing,
-            false => view.keeping(),
-        };
-        let end = table.slots_end();
-        let memory = pg::small_context(pg_sys::CurrentMemoryContext, c"mot scan");
-        let scan = Scan {
-            memory,
-            session: session::session(),
-            table,
-            relation: (*relation).rd_id,
-            view,
-            keeping,
-            end,
-            position: Position::Before,
-            ahead: None,
-            unfinished: is_dirty.then(UnfinishedRows::default),
-            shared: (!shared.is_null()).then(|| super::parallel::shared(shared)),
-            range: None,
-            block: None,
-            rest_of_page: Rest::default(),
-            sampled: None,
-            rows_per_block: match flags & ScanOptions::SO_TYPE_SAMPLESCAN {
-                0 => super::relation::rows_per_block(end),
-                _ => super::sample::rows_per_sampled_block(relation, table),
-            },
-        };
-        let mut context = PgMemoryContexts::For(memory);
-        let descriptor = pg_sys::palloc0(size_of::<Descriptor>()).cast::<Descriptor>();
-        (*descriptor).core.rs_rd = relation;
-        (*descriptor).core.rs_snapshot = snapshot;
-        (*descriptor).core.rs_nkeys = key_count;
-        (*descriptor).core.rs_key = keys;
-        (*descriptor).core.rs_flags = flags;
-        (*descriptor).core.rs_parallel = shared;
-        (*descriptor).state = context.leak_and_drop_on_delete(scan);
-        descriptor.cast()
+        let place = pg_sys::palloc0(size_of::<OpenScan>()).cast::<OpenScan>();
+        place.write(OpenScan { core, state });
+        place.cast()
     }
 }
 
@@ -151,19 +190,17 @@ pub unsafe fn end(scan: pg_sys::TableScanDesc) {
 }
 
 /// `scan_rescan`.
-pub unsafe fn rescan(
-    scan: pg_sys::TableScanDesc,
+pub fn rescan(
+    scan: &mut OpenScan,
     _keys: *mut pg_sys::ScanKeyData,
     _sets_parameters: bool,
     _allows_strategy: bool,
     _allows_sync: bool,
     _allows_page_mode: bool,
 ) {
-    // SAFETY: as core calls it.
-    let scan = unsafe {
-        count_begin((*scan).rs_rd, (*scan).rs_flags);
-        state(scan)
-    };
+    let flags = scan.core.rs_flags;
+    let (relation, scan) = scan.parts();
+    count_begin(relation, flags);
     scan.position = Position::Before;
     scan.ahead = None;
     scan.block = None;
@@ -179,10 +216,9 @@ pub unsafe fn rescan(
 }
 
 /// Counts a scan each time it begins. As on heap, samples are counted by their rows alone.
-unsafe fn count_begin(relation: pg_sys::Relation, flags: u32) {
+fn count_begin(relation: Relation<'_>, flags: u32) {
     if flags & ScanOptions::SO_TYPE_SEQSCAN != 0 {
-        // SAFETY: the caller's open relation.
-        unsafe { super::statistics::scan_begins(relation) };
+        statistics::scan_begins(relation);
     }
 }
 
@@ -196,100 +232,115 @@ pub unsafe extern "C-unwind" fn get_next_slot(
     // SAFETY: as core calls it, with a slot of the table's. Nothing is left to drop should the
     // guarded part raise.
     unsafe {
+        let (scan, slot) = (<&mut OpenScan>::of(scan), TupleSlot::of(slot));
         next_at_hand(scan, direction, slot) || guard::run(|| next_slot(scan, direction, slot))
     }
 }
 
 /// Shows the next row if it is at hand, committed, and to be shown in place.
+///
+/// # Safety
+/// The slot is of the table's row type.
 #[inline]
 unsafe fn next_at_hand(
-    core: pg_sys::TableScanDesc,
+    scan: &mut OpenScan,
     direction: pg_sys::ScanDirection::Type,
-    slot: *mut pg_sys::TupleTableSlot,
+    slot: TupleSlot<'_>,
 ) -> bool {
-    // SAFETY: the caller's scan and slot.
-    unsafe {
-        let scan = state(core);
-        let is_plain = matches!(scan.view, View::Mvcc(_))
-            && scan.keeping == Keeping::Kept
-            && scan.range.is_none()
-            && direction == pg_sys::ScanDirection::ForwardScanDirection
-            && slot::is_free(slot)
-            && super::statistics::is_counting_known((*core).rs_rd);
-        let Some(rows) = scan.ahead.as_mut().filter(|_| is_plain) else {
-            return false;
-        };
-        let is_settled = |(_, version): &(Slot, VersionRef)| version.is_known_committed();
-        let Some((row, version)) = rows.at_hand().filter(is_settled) else {
-            return false;
-        };
-        rows.take_at_hand();
-        scan.position = Position::At(row);
-        super::statistics::row_read((*core).rs_rd);
-        scan.show(slot, row, version);
-        true
-    }
+    let (relation, scan) = scan.parts();
+    let is_plain = matches!(scan.view, View::Mvcc(_))
+        && scan.keeping == Keeping::Kept
+        && scan.range.is_none()
+        && direction == pg_sys::ScanDirection::ForwardScanDirection
+        && slot::is_free(slot)
+        && statistics::is_counting_known(relation);
+    let Some(rows) = scan.ahead.as_mut().filter(|_| is_plain) else {
+        return false;
+    };
+    let is_settled = |(_, version): &(Slot, VersionRef)| version.is_known_committed();
+    let Some((row, version)) = rows.at_hand().filter(is_settled) else {
+        return false;
+    };
+    rows.take_at_hand();
+    scan.position = Position::At(row);
+    statistics::row_read(relation);
+    // SAFETY: the caller's slot.
+    unsafe { scan.show(slot, row, version) };
+    true
 }
 
 /// The next row in a direction.
+///
+/// # Safety
+/// The slot is of the table's row type, as core's are.
 pub unsafe fn next_slot(
-    scan: pg_sys::TableScanDesc,
+    open: &mut OpenScan,
     direction: pg_sys::ScanDirection::Type,
-    slot: *mut pg_sys::TupleTableSlot,
+    slot: TupleSlot<'_>,
 ) -> bool {
-    // SAFETY: as core calls it, with a slot of the table's.
-    unsafe {
-        let core = scan;
-        let scan = state(scan);
-        if let Some(mut rows) = scan.unfinished.take() {
-            let found = unfinished::next_slot(scan, &mut rows, (*core).rs_snapshot, slot);
-            scan.unfinished = Some(rows);
-            if found {
-                super::statistics::row_read((*core).rs_rd);
-            }
-            return found;
-        }
-        let found = match direction {
-            pg_sys::ScanDirection::BackwardScanDirection => scan.back(),
-            _ => scan.next(),
-        };
-        match found {
-            Some((row, version)) => {
-                super::statistics::row_read((*core).rs_rd);
-                scan.show(slot, row, version);
-                true
-            }
-            None => {
-                clear(slot);
-                false
-            }
-        }
+    if let Some(rows) = open.state().unfinished.take() {
+        // SAFETY: the caller's slot.
+        return unsafe { next_unfinished(open, rows, slot) };
     }
+    let (relation, scan) = open.parts();
+    let found = match direction {
+        pg_sys::ScanDirection::BackwardScanDirection => scan.back(),
+        _ => scan.next(),
+    };
+    let Some((row, version)) = found else {
+        slot::clear(slot);
+        return false;
+    };
+    statistics::row_read(relation);
+    // SAFETY: the caller's slot.
+    unsafe { scan.show(slot, row, version) };
+    true
 }
 
-/// `scan_set_tidrange`.
-pub unsafe fn set_tid_range(
-    scan: pg_sys::TableScanDesc,
-    lowest: pg_sys::ItemPointer,
-    highest: pg_sys::ItemPointer,
-) {
-    // SAFETY: as core calls it, with two tuple ids, of which neither need be one that a row can
-    // have.
-    unsafe {
-        let scan = state(scan);
-        scan.range = Some(tid::numbers(*lowest, *highest));
-        scan.position = Position::Before;
-        scan.ahead = None;
+/// The next row of a scan under SnapshotDirty.
+///
+/// # Safety
+/// As for [`next_slot`].
+unsafe fn next_unfinished(
+    open: &mut OpenScan,
+    mut rows: UnfinishedRows,
+    slot: TupleSlot<'_>,
+) -> bool {
+    let snapshot = open.core.rs_snapshot;
+    let (relation, scan) = open.parts();
+    // SAFETY: core keeps the snapshot as long as the scan.
+    let snapshot = unsafe { Snapshot::of(snapshot) };
+    // SAFETY: the caller's slot.
+    let found = unsafe { unfinished::next_slot(scan, &mut rows, snapshot, slot) };
+    scan.unfinished = Some(rows);
+    if found {
+        statistics::row_read(relation);
     }
+    found
+}
+
+/// `scan_set_tidrange`: of two tuple ids, of which neither need be one that a row can have.
+pub fn set_tid_range(
+    scan: &mut OpenScan,
+    lowest: Field<'_, pg_sys::ItemPointerData>,
+    highest: Field<'_, pg_sys::ItemPointerData>,
+) {
+    let scan = scan.state();
+    scan.range = Some(tid::numbers(lowest.get(), highest.get()));
+    scan.position = Position::Before;
+    scan.ahead = None;
 }
 
 /// `scan_getnextslot_tidrange`.
+///
+/// # Safety
+/// As for [`next_slot`].
 pub unsafe fn next_slot_in_tid_range(
-    scan: pg_sys::TableScanDesc,
+    scan: &mut OpenScan,
     direction: pg_sys::ScanDirection::Type,
-    slot: *mut pg_sys::TupleTableSlot,
+    slot: TupleSlot<'_>,
 ) -> bool {
-    // SAFETY: as core calls it.
+    // SAFETY: the caller's slot.
     unsafe { next_slot(scan, direction, slot) }
 }
 
@@ -304,7 +355,7 @@ impl Scan {
     /// # Safety
     /// A slot of the table's row type.
     #[inline]
-    pub unsafe fn show(&self, slot: *mut pg_sys::TupleTableSlot, row: Slot, version: VersionRef) {
+    pub unsafe fn show(&self, slot: TupleSlot<'_>, row: Slot, version: VersionRef) {
         let shown = Shown {
             relation: self.relation,
             table: self.table,
@@ -437,21 +488,3 @@ impl Scan {
 
 /// Row ids between two checks for interrupts.
 pub const ROWS_PER_LOOK: u64 = 1024;
-
-/// Empties a slot of any kind.
-///
-/// # Safety
-/// An initialized slot.
-pub unsafe fn clear(slot: *mut pg_sys::TupleTableSlot) {
-    // SAFETY: the caller's slot.
-    unsafe {
-        if std::ptr::eq((*slot).tts_ops, crate::rows::row_slot::kind()) {
-            return tuple::clear(slot);
-        }
-        let clear = (*(*slot).tts_ops).clear.expect("every kind has it");
-        pg_sys::ffi::pg_guard_ffi_boundary(|| {
-            #[allow(ffi_unwind_calls)]
-            clear(slot)
-        });
-    }
-}

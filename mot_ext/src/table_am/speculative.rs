@@ -16,6 +16,8 @@ use super::slot::{self, Shown};
 use super::statistics::RowChange;
 use super::{statistics, target};
 use crate::errors::or_raise;
+use crate::pg::relation::Relation;
+use crate::pg::tuple_slot::TupleSlot;
 use crate::rows::tid;
 use crate::rows::write::{ChangeResult, Target};
 use crate::transaction::clock::PgClock;
@@ -28,37 +30,40 @@ use pgrx::pg_sys;
 use std::ffi::c_int;
 
 /// `tuple_insert_speculative`.
+///
+/// # Safety
+/// A table that is locked for writing, and a filled slot of its row type.
 pub unsafe fn insert(
-    relation: pg_sys::Relation,
-    slot: *mut pg_sys::TupleTableSlot,
+    relation: Relation<'_>,
+    slot: TupleSlot<'_>,
     command: pg_sys::CommandId,
     _options: c_int,
     _bulk: *mut pg_sys::BulkInsertStateData,
     _token: u32,
 ) {
-    // SAFETY: as core calls it: an open, locked table and a filled slot of its row type.
-    unsafe {
-        // As heapam counts them: a row whose keys then fail has been inserted.
-        statistics::row_changed(relation, RowChange::Insert);
-        let target = target::of(relation);
-        let command = target::command(command);
-        let (row, version, entered) =
-            target::with_body(relation, slot, |body| make(&target, body, command));
-        target::check_row_id(row);
-        unconfirmed::begin(Unconfirmed {
-            table: target.table,
-            row,
-            version,
-            entered,
-        });
-        let shown = Shown {
-            relation: target.oid(),
-            table: target.table,
-            row,
-            version,
-        };
-        slot::show_written(slot, shown);
-    }
+    // As heapam counts them: a row whose keys then fail has been inserted.
+    statistics::row_changed(relation, RowChange::Insert);
+    // SAFETY: the table is open until the callback returns, and the target goes before.
+    let target = unsafe { target::of(relation) };
+    let command = target::command(command);
+    let made = |body: &[u8]| make(&target, body, command);
+    // SAFETY: the caller's table and slot.
+    let (row, version, entered) = unsafe { target::with_body(relation, slot, made) };
+    target::check_row_id(row);
+    unconfirmed::begin(Unconfirmed {
+        table: target.table,
+        row,
+        version,
+        entered,
+    });
+    let shown = Shown {
+        relation: target.oid(),
+        table: target.table,
+        row,
+        version,
+    };
+    // SAFETY: the caller's slot. An own version stays until the transaction ends.
+    unsafe { slot::show_written(slot, shown) };
 }
 
 /// Makes a row, and says in which indexes it is. One that has labels is entered in all at once, for
@@ -85,60 +90,58 @@ fn make(target: &Target, body: &[u8], command: CommandId) -> Option<(Slot, Versi
     }
 }
 
-/// `tuple_complete_speculative`.
-pub unsafe fn complete(
-    relation: pg_sys::Relation,
-    slot: *mut pg_sys::TupleTableSlot,
-    _token: u32,
-    succeeded: bool,
-) {
-    // SAFETY: as core calls it, for the row inserted last.
-    unsafe {
-        let target = target::of(relation);
-        let Some(pending) = unconfirmed::take() else {
-            unreachable!("a row is completed once, after it was inserted");
-        };
-        debug_assert!(pending.table == target.table);
-        if succeeded {
-            match pending.entered {
-                Entries::All => {}
-                // Core passes over indexes that are not ready, or were not when the statement
-                // began.
-                Entries::Refused(index) => {
-                    target.duplicate(index, pending.row, None, pending.version)
-                }
-                Entries::Some(entered) => or_raise(xact::current().enter_rest(
-                    target.session,
-                    target.table,
-                    pending.row,
-                    pending.version,
-                    entered,
-                )),
-            }
-            if target.is_serializable {
-                serializable::inserted(target.oid(), target.table, pending.version);
-            }
-            return;
-        }
-        // What the slot shows is in the version that goes.
-        slot::own_values(slot);
-        let taken_back = xact::current().retract_insert(
+/// `tuple_complete_speculative`, of the row inserted last.
+///
+/// # Safety
+/// The slot is filled.
+pub unsafe fn complete(relation: Relation<'_>, slot: TupleSlot<'_>, _token: u32, succeeded: bool) {
+    // SAFETY: the table is open until the callback returns, and the target goes before.
+    let target = unsafe { target::of(relation) };
+    let Some(pending) = unconfirmed::take() else {
+        unreachable!("a row is completed once, after it was inserted");
+    };
+    debug_assert!(pending.table == target.table);
+    if succeeded {
+        return confirm(&target, pending);
+    }
+    // What the slot shows is in the version that goes.
+    // SAFETY: the caller's slot.
+    unsafe { slot.materialize() };
+    take_back(&target, pending);
+    statistics::row_changed(relation, RowChange::Delete);
+}
+
+/// Enters a row that stays in the indexes that are left.
+fn confirm(target: &Target, pending: Unconfirmed) {
+    match pending.entered {
+        Entries::All => {}
+        // Core passes over indexes that are not ready, or were not when the statement began.
+        Entries::Refused(index) => target.duplicate(index, pending.row, None, pending.version),
+        Entries::Some(entered) => or_raise(xact::current().enter_rest(
             target.session,
             target.table,
             pending.row,
             pending.version,
-        );
-        if !taken_back {
-            // A function of an index has written something since.
-            let command = xact::command_id();
-            let deleted = target.delete(pending.row, pending.version, command);
-            if !matches!(deleted, ChangeResult::Done(_)) {
-                or_raise::<()>(Err(EngineError::Corrupt {
-                    what: "a row that has to go was changed before",
-                }));
-            }
-        }
-        statistics::row_changed(relation, RowChange::Delete);
+            entered,
+        )),
+    }
+    if target.is_serializable {
+        serializable::inserted(target.oid(), target.table, pending.version);
+    }
+}
+
+/// Takes a row back, or deletes it if a function of an index has written something since.
+fn take_back(target: &Target, pending: Unconfirmed) {
+    let (row, version) = (pending.row, pending.version);
+    let work = xact::current();
+    if work.retract_insert(target.session, target.table, row, version) {
+        return;
+    }
+    let deleted = target.delete(row, version, xact::command_id());
+    if !matches!(deleted, ChangeResult::Done(_)) {
+        or_raise::<()>(Err(EngineError::Corrupt {
+            what: "a row that has to go was changed before",
+        }));
     }
 }
 
@@ -155,9 +158,9 @@ pub enum Duplicates {
 /// key, or may get it. Of any other row nothing is to be done, and the answer is true.
 ///
 /// # Safety
-/// The relation is open and locked for writing, and has the index.
+/// The relation is locked for writing, and has the index, which is open.
 pub unsafe fn enter(
-    relation: pg_sys::Relation,
+    relation: Relation<'_>,
     tid: pg_sys::ItemPointerData,
     index: pg_sys::Relation,
     duplicates: Duplicates,

@@ -1,62 +1,65 @@
 //! Core's cumulative statistics: what heapam counts, by the functions and counters that its macros
 //! use. The rows that index scans fetch are counted by core, under the index.
 use crate::pg;
+use crate::pg::relation::Relation;
 use crate::pg::version::table_am as version;
 use mot_engine::VersionRef;
 use pgrx::pg_sys;
+use std::ptr::NonNull;
 
-/// The counters of a relation, where they are kept.
-unsafe fn counters<'a>(relation: pg_sys::Relation) -> Option<&'a mut pg_sys::PgStat_TableCounts> {
-    // SAFETY: an open relation (caller), whose entry core makes at the first count.
+/// Where a relation is counted, if it is; core makes it at the first count.
+fn counters(relation: Relation<'_>) -> Option<NonNull<pg_sys::PgStat_TableStatus>> {
+    let entry = relation.as_ptr();
+    // SAFETY: an open relation.
     unsafe {
-        if (*relation).pgstat_info.is_null() {
-            if !(*relation).pgstat_enabled {
+        if (*entry).pgstat_info.is_null() {
+            if !(*entry).pgstat_enabled {
                 return None;
             }
-            pg_sys::pgstat_assoc_relation(relation);
+            pg_sys::pgstat_assoc_relation(entry);
         }
-        Some(version::counts(&mut *(*relation).pgstat_info))
+        NonNull::new((*entry).pgstat_info)
+    }
+}
+
+/// Counts something of a relation, if it is counted.
+#[inline]
+fn count(relation: Relation<'_>, count: impl FnOnce(&mut pg_sys::PgStat_TableCounts)) {
+    if let Some(mut status) = counters(relation) {
+        // SAFETY: the counters of an open relation, to which nobody holds a reference.
+        count(version::counts(unsafe { status.as_mut() }));
     }
 }
 
 /// Whether it is known where rows of a relation are counted, or that they are not.
 #[inline]
-pub unsafe fn is_counting_known(relation: pg_sys::Relation) -> bool {
-    // SAFETY: an open relation (caller).
-    unsafe { !(*relation).pgstat_info.is_null() || !(*relation).pgstat_enabled }
+pub fn is_counting_known(relation: Relation<'_>) -> bool {
+    let entry = relation.as_ptr();
+    // SAFETY: an open relation.
+    unsafe { !(*entry).pgstat_info.is_null() || !(*entry).pgstat_enabled }
 }
 
 /// A scan of all rows, or an index scan, begins.
-pub unsafe fn scan_begins(relation: pg_sys::Relation) {
-    // SAFETY: the caller's open relation.
-    if let Some(counters) = unsafe { counters(relation) } {
-        version::count_scan(counters);
-    }
+pub fn scan_begins(relation: Relation<'_>) {
+    count(relation, version::count_scan);
 }
 
 /// A scan of all rows gives a row.
 #[inline]
-pub unsafe fn row_read(relation: pg_sys::Relation) {
-    // SAFETY: the caller's open relation.
-    unsafe { rows_read(relation, 1) };
+pub fn row_read(relation: Relation<'_>) {
+    rows_read(relation, 1);
 }
 
 /// A scan of all rows gives rows, or drops them by its conditions.
 #[inline]
-pub unsafe fn rows_read(relation: pg_sys::Relation, rows: i64) {
-    // SAFETY: the caller's open relation.
-    if let Some(counters) = unsafe { counters(relation) } {
-        version::count_rows_read(counters, rows);
-    }
+pub fn rows_read(relation: Relation<'_>, rows: i64) {
+    count(relation, |counts| version::count_rows_read(counts, rows));
 }
 
 /// A bitmap scan gives a row.
 #[inline]
-pub unsafe fn row_fetched(relation: pg_sys::Relation) {
-    // SAFETY: the caller's open relation.
-    if let Some(counters) = unsafe { counters(relation) } {
-        version::count_rows_fetched(counters, 1);
-    }
+pub fn row_fetched(relation: Relation<'_>) {
+    count(relation, |counts| version::count_rows_fetched(counts, 1));
 }
 
 /// Where a statement counts what it reads and changes. Core keeps these counters until the
@@ -76,24 +79,16 @@ impl RowCounts {
         scanned: std::ptr::null_mut(),
     };
 
-    /// Of entries of the relation cache; no index is NULL.
-    ///
-    /// # Safety
-    /// Both entries are live: open, or not invalidated since they were.
-    pub unsafe fn of(table: pg_sys::Relation, index: pg_sys::Relation) -> RowCounts {
-        // SAFETY: a plain variable; live entries (caller).
-        unsafe {
-            if !pg_sys::pgstat_track_counts {
-                return RowCounts::NONE;
-            }
-            let table = status(table);
-            // As core counts index scans: on the index alone.
-            let scanned = match index.is_null() {
-                true => table,
-                false => status(index),
-            };
-            RowCounts { table, scanned }
+    /// Of entries of the relation cache. Both are open, or not invalidated since they were.
+    pub fn of(table: Relation<'_>, index: Option<Relation<'_>>) -> RowCounts {
+        // SAFETY: a plain variable of this process.
+        if unsafe { !pg_sys::pgstat_track_counts } {
+            return RowCounts::NONE;
         }
+        let table = status(table);
+        // As core counts index scans: on the index alone.
+        let scanned = index.map_or(table, status);
+        RowCounts { table, scanned }
     }
 
     /// Counts a scan that begins.
@@ -152,17 +147,18 @@ impl RowCounts {
 }
 
 /// Where a relation is counted; NULL: nowhere.
-unsafe fn status(relation: pg_sys::Relation) -> *mut pg_sys::PgStat_TableStatus {
-    // SAFETY: a live entry (caller).
+fn status(relation: Relation<'_>) -> *mut pg_sys::PgStat_TableStatus {
+    let entry = relation.as_ptr();
+    // SAFETY: a live entry.
     unsafe {
-        if (*relation).pgstat_info.is_null() {
+        if (*entry).pgstat_info.is_null() {
             // Core decides it when it opens a relation. An entry that was only found lacks that.
-            pg_sys::pgstat_init_relation(relation);
-            if (*relation).pgstat_enabled {
-                pg_sys::pgstat_assoc_relation(relation);
+            pg_sys::pgstat_init_relation(entry);
+            if (*entry).pgstat_enabled {
+                pg_sys::pgstat_assoc_relation(entry);
             }
         }
-        (*relation).pgstat_info
+        (*entry).pgstat_info
     }
 }
 
@@ -200,23 +196,29 @@ unsafe fn level<'a>(
 
 /// A row was changed: core's counter, by core's function for the first row of a (sub)transaction.
 #[inline]
-pub unsafe fn row_changed(relation: pg_sys::Relation, change: RowChange) {
-    // SAFETY: the caller's open relation.
-    unsafe {
-        let table = (*relation).pgstat_info;
-        let counts = RowCounts {
-            table,
-            scanned: table,
-        };
-        if table.is_null() || !counts.add_change(change) {
-            first_row_changed(relation, change);
-        }
+pub fn row_changed(relation: Relation<'_>, change: RowChange) {
+    // SAFETY: an open relation.
+    let table = unsafe { (*relation.as_ptr()).pgstat_info };
+    let counts = RowCounts {
+        table,
+        scanned: table,
+    };
+    // SAFETY: the counters of an open relation are this transaction's.
+    if table.is_null() || unsafe { !counts.add_change(change) } {
+        first_row_changed(relation, change);
     }
 }
 
+/// So many rows are inserted.
+pub fn rows_inserted(relation: Relation<'_>, rows: i64) {
+    // SAFETY: an open relation.
+    unsafe { pg_sys::pgstat_count_heap_insert(relation.as_ptr(), rows) };
+}
+
 /// Counts the first row of a (sub)transaction, by core's function.
-pub unsafe fn first_row_changed(relation: pg_sys::Relation, change: RowChange) {
-    // SAFETY: the caller's open relation.
+pub fn first_row_changed(relation: Relation<'_>, change: RowChange) {
+    let relation = relation.as_ptr();
+    // SAFETY: an open relation.
     unsafe {
         match change {
             RowChange::Insert => pg_sys::pgstat_count_heap_insert(relation, 1),
@@ -228,19 +230,18 @@ pub unsafe fn first_row_changed(relation: pg_sys::Relation, change: RowChange) {
 }
 
 /// Rows that the open transaction has added to a table so far, deleted ones taken off.
-pub unsafe fn rows_added(relation: pg_sys::Relation) -> i64 {
-    // SAFETY: the caller's open relation; the levels of the transaction hang on each other.
-    unsafe {
-        let mut added = 0;
-        // An entry of the relation cache that was made anew has not found its counters yet.
-        if counters(relation).is_none() {
-            return added;
-        }
-        let mut level = (*(*relation).pgstat_info).trans;
-        while !level.is_null() {
-            added += (*level).tuples_inserted - (*level).tuples_deleted;
-            level = (*level).upper;
-        }
-        added
+pub fn rows_added(relation: Relation<'_>) -> i64 {
+    // An entry of the relation cache that was made anew has not found its counters yet.
+    let Some(status) = counters(relation) else {
+        return 0;
+    };
+    // SAFETY: the counters of an open relation.
+    let mut level = unsafe { (*status.as_ptr()).trans };
+    let mut added = 0;
+    // SAFETY: NULL, or a level of the transaction; they hang on each other.
+    while let Some(changes) = unsafe { level.as_ref() } {
+        added += changes.tuples_inserted - changes.tuples_deleted;
+        level = changes.upper;
     }
+    added
 }

@@ -1,11 +1,14 @@
 //! The table that a callback changes: its storage, and how a row is formed for it.
 use crate::pg::local::ProcessLocal;
+use crate::pg::memory::within;
+use crate::pg::relation::Relation;
+use crate::pg::tuple_slot::TupleSlot;
 use crate::rows::write::Target;
 use crate::rows::{tid, tuple};
 use crate::storage::computed_keys::with_tail;
-use crate::transaction::relation::Relation;
-use crate::transaction::session;
+use crate::transaction::{relation, session};
 use crate::{errors, pg, serializable, storage};
+use mot_engine::key::Tail;
 use mot_engine::{CommandId, Slot};
 use pgrx::pg_sys;
 use std::cell::Cell;
@@ -14,11 +17,12 @@ use std::cell::Cell;
 ///
 /// # Safety
 /// The relation stays open as long as the value is used.
-pub unsafe fn of(relation: pg_sys::Relation) -> Target {
+pub unsafe fn of(relation: Relation<'_>) -> Target {
+    let relation = relation.as_ptr();
     let table = storage::table(relation);
     Target {
         // SAFETY: the caller's open relation.
-        relation: unsafe { Relation::opened(relation) },
+        relation: unsafe { relation::Relation::opened(relation) },
         session: session::session(),
         table,
         is_serializable: serializable::is_on_for(table),
@@ -34,10 +38,10 @@ static ROW_MEMORY: ProcessLocal<Cell<pg_sys::MemoryContext>> =
 /// answers `None`, it has waited, and others may have made labels. Then the row is formed again.
 ///
 /// # Safety
-/// An open table, locked for writing, and a filled slot of its row type.
+/// A table that is locked for writing, and a filled slot of its row type.
 pub unsafe fn with_body<R>(
-    relation: pg_sys::Relation,
-    slot: *mut pg_sys::TupleTableSlot,
+    relation: Relation<'_>,
+    slot: TupleSlot<'_>,
     mut action: impl FnMut(&[u8]) -> Option<R>,
 ) -> R {
     loop {
@@ -54,28 +58,41 @@ pub unsafe fn with_body<R>(
 /// # Safety
 /// As for [`with_body`].
 pub unsafe fn with_body_once<R>(
-    relation: pg_sys::Relation,
-    slot: *mut pg_sys::TupleTableSlot,
+    relation: Relation<'_>,
+    slot: TupleSlot<'_>,
     action: impl FnOnce(&[u8]) -> R,
 ) -> R {
     // Computing keys runs code of users, which may form rows, too: so it comes first.
-    // SAFETY: the caller's table and slot. The context lives as long as the process, and has
-    // neither children nor callbacks. What an error leaves in it goes at the next row.
+    // SAFETY: the caller's table and slot.
+    unsafe { with_tail(relation, slot, |tail| action(formed(slot, tail))) }
+}
+
+/// The row of a slot with its tail, in the process's memory for this.
+///
+/// # Safety
+/// A filled slot. The row is used until the next one is formed.
+unsafe fn formed<'a>(slot: TupleSlot<'_>, tail: Option<&Tail>) -> &'a [u8] {
+    let memory = empty_row_memory();
+    // SAFETY: the caller's slot, and memory that lives as long as the process.
     unsafe {
-        with_tail(relation, slot, |tail| {
-            let mut memory = ROW_MEMORY.0.get();
-            if memory.is_null() {
-                memory = pg::small_context(pg_sys::TopMemoryContext, c"mot row");
-                ROW_MEMORY.0.set(memory);
-            }
-            pg::empty_bare_context(memory);
-            let old = pg_sys::MemoryContextSwitchTo(memory);
-            let row = tuple::form(slot);
-            let body = tail.map_or(row, |tail| tuple::extend(row, tail));
-            pg_sys::MemoryContextSwitchTo(old);
-            action(body)
+        within(memory, || {
+            let row = tuple::form(slot.as_ptr());
+            tail.map_or(row, |tail| tuple::extend(row, tail))
         })
     }
+}
+
+/// The memory for one row. What an error leaves in it goes at the next row.
+fn empty_row_memory() -> pg_sys::MemoryContext {
+    let mut memory = ROW_MEMORY.0.get();
+    if memory.is_null() {
+        // SAFETY: a variable of this process, of a context that lives as long.
+        memory = unsafe { pg::small_context(pg_sys::TopMemoryContext, c"mot row") };
+        ROW_MEMORY.0.set(memory);
+    }
+    // SAFETY: a context that has neither children nor callbacks.
+    unsafe { pg::empty_bare_context(memory) };
+    memory
 }
 
 /// Raises 54000 for a row that no tuple id could name.

@@ -6,12 +6,14 @@
 //! heap: the new ones, and the one that they replace. All states of a row are copied at one moment.
 //! Otherwise a state that a rollback brings back would be missed.
 use super::fetch::HandedCopy;
-use super::scan::{ROWS_PER_LOOK, Scan, clear};
+use super::scan::{ROWS_PER_LOOK, Scan};
 use super::slot::{self, Shown};
 use crate::errors::or_raise;
+use crate::pg::memory::within;
+use crate::pg::snapshot::Snapshot;
+use crate::pg::tuple_slot::TupleSlot;
 use crate::transaction::clock::PgClock;
 use mot_engine::{Slot, VersionRef, Xid};
-use pgrx::pg_sys;
 
 /// The position of such a scan.
 #[derive(Default)]
@@ -29,8 +31,7 @@ impl UnfinishedRows {
     pub fn restart(&mut self) {
         self.next = Slot(0);
         for copy in self.copies.drain(..) {
-            // SAFETY: a copy of the scan's own, which no other code knows.
-            unsafe { pg_sys::heap_freetuple(copy.tuple) };
+            copy.tuple.free();
         }
     }
 
@@ -54,42 +55,40 @@ impl UnfinishedRows {
                         row,
                         version: *version,
                     };
-                    // SAFETY: the engine keeps the states while it calls this.
+                    // SAFETY: the scan's memory, which lives as long as the copies.
                     copies.push(unsafe { HandedCopy::new(shown, *by) });
                 }
             };
-            // SAFETY: the scan's own memory, where copies stay until they are freed.
-            let memory = unsafe { pg_sys::MemoryContextSwitchTo(scan.memory()) };
-            let gathered =
+            let states = &mut self.states;
+            let gather = || {
                 scan.session
-                    .unfinished_and_current(&PgClock, place, &mut self.states, copied);
-            // SAFETY: the context that was current.
-            unsafe { pg_sys::MemoryContextSwitchTo(memory) };
+                    .unfinished_and_current(&PgClock, place, states, copied)
+            };
+            // SAFETY: the scan's own memory, where copies stay until they are freed.
+            let gathered = unsafe { within(scan.memory(), gather) };
             or_raise(gathered);
         }
         self.copies.pop()
     }
 }
 
-/// Shows the next state, and says in the snapshot which transaction to wait for.
+/// Shows the next state, and says in the snapshot which transaction to wait for. Of a scan under
+/// SnapshotDirty that is positioned at these rows.
 ///
 /// # Safety
-/// A scan under SnapshotDirty positioned at these rows, its snapshot, and a slot of its row type.
+/// The slot is of the table's row type.
 pub unsafe fn next_slot(
     scan: &Scan,
     rows: &mut UnfinishedRows,
-    snapshot: pg_sys::Snapshot,
-    slot: *mut pg_sys::TupleTableSlot,
+    snapshot: Snapshot<'_>,
+    slot: TupleSlot<'_>,
 ) -> bool {
-    // SAFETY: the caller's slot and snapshot.
-    unsafe {
-        let Some(copy) = rows.next(scan) else {
-            clear(slot);
-            return false;
-        };
-        copy.name_in(snapshot);
-        slot::show_tuple(slot, copy.tuple);
-        pg_sys::heap_freetuple(copy.tuple);
-        true
-    }
+    let Some(copy) = rows.next(scan) else {
+        slot::clear(slot);
+        return false;
+    };
+    // SAFETY: the caller's slot.
+    unsafe { copy.show(snapshot, slot) };
+    copy.tuple.free();
+    true
 }

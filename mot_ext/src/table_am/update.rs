@@ -5,6 +5,11 @@ use super::slot::{self, Shown};
 use super::statistics::RowChange;
 use super::{lock, resolve, statistics, target};
 use crate::errors::{self, or_raise};
+use crate::pg::argument::Out;
+use crate::pg::node::Field;
+use crate::pg::relation::Relation;
+use crate::pg::snapshot::Snapshot;
+use crate::pg::tuple_slot::TupleSlot;
 use crate::pg::version::table_am as version;
 use crate::rows::write::{Skipped, Target};
 use crate::serializable;
@@ -21,16 +26,20 @@ use pgrx::pg_sys::{self, TM_Result::TM_Ok};
 
 /// What a change is asked for with, beside the row.
 #[derive(Clone, Copy)]
-pub struct Asked {
+pub struct Asked<'p> {
     pub command: CommandId,
-    /// A snapshot that has to see the version, too; NULL: none.
-    pub crosscheck: pg_sys::Snapshot,
+    /// A snapshot that has to see the version, too.
+    pub crosscheck: Option<Snapshot<'p>>,
     pub policy: WaitPolicy,
 }
 
-impl Asked {
+impl<'p> Asked<'p> {
     /// What core asks for; without `wait` an unfinished change of another transaction is an answer.
-    pub fn new(command: pg_sys::CommandId, crosscheck: pg_sys::Snapshot, wait: bool) -> Asked {
+    pub fn new(
+        command: pg_sys::CommandId,
+        crosscheck: Option<Snapshot<'p>>,
+        wait: bool,
+    ) -> Asked<'p> {
         Asked {
             command: target::command(command),
             crosscheck,
@@ -43,67 +52,84 @@ impl Asked {
 }
 
 /// `tuple_update`.
+///
+/// # Safety
+/// A table that is locked for writing, and a filled slot of its row type.
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn update(
-    relation: pg_sys::Relation,
-    old: pg_sys::ItemPointer,
-    slot: *mut pg_sys::TupleTableSlot,
+    relation: Relation<'_>,
+    old: Field<'_, pg_sys::ItemPointerData>,
+    slot: TupleSlot<'_>,
     command: pg_sys::CommandId,
-    snapshot: pg_sys::Snapshot,
-    crosscheck: pg_sys::Snapshot,
+    snapshot: Option<Snapshot<'_>>,
+    crosscheck: Option<Snapshot<'_>>,
     wait: bool,
-    failure: *mut pg_sys::TM_FailureData,
-    mode: *mut pg_sys::LockTupleMode::Type,
-    indexes: *mut version::IndexesToUpdate,
+    failure: Out<'_, pg_sys::TM_FailureData>,
+    mode: Out<'_, pg_sys::LockTupleMode::Type>,
+    indexes: Out<'_, version::IndexesToUpdate>,
 ) -> pg_sys::TM_Result::Type {
-    // SAFETY: as core calls it.
-    unsafe {
-        // The keys are entered here, and checked but for those that core checks.
-        *indexes = version::NO_INDEXES;
-        let target = target::of(relation);
-        // Ahead of the row lock, whose strength it may concern.
-        let has_keys_of_core = storage::has_keys_of_core(relation);
-        let asked = Asked::new(command, crosscheck, wait);
-        // The version is looked up behind the code of users that computes keys.
-        let (row, updated) = target::with_body(relation, slot, |body| {
-            let named = resolve::named_by(relation, old, snapshot);
-            let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("update"));
-            let updated = match seen {
-                None => {
-                    *mode = pg_sys::LockTupleMode::LockTupleExclusive;
-                    Err(failure::unnamed(&target, row, asked.command))
-                }
-                Some(seen) => {
-                    *mode = mode_of(strength_of(&target, seen, body));
-                    change(&target, row, seen, body, asked)
-                }
-            };
-            (updated != Err(Refusal::Waited)).then_some((row, updated))
-        });
-        match updated {
-            Ok(new) => {
-                statistics::row_changed(relation, RowChange::update_to(new));
-                if has_keys_of_core && new.changed_keys() {
-                    *indexes = version::ALL_INDEXES;
-                }
-                let shown = Shown {
-                    relation: target.oid(),
-                    table: target.table,
-                    row,
-                    version: new,
-                };
-                match lock::locker_of(target.table, row) {
-                    None => slot::show_written(slot, shown),
-                    Some(xid) => {
-                        slot::show_copy(slot, shown);
-                        slot::set_xmax(slot, xid);
-                    }
-                }
-                TM_Ok
+    // The keys are entered here, and checked but for those that core checks.
+    indexes.set(version::NO_INDEXES);
+    // SAFETY: the table is open until the callback returns, and the target goes before.
+    let target = unsafe { target::of(relation) };
+    // Ahead of the row lock, whose strength it may concern.
+    let has_keys_of_core = storage::has_keys_of_core(relation.as_ptr());
+    let asked = Asked::new(command, crosscheck, wait);
+    // The version is looked up behind the code of users that computes keys.
+    let attempt = |body: &[u8]| {
+        let named = resolve::named_by(relation, old.get(), snapshot);
+        let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("update"));
+        let updated = match seen {
+            None => {
+                mode.set(pg_sys::LockTupleMode::LockTupleExclusive);
+                Err(failure::unnamed(&target, row, asked.command))
             }
-            Err(Refusal::Invisible) => errors::invisible_version("update"),
-            Err(refusal) => failure::report(refusal, &target, row, *old, failure),
+            Some(seen) => {
+                mode.set(mode_of(strength_of(&target, seen, body)));
+                change(&target, row, seen, body, asked)
+            }
+        };
+        (updated != Err(Refusal::Waited)).then_some((row, updated))
+    };
+    // SAFETY: the caller's table and slot.
+    let (row, updated) = unsafe { target::with_body(relation, slot, attempt) };
+    match updated {
+        Ok(new) => {
+            statistics::row_changed(relation, RowChange::update_to(new));
+            if has_keys_of_core && new.changed_keys() {
+                indexes.set(version::ALL_INDEXES);
+            }
+            // SAFETY: the caller's slot, whose values the version has.
+            unsafe { show_updated(&target, row, new, slot) };
+            TM_Ok
         }
+        Err(Refusal::Invisible) => errors::invisible_version("update"),
+        Err(refusal) => failure::report(refusal, &target, row, old.get(), failure),
+    }
+}
+
+/// Shows the new version of a row, and who had locked it before.
+///
+/// # Safety
+/// A filled slot of the table's row type, whose values the version has; it is the transaction's
+/// own.
+unsafe fn show_updated(target: &Target, row: Slot, version: VersionRef, slot: TupleSlot<'_>) {
+    let shown = Shown {
+        relation: target.oid(),
+        table: target.table,
+        row,
+        version,
+    };
+    let locker = lock::locker_of(target.table, row);
+    // SAFETY: the caller's slot.
+    unsafe {
+        match locker {
+            None => slot::show_written(slot, shown),
+            Some(_) => slot::show_copy(slot, shown),
+        }
+    }
+    if let Some(xid) = locker {
+        slot::set_xmax(slot, xid);
     }
 }
 
@@ -124,18 +150,17 @@ fn mode_of(strength: LockStrength) -> pg_sys::LockTupleMode::Type {
 }
 
 /// Puts a new version on a row and enters its keys, waiting as asked.
-unsafe fn change(
+fn change(
     target: &Target,
     row: Slot,
     mut seen: VersionRef,
     body: &[u8],
-    asked: Asked,
+    asked: Asked<'_>,
 ) -> Result<VersionRef, Refusal> {
     let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Update);
     let (session, table) = (target.session, target.table);
     loop {
-        // SAFETY: the caller's crosscheck snapshot.
-        unsafe { check(target, row, seen, asked)? };
+        check(target, row, seen, asked)?;
         let xid = xact::write_xid();
         let written = target.attempt(body, || {
             xact::current().update(
@@ -189,38 +214,36 @@ unsafe fn change(
 
 /// `tuple_delete`.
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn delete(
-    relation: pg_sys::Relation,
-    old: pg_sys::ItemPointer,
+pub fn delete(
+    relation: Relation<'_>,
+    old: Field<'_, pg_sys::ItemPointerData>,
     command: pg_sys::CommandId,
-    snapshot: pg_sys::Snapshot,
-    crosscheck: pg_sys::Snapshot,
+    snapshot: Option<Snapshot<'_>>,
+    crosscheck: Option<Snapshot<'_>>,
     wait: bool,
-    failure: *mut pg_sys::TM_FailureData,
+    failure: Out<'_, pg_sys::TM_FailureData>,
     moves_away: bool,
 ) -> pg_sys::TM_Result::Type {
-    // SAFETY: as core calls it.
-    unsafe {
-        let target = target::of(relation);
-        let named = resolve::named_by(relation, old, snapshot);
-        let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("delete"));
-        let asked = Asked::new(command, crosscheck, wait);
-        let deletion = match moves_away {
-            true => Transaction::delete_moved_away,
-            false => Transaction::delete,
-        };
-        let removed = match seen {
-            None => Err(failure::unnamed(&target, row, asked.command)),
-            Some(seen) => remove(&target, row, seen, asked, deletion),
-        };
-        match removed {
-            Ok(()) => {
-                statistics::row_changed(relation, RowChange::Delete);
-                TM_Ok
-            }
-            Err(Refusal::Invisible) => errors::invisible_version("delete"),
-            Err(refusal) => failure::report(refusal, &target, row, *old, failure),
+    // SAFETY: the table is open until the callback returns, and the target goes before.
+    let target = unsafe { target::of(relation) };
+    let named = resolve::named_by(relation, old.get(), snapshot);
+    let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("delete"));
+    let asked = Asked::new(command, crosscheck, wait);
+    let deletion = match moves_away {
+        true => Transaction::delete_moved_away,
+        false => Transaction::delete,
+    };
+    let removed = match seen {
+        None => Err(failure::unnamed(&target, row, asked.command)),
+        Some(seen) => remove(&target, row, seen, asked, deletion),
+    };
+    match removed {
+        Ok(()) => {
+            statistics::row_changed(relation, RowChange::Delete);
+            TM_Ok
         }
+        Err(Refusal::Invisible) => errors::invisible_version("delete"),
+        Err(refusal) => failure::report(refusal, &target, row, old.get(), failure),
     }
 }
 
@@ -237,17 +260,16 @@ type Deletion = fn(
 ) -> Result<Written, mot_engine::EngineError>;
 
 /// Puts a tombstone on a row, waiting as asked.
-unsafe fn remove(
+fn remove(
     target: &Target,
     row: Slot,
     seen: VersionRef,
-    asked: Asked,
+    asked: Asked<'_>,
     deletion: Deletion,
 ) -> Result<(), Refusal> {
     let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Delete);
     loop {
-        // SAFETY: the caller's crosscheck snapshot.
-        unsafe { check(target, row, seen, asked)? };
+        check(target, row, seen, asked)?;
         let xid = xact::write_xid();
         let written = or_raise(deletion(
             xact::current(),
@@ -273,15 +295,12 @@ unsafe fn remove(
 
 /// What is asked before each attempt: whether the command may see the version, and so may the
 /// crosscheck snapshot.
-///
-/// # Safety
-/// The crosscheck snapshot is NULL or a registered MVCC snapshot.
-unsafe fn check(target: &Target, row: Slot, seen: VersionRef, asked: Asked) -> Result<(), Refusal> {
+fn check(target: &Target, row: Slot, seen: VersionRef, asked: Asked<'_>) -> Result<(), Refusal> {
     if is_too_young(seen, asked.command) {
         return Err(Refusal::Invisible);
     }
-    if !asked.crosscheck.is_null() {
-        let crosscheck = PgSnapshot::new(asked.crosscheck);
+    if let Some(crosscheck) = asked.crosscheck {
+        let crosscheck = PgSnapshot::new(crosscheck.as_ptr());
         if target.session.visible(target.table, row, &crosscheck) != Some(seen) {
             return Err(Refusal::Updated);
         }
@@ -295,7 +314,7 @@ fn keep_turn(
     target: &Target,
     row: Slot,
     strength: LockStrength,
-    asked: Asked,
+    asked: Asked<'_>,
     queue: &mut RowLockQueue,
 ) {
     // SAFETY: a plain variable of this process.
@@ -315,7 +334,7 @@ fn wait_or_refuse(
     row: Slot,
     written: Written,
     strength: LockStrength,
-    asked: Asked,
+    asked: Asked<'_>,
     queue: &mut RowLockQueue,
 ) -> Result<(), Refusal> {
     let refusal = match written {

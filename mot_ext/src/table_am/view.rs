@@ -32,23 +32,22 @@ impl View {
     #[allow(non_upper_case_globals)]
     pub unsafe fn new(relation: pg_sys::Oid, table: TableRef, snapshot: pg_sys::Snapshot) -> View {
         // SAFETY: the caller's snapshot.
-        unsafe {
-            match (*snapshot).snapshot_type {
-                SNAPSHOT_MVCC if serializable::is_on_for(table) => {
-                    refuse_older_than_copy(table, &PgSnapshot::new(snapshot));
-                    View::Serializable(Reader::new(relation, snapshot))
-                }
-                SNAPSHOT_MVCC => {
-                    let snapshot = PgSnapshot::new(snapshot);
-                    refuse_older_than_copy(table, &snapshot);
-                    View::Mvcc(snapshot)
-                }
-                SNAPSHOT_SELF => View::Now,
-                _ => errors::unsupported(
-                    "scans of memory-optimized tables that read dead rows",
-                    "The views and functions of the schema mot tell of dead rows, and check tables.",
-                ),
+        match unsafe { (*snapshot).snapshot_type } {
+            SNAPSHOT_MVCC if serializable::is_on_for(table) => {
+                refuse_older_than_copy(table, &PgSnapshot::new(snapshot));
+                // SAFETY: the caller's snapshot stays as long as the view.
+                View::Serializable(unsafe { Reader::new(relation, snapshot) })
             }
+            SNAPSHOT_MVCC => {
+                let snapshot = PgSnapshot::new(snapshot);
+                refuse_older_than_copy(table, &snapshot);
+                View::Mvcc(snapshot)
+            }
+            SNAPSHOT_SELF => View::Now,
+            _ => errors::unsupported(
+                "scans of memory-optimized tables that read dead rows",
+                "The views and functions of the schema mot tell of dead rows, and check tables.",
+            ),
         }
     }
 

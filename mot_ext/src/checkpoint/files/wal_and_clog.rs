@@ -57,39 +57,56 @@ pub(super) fn committed_among(open: &[Xid], known_from: Xid) -> Result<Vec<Xid>,
 /// Makes the WAL inserted so far durable, at least up to `rows`, and answers up to where it is. For
 /// a checkpoint at `redo`.
 pub(super) fn flush(redo: Lsn, rows: Lsn) -> Result<Lsn, EngineError> {
-    // SAFETY: positions are shared; XLogFlush in recovery raises the minimum recovery point
-    // instead. May raise.
+    // SAFETY: reads shared state; never raises.
+    match unsafe { pg_sys::RecoveryInProgress() } {
+        true => flush_replayed(redo, rows),
+        false => Ok(flush_inserted()),
+    }
+}
+
+fn flush_inserted() -> Lsn {
+    // SAFETY: positions are shared. May raise.
     unsafe {
-        if !pg_sys::RecoveryInProgress() {
-            let insert = Lsn(pg_sys::GetXLogInsertRecPtr());
-            pg_sys::XLogFlush(pg::wal_pages().end_of_last_record(insert).0);
-            return Ok(Lsn(pg_sys::GetFlushRecPtr(std::ptr::null_mut())));
+        let insert = Lsn(pg_sys::GetXLogInsertRecPtr());
+        pg_sys::XLogFlush(pg::wal_pages().end_of_last_record(insert).0);
+        Lsn(pg_sys::GetFlushRecPtr(std::ptr::null_mut()))
+    }
+}
+
+/// Rows of the record that is being applied are ahead of the replay position until it is done. (A
+/// redo position may stay ahead: at the end of recovery the server inserts records of its own
+/// before its checkpoint.)
+fn flush_replayed(redo: Lsn, rows: Lsn) -> Result<Lsn, EngineError> {
+    let start = Instant::now();
+    loop {
+        // The walk may have come behind that.
+        if is_of_old_timeline(redo) {
+            return Err(EngineError::CheckpointNotNow {
+                what: RECOVERY_ENDED,
+            });
         }
-        // Rows of the record that is being applied are ahead of the replay position until it is
-        // done. (A redo position may stay ahead: at the end of recovery the server inserts records
-        // of its own before its checkpoint.)
-        let start = Instant::now();
-        loop {
-            // The walk may have come behind that.
-            if is_of_old_timeline(redo) {
-                return Err(EngineError::CheckpointNotNow {
-                    what: RECOVERY_ENDED,
-                });
-            }
-            let replayed = Lsn(pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()));
-            if replayed >= rows || shared_memory::control().redo_ended.load(Ordering::SeqCst) {
-                // The record being replayed may be in the commit log already, where we have read
-                // it: no recovery may end before it.
-                let end = pg_sys::GetCurrentReplayRecPtr(std::ptr::null_mut());
-                pg_sys::XLogFlush(end);
-                return Ok(replayed.max(Lsn(end)));
-            }
-            if shutdown_asked() || start.elapsed() > REPLAY_WAIT {
-                return Err(EngineError::CheckpointNotNow {
-                    what: "replay is held up in the middle of a record",
-                });
-            }
-            interrupts::sleep_ms(1);
+        // SAFETY: a position that is shared.
+        let replayed = Lsn(unsafe { pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()) });
+        if replayed >= rows || shared_memory::control().redo_ended.load(Ordering::SeqCst) {
+            return Ok(replayed.max(flush_record()));
         }
+        if shutdown_asked() || start.elapsed() > REPLAY_WAIT {
+            return Err(EngineError::CheckpointNotNow {
+                what: "replay is held up in the middle of a record",
+            });
+        }
+        interrupts::sleep_ms(1);
+    }
+}
+
+/// Lets no recovery end before the record that is being replayed, and answers where that ends: it
+/// may be in the commit log already, where we have read it.
+fn flush_record() -> Lsn {
+    // SAFETY: a position that is shared. XLogFlush in recovery raises the minimum recovery point
+    // instead; it may raise an error.
+    unsafe {
+        let end = pg_sys::GetCurrentReplayRecPtr(std::ptr::null_mut());
+        pg_sys::XLogFlush(end);
+        Lsn(end)
     }
 }

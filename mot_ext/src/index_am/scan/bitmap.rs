@@ -31,8 +31,7 @@ pub unsafe fn all(scan: pg_sys::IndexScanDesc, bitmap: *mut pg_sys::TIDBitmap) -
     if std::mem::take(&mut state.wants_labels) {
         look_for_labels(scan, state);
     }
-    // SAFETY: an open index.
-    unsafe { table_am::scan_begins(scan.index().as_ptr()) };
+    table_am::scan_begins(scan.index());
     let mut rows = Vec::new();
     let mut ids = Vec::new();
     let mut count = 0;

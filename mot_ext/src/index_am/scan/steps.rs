@@ -1,5 +1,5 @@
 //! From one row of a scan to the next: through its ranges, in both directions.
-use super::{Position, ScannedRow, Seen, State, tid_of};
+use super::{Position, ScannedRow, Seen, State};
 use crate::errors::or_raise;
 use crate::index_am::keys::Sought;
 use crate::pg;
@@ -78,7 +78,7 @@ impl State {
         let found = self.step();
         self.position = match &found {
             Some(ScannedRow::Kept(row, _)) => Position::At(*row),
-            Some(ScannedRow::Copied(copy)) => tid::name(self.table, tid_of(copy))
+            Some(ScannedRow::Copied(copy)) => tid::name(self.table, copy.tid())
                 .map_or(Position::Behind, |name| Position::At(name.row)),
             None => Position::Behind,
         };

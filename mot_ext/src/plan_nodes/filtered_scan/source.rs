@@ -2,6 +2,8 @@
 use super::FilteredScan;
 use crate::executor::aggregate::RowSource;
 use crate::executor::filter::{Filter, Group};
+use crate::pg::relation::Relation;
+use crate::pg::tuple_slot::TupleSlot;
 use crate::table_am::{self, scan};
 use mot_engine::{Slot, VersionRef};
 use pgrx::pg_sys;
@@ -29,14 +31,14 @@ impl RowSource for FilteredScan {
         // SAFETY: the node's open relation.
         unsafe {
             let (relation, read) = ((*self.node).ss_currentRelation, group.length() as i64);
-            table_am::rows_read(relation, read);
+            table_am::rows_read(Relation::enter(relation), read);
         }
         is_more
     }
 
     unsafe fn show(&mut self, slot: *mut pg_sys::TupleTableSlot, row: Slot, version: VersionRef) {
         // SAFETY: the caller's; the scan has begun.
-        unsafe { scan::state(self.rows).show(slot, row, version) }
+        unsafe { scan::state(self.rows).show(TupleSlot::enter(slot), row, version) }
     }
 
     fn filter(&self) -> Option<&Filter> {

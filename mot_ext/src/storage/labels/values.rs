@@ -1,6 +1,7 @@
 //! The values of an index's key columns, computed from the bodies of stored rows.
 use crate::executor::expressions::{evaluate, passes};
 use crate::pg::list::items;
+use crate::pg::memory::within;
 use crate::pg::{self, rights};
 use mot_engine::key::without_tail;
 use mot_engine::row::STAMP_BYTES;
@@ -44,33 +45,49 @@ impl RowValues {
     /// # Safety
     /// Both are open.
     pub unsafe fn new(table: pg_sys::Relation, index: pg_sys::Relation) -> RowValues {
-        // SAFETY: the caller's relations; the row's description is a copy.
+        // SAFETY: a context of the value's own below the current one; the caller's relations.
         unsafe {
             let memory = pg::small_context(pg_sys::CurrentMemoryContext, c"mot key values");
-            let old = pg_sys::MemoryContextSwitchTo(memory);
+            within(memory, || RowValues::in_memory(memory, table, index))
+        }
+    }
+
+    /// In this memory, which is the current one.
+    ///
+    /// # Safety
+    /// Both relations are open.
+    unsafe fn in_memory(
+        memory: pg_sys::MemoryContext,
+        table: pg_sys::Relation,
+        index: pg_sys::Relation,
+    ) -> RowValues {
+        let kind = &raw const pg_sys::TTSOpsHeapTuple;
+        // SAFETY: the caller's relations; the row's description is a copy.
+        let (estate, context, info, slot, table) = unsafe {
             let estate = pg_sys::CreateExecutorState();
             let description = pg_sys::CreateTupleDescCopyConstr((*table).rd_att);
-            let info = pg_sys::BuildIndexInfo(index);
-            let values = RowValues {
-                memory,
+            (
                 estate,
-                context: pg_sys::MakePerTupleExprContext(estate),
-                info,
-                predicate: None,
-                expressions: [std::ptr::null_mut(); COLUMNS_MAX],
-                writer: None,
-                slot: pg_sys::MakeSingleTupleTableSlot(
-                    description,
-                    &raw const pg_sys::TTSOpsHeapTuple,
-                ),
-                table: (*table).rd_id,
-                image: Vec::new(),
-                tuple: pg_sys::HeapTupleData::default(),
-                values: [pg_sys::Datum::null(); COLUMNS_MAX],
-                nulls: [true; COLUMNS_MAX],
-            };
-            pg_sys::MemoryContextSwitchTo(old);
-            values
+                pg_sys::MakePerTupleExprContext(estate),
+                pg_sys::BuildIndexInfo(index),
+                pg_sys::MakeSingleTupleTableSlot(description, kind),
+                (*table).rd_id,
+            )
+        };
+        RowValues {
+            memory,
+            estate,
+            context,
+            info,
+            predicate: None,
+            expressions: [std::ptr::null_mut(); COLUMNS_MAX],
+            writer: None,
+            slot,
+            table,
+            image: Vec::new(),
+            tuple: pg_sys::HeapTupleData::default(),
+            values: [pg_sys::Datum::null(); COLUMNS_MAX],
+            nulls: [true; COLUMNS_MAX],
         }
     }
 
@@ -146,21 +163,28 @@ impl RowValues {
 
     /// The same, as the current user. The other expressions are not needed here.
     fn evaluate(&mut self, at: usize) -> Option<pg_sys::Datum> {
-        // SAFETY: the slot is filled; the executor's state is this value's own. There is an
-        // expression for each column that names no attribute, in their order.
-        unsafe {
-            if self.expressions[at].is_null() {
+        let expression = self.expression(at);
+        let compute = || {
+            // SAFETY: the slot is filled; the executor's state is this value's own.
+            unsafe { evaluate(expression, self.context) }
+        };
+        let (value, is_null) = self.with_row_memory(compute);
+        (!is_null).then_some(value)
+    }
+
+    /// What computes a column that names no attribute.
+    fn expression(&mut self, at: usize) -> *mut pg_sys::ExprState {
+        if self.expressions[at].is_null() {
+            // SAFETY: the executor's state is this value's own. There is an expression for each
+            // column that names no attribute, in their order.
+            self.expressions[at] = unsafe {
                 let numbers = &(&(*self.info).ii_IndexAttrNumbers)[..at];
                 let before = numbers.iter().filter(|number| **number == 0).count();
                 let all = items::<pg_sys::Expr>((*self.info).ii_Expressions);
-                self.expressions[at] = pg_sys::ExecPrepareExpr(all[before], self.estate);
-            }
-            let of_row = (*self.context).ecxt_per_tuple_memory;
-            let old = pg_sys::MemoryContextSwitchTo(of_row);
-            let (value, is_null) = evaluate(self.expressions[at], self.context);
-            pg_sys::MemoryContextSwitchTo(old);
-            (!is_null).then_some(value)
+                pg_sys::ExecPrepareExpr(all[before], self.estate)
+            };
         }
+        self.expressions[at]
     }
 
     /// Shows the body in the image in the slot.
@@ -197,12 +221,7 @@ impl RowValues {
     /// Runs a comparison in memory that goes with the next row.
     pub fn with_row_memory<T>(&self, action: impl FnOnce() -> T) -> T {
         // SAFETY: this value's own memory.
-        unsafe {
-            let old = pg_sys::MemoryContextSwitchTo((*self.context).ecxt_per_tuple_memory);
-            let result = action();
-            pg_sys::MemoryContextSwitchTo(old);
-            result
-        }
+        unsafe { within((*self.context).ecxt_per_tuple_memory, action) }
     }
 
     /// Gives back what was made ahead of the context that it is in. A scan's goes with that
