@@ -223,12 +223,6 @@ impl<'p> Relation<'p> {
         unsafe { Node::enter(self.row_type()) }
     }
 
-    /// Whether it is permanent, temporary or not logged.
-    pub fn persistence(self) -> u8 {
-        // SAFETY: an open relation has its row of `pg_class`.
-        unsafe { (*(*self.as_ptr()).rd_rel).relpersistence as u8 }
-    }
-
     /// Whether it is a partition.
     pub fn is_partition(self) -> bool {
         // SAFETY: as above.

@@ -62,13 +62,6 @@ impl<'p> Node<'p, pg_sys::TupleTableSlot> {
         }
     }
 
-    /// Its row type.
-    #[inline]
-    pub fn row_type(self) -> pg_sys::TupleDesc {
-        // SAFETY: a live slot.
-        unsafe { (*self.as_ptr()).tts_tupleDescriptor }
-    }
-
     /// Its memory, in which what it owns is.
     #[inline]
     pub fn memory(self) -> pg_sys::MemoryContext {
@@ -122,7 +115,7 @@ impl<'p> Node<'p, pg_sys::TupleTableSlot> {
         // SAFETY: a live slot with a row type, which is filled (caller).
         unsafe {
             let slot = self.as_ptr();
-            let count = (*self.row_type()).natts;
+            let count = (*self.row_type().as_ptr()).natts;
             if i32::from((*slot).tts_nvalid) < count {
                 pg_sys::slot_getsomeattrs_int(slot, count);
             }

@@ -107,7 +107,7 @@ pub unsafe fn form<'a>(slot: *mut pg_sys::TupleTableSlot) -> &'a [u8] {
     unsafe {
         let slot = TupleSlot::enter(slot);
         let (values, nulls) = slot.values();
-        form_values(slot.row_type(), values, nulls)
+        form_values(slot.row_type().as_ptr(), values, nulls)
     }
 }
 
