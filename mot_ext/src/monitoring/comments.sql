@@ -77,14 +77,16 @@ COMMENT ON COLUMN mot.stat_checkpoint.checkpoints_written IS
 COMMENT ON COLUMN mot.stat_checkpoint.checkpoints_failed IS
   'attempts since then that failed, each with a line in the server''s log';
 COMMENT ON COLUMN mot.stat_checkpoint.rows IS
-  'rows that the newest one has; 0 before the first one since the start of the server';
+  'rows that the newest one has; 0 before the first one';
 COMMENT ON COLUMN mot.stat_checkpoint.files IS
-  'files that the newest one has written; 0 before it, as the four that follow';
-COMMENT ON COLUMN mot.stat_checkpoint.bytes IS 'bytes of those files';
+  'files that the newest one has written; 0 before the first one';
+COMMENT ON COLUMN mot.stat_checkpoint.bytes IS 'bytes of those files; 0 before the first one';
 COMMENT ON COLUMN mot.stat_checkpoint.files_reused IS
-  'files of older checkpoints that are part of it';
-COMMENT ON COLUMN mot.stat_checkpoint.bytes_reused IS 'bytes of those files';
-COMMENT ON COLUMN mot.stat_checkpoint.write_ms IS 'milliseconds that it took';
+  'files of older checkpoints that are part of it; 0 before the first one';
+COMMENT ON COLUMN mot.stat_checkpoint.bytes_reused IS
+  'bytes of those files; 0 before the first one';
+COMMENT ON COLUMN mot.stat_checkpoint.write_ms IS
+  'milliseconds that it took; 0 before the first one';
 COMMENT ON COLUMN mot.stat_checkpoint.finished_at IS
   'when it was complete; null before the first one since the start of the server';
 COMMENT ON COLUMN mot.stat_checkpoint.worker_pid IS
