@@ -71,6 +71,29 @@ impl Transaction {
         })
     }
 
+    /// What `lock` would answer without a new lock: what is in the way, or `Done` of a lock that
+    /// the transaction holds. `None`: it would lock the row. It changes nothing, so the transaction
+    /// needs no id.
+    pub fn look_at_locks(
+        &self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        slot: Slot,
+        seen: VersionRef,
+        strength: LockStrength,
+    ) -> Option<Locked> {
+        let _pin = session.local.pin();
+        let Some(anchor) = table.anchor(slot) else {
+            return Some(Locked::Gone);
+        };
+        let known = self.known.of(table, slot);
+        settled(
+            examine(anchor.head(), seen, strength, known, clock),
+            strength,
+        )
+    }
+
     /// Locks a row in the state seen, until the (sub)transaction ends. May use the arena's reserve,
     /// as `delete` does, where it is as strong.
     #[allow(clippy::too_many_arguments)]
@@ -94,13 +117,8 @@ impl Transaction {
         loop {
             let head = anchor.head();
             let known = self.known.of(table, slot);
-            match examine(head, seen, strength, known, clock) {
-                Found::Clear { held } if held >= Some(strength) => return Ok(Locked::Done),
-                Found::Clear { .. } => {}
-                Found::Busy(xid) => return Ok(Locked::Busy(xid)),
-                Found::Changed => return Ok(Locked::Changed),
-                Found::Gone => return Ok(Locked::Gone),
-                Found::SelfModified(cid) => return Ok(Locked::SelfModified(cid)),
+            if let Some(found) = settled(examine(head, seen, strength, known, clock), strength) {
+                return Ok(found);
             }
             let entry = match fresh.version() {
                 Some(entry) => entry,
@@ -126,5 +144,17 @@ impl Transaction {
             }
             anchor.wait_unlatched();
         }
+    }
+}
+
+/// The answer to a locker that puts no new lock on the row.
+fn settled(found: Found, strength: LockStrength) -> Option<Locked> {
+    match found {
+        Found::Clear { held } if held >= Some(strength) => Some(Locked::Done),
+        Found::Clear { .. } => None,
+        Found::Busy(xid) => Some(Locked::Busy(xid)),
+        Found::Changed => Some(Locked::Changed),
+        Found::Gone => Some(Locked::Gone),
+        Found::SelfModified(cid) => Some(Locked::SelfModified(cid)),
     }
 }

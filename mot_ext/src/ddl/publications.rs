@@ -80,21 +80,45 @@ pub fn check_publications(table: pg_sys::Oid) {
         return;
     }
     refuse_published(table);
+    if is_meant(table, "true") {
+        warn_not_published();
+    }
+}
+
+/// Warns of TRUNCATE where a publication means a table of the access method without its name: core
+/// logs it for logical decoding, whatever the table's kind.
+pub fn warn_of_truncate(table: pg_sys::Oid) {
+    // SAFETY: a variable that is set at the server's start.
+    let is_decoded = unsafe { pg_sys::wal_level } >= pg_sys::WalLevel::WAL_LEVEL_LOGICAL as i32;
+    if is_decoded
+        && storage::is_mot_table(table)
+        && catalog::persistence(table) == pg_sys::RELPERSISTENCE_PERMANENT
+        && is_meant(table, "p.pubtruncate")
+    {
+        report::warn_unsupported(
+            "TRUNCATE of a memory-optimized table is published, and other changes of it are not",
+            "Subscribers lose their rows of it. Use DELETE, or take truncate out of what the publication publishes.",
+        );
+    }
+}
+
+/// Whether a publication for which the condition holds means the table, or one whose partition it
+/// is, without its name.
+fn is_meant(table: pg_sys::Oid, condition: &str) -> bool {
     let meant = catalog_query::select(
-        &with_tables_above(
-            "SELECT p.oid FROM pg_catalog.pg_publication p WHERE p.puballtables
+        &with_tables_above(&format!(
+            "SELECT p.oid FROM pg_catalog.pg_publication p WHERE p.puballtables AND {condition}
             UNION ALL
-            SELECT n.pnpubid FROM above
+            SELECT p.oid FROM above
                 JOIN pg_catalog.pg_class c ON c.oid = above.relation
                 JOIN pg_catalog.pg_publication_namespace n ON n.pnnspid = c.relnamespace
+                JOIN pg_catalog.pg_publication p ON p.oid = n.pnpubid AND {condition}
             LIMIT 1",
-        ),
+        )),
         &[table.into()],
         |row| row.get::<pg_sys::Oid>(1),
     );
-    if !meant.is_empty() {
-        warn_not_published();
-    }
+    !meant.is_empty()
 }
 
 fn warn_not_published() {

@@ -7,7 +7,7 @@
 //! an error.
 use super::tuple;
 use crate::errors::{self, or_raise};
-use crate::pg::{index_row, version as pg_version};
+use crate::pg::{self, index_row, version as pg_version};
 use crate::serializable;
 use crate::shared_memory::test_switch::{self, Step};
 use crate::storage::{duplicate, long_key};
@@ -352,8 +352,17 @@ impl Target {
         queue.wait((row, ordinal), busy, strength, policy)
     }
 
-    /// One attempt to lock a row in the state `seen`.
+    /// One attempt to lock a row in the state `seen`. The transaction gets an id with its first
+    /// lock, as on heap tables: one that passes over locked rows has none.
     pub fn lock(&self, row: Slot, seen: VersionRef, strength: LockStrength) -> Locked {
+        if pg::full_xid_if_any().is_none() {
+            let (session, table) = (self.session, self.table);
+            let found =
+                xact::current().look_at_locks(session, &PgClock, table, row, seen, strength);
+            if let Some(found) = found {
+                return found;
+            }
+        }
         let xid = xact::write_xid();
         or_raise(xact::current().lock(self.session, &PgClock, self.table, row, seen, strength, xid))
     }
