@@ -71,10 +71,9 @@ impl Transaction {
         })
     }
 
-    /// What `lock` would answer without a new lock: what is in the way, or `Done` of a lock that
-    /// the transaction holds. `None`: it would lock the row. It changes nothing, so the transaction
-    /// needs no id.
-    pub fn look_at_locks(
+    /// What keeps the transaction from locking a row in the state seen; `None`: nothing. It changes
+    /// nothing, so the transaction needs no id.
+    pub fn obstacle(
         &self,
         session: &Session,
         clock: &impl Clock,
@@ -88,10 +87,7 @@ impl Transaction {
             return Some(Locked::Gone);
         };
         let known = self.known.of(table, slot);
-        settled(
-            examine(anchor.head(), seen, strength, known, clock),
-            strength,
-        )
+        refusal(examine(anchor.head(), seen, strength, known, clock))
     }
 
     /// Locks a row in the state seen, until the (sub)transaction ends. May use the arena's reserve,
@@ -117,8 +113,12 @@ impl Transaction {
         loop {
             let head = anchor.head();
             let known = self.known.of(table, slot);
-            if let Some(found) = settled(examine(head, seen, strength, known, clock), strength) {
-                return Ok(found);
+            let found = examine(head, seen, strength, known, clock);
+            if matches!(found, Found::Clear { held } if held >= Some(strength)) {
+                return Ok(Locked::Done);
+            }
+            if let Some(refusal) = refusal(found) {
+                return Ok(refusal);
             }
             let entry = match fresh.version() {
                 Some(entry) => entry,
@@ -147,10 +147,9 @@ impl Transaction {
     }
 }
 
-/// The answer to a locker that puts no new lock on the row.
-fn settled(found: Found, strength: LockStrength) -> Option<Locked> {
+/// The answer to a locker that is not to have the row; `None`: it may have it.
+fn refusal(found: Found) -> Option<Locked> {
     match found {
-        Found::Clear { held } if held >= Some(strength) => Some(Locked::Done),
         Found::Clear { .. } => None,
         Found::Busy(xid) => Some(Locked::Busy(xid)),
         Found::Changed => Some(Locked::Changed),

@@ -357,10 +357,9 @@ impl Target {
     pub fn lock(&self, row: Slot, seen: VersionRef, strength: LockStrength) -> Locked {
         if pg::full_xid_if_any().is_none() {
             let (session, table) = (self.session, self.table);
-            let found =
-                xact::current().look_at_locks(session, &PgClock, table, row, seen, strength);
-            if let Some(found) = found {
-                return found;
+            let obstacle = xact::current().obstacle(session, &PgClock, table, row, seen, strength);
+            if let Some(obstacle) = obstacle {
+                return obstacle;
             }
         }
         let xid = xact::write_xid();

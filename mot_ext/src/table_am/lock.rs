@@ -112,18 +112,8 @@ pub unsafe fn lock(
 
 /// Notes a row that was locked, and says in the slot that shows it who has locked it.
 fn note_shown(target: &Target, row: Slot, slot: TupleSlot<'_>) {
-    // SAFETY: plain reads; the transaction has an id, for it has locked the row.
-    let (own, top) = unsafe {
-        (
-            pg_sys::GetCurrentTransactionIdIfAny(),
-            pg_sys::GetTopTransactionIdIfAny(),
-        )
-    };
-    // In a subtransaction that has written nothing the lock is one from before.
-    let xid = match own {
-        pg_sys::InvalidTransactionId => top,
-        own => own,
-    };
+    // SAFETY: the current transaction has an id, for it has locked the row.
+    let xid = unsafe { pg_sys::GetCurrentTransactionIdIfAny() };
     slot::set_xmax(slot, xid);
     LAST_LOCKED.0.set(Some((target.table, row, xid)));
 }
