@@ -178,7 +178,7 @@ impl ForeignKey {
             key: Key {
                 column,
                 test: Test::Equal,
-                argument_type: member.right,
+                argument_type: order.converted_from(member.right),
             },
         })
     }

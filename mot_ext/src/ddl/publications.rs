@@ -1,10 +1,12 @@
 //! Publications: changes of memory-optimized tables are not decoded, so none may name such a table.
 use super::{catalog_query, identity};
 use crate::errors::refuse::unsupported;
+use crate::pg::local::ProcessLocal;
 use crate::pg::node::{List, Node};
 use crate::pg::{catalog, inheritance, report, version};
 use crate::storage;
 use pgrx::pg_sys;
+use std::cell::Cell;
 
 /// CREATE PUBLICATION, and ALTER PUBLICATION that adds or sets tables: refused where a
 /// memory-optimized table is named, or is below a table that is. (One of all tables, or of a
@@ -85,16 +87,25 @@ pub fn check_publications(table: pg_sys::Oid) {
     }
 }
 
-/// Warns of TRUNCATE where a publication means a table of the access method without its name: core
+/// When the statement began that was warned of last.
+static WARNED: ProcessLocal<Cell<pg_sys::TimestampTz>> = ProcessLocal(Cell::new(0));
+
+/// Warns once of a TRUNCATE where a publication means a table of the access method without its name: core
 /// logs it for logical decoding, whatever the table's kind.
 pub fn warn_of_truncate(table: pg_sys::Oid) {
     // SAFETY: a variable that is set at the server's start.
     let is_decoded = unsafe { pg_sys::wal_level } >= pg_sys::WalLevel::WAL_LEVEL_LOGICAL as i32;
-    if is_decoded
-        && storage::is_mot_table(table)
-        && catalog::persistence(table) == pg_sys::RELPERSISTENCE_PERMANENT
-        && is_meant(table, "p.pubtruncate")
+    if !is_decoded
+        || !storage::is_mot_table(table)
+        || catalog::persistence(table) != pg_sys::RELPERSISTENCE_PERMANENT
     {
+        return;
+    }
+    // Core asks for each table, and again where it waits for a lock.
+    // SAFETY: a variable of this process.
+    let statement = unsafe { pg_sys::GetCurrentStatementStartTimestamp() };
+    if WARNED.0.get() != statement && is_meant(table, "p.pubtruncate") {
+        WARNED.0.set(statement);
         report::warn_unsupported(
             "TRUNCATE of a memory-optimized table is published, and other changes of it are not",
             "Subscribers lose their rows of it. Use DELETE, or take truncate out of what the publication publishes.",

@@ -19,7 +19,7 @@ use mot_engine::key::{KeyBuffer, encode_row};
 use mot_engine::pause::{Point, reach};
 use mot_engine::{
     CommandId, EngineError, Entered, IndexRef, KeysUnchanged, LockStrength, Locked, Newest,
-    Session, Slot, TableRef, Transaction, VersionRef, Written, Xid,
+    Ordinal, Session, Slot, TableRef, Transaction, VersionRef, Written, Xid,
 };
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -347,8 +347,11 @@ impl Target {
         if xact::current().holds(self.table, row) {
             queue.pass_queue();
         }
-        // The state that the other transaction changes or has locked.
-        let ordinal = self.session.newest_ordinal(&PgClock, self.table, row);
+        // The state that the other transaction changes or has locked; only who waits names it.
+        let ordinal = match policy {
+            WaitPolicy::Block => self.session.newest_ordinal(&PgClock, self.table, row),
+            _ => Ordinal(0),
+        };
         queue.wait((row, ordinal), busy, strength, policy)
     }
 
@@ -356,6 +359,7 @@ impl Target {
     /// lock, as on heap tables: one that passes over locked rows has none.
     pub fn lock(&self, row: Slot, seen: VersionRef, strength: LockStrength) -> Locked {
         if pg::full_xid_if_any().is_none() {
+            xact::wait_until_writable();
             let (session, table) = (self.session, self.table);
             let obstacle = xact::current().obstacle(session, &PgClock, table, row, seen, strength);
             if let Some(obstacle) = obstacle {

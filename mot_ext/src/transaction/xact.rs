@@ -126,9 +126,7 @@ fn begin_to_work() -> &'static mut Transaction {
 /// The first call waits until the tables may be written, and marks the transaction as one whose
 /// outcome is still needed. May raise.
 pub fn write_xid() -> Xid {
-    if !MAY_WRITE.0.get() {
-        begin_to_write();
-    }
+    wait_until_writable();
     let xid = match pg::full_xid_if_any() {
         Some(assigned) => assigned,
         // SAFETY: inside a transaction; may raise (on a standby, in a parallel worker).
@@ -138,6 +136,15 @@ pub fn write_xid() -> Xid {
         mark_unresolved();
     }
     Xid(xid)
+}
+
+/// Before this process writes, locks a row, or looks what keeps it from that: waits until the tables
+/// are ready for writers. May raise.
+#[inline]
+pub fn wait_until_writable() {
+    if !MAY_WRITE.0.get() {
+        begin_to_write();
+    }
 }
 
 /// The tables have been seen ready for writers; they stay so as long as this process lives.
