@@ -90,8 +90,8 @@ pub fn check_publications(table: pg_sys::Oid) {
 /// When the statement began that was warned of last.
 static WARNED: ProcessLocal<Cell<pg_sys::TimestampTz>> = ProcessLocal(Cell::new(0));
 
-/// Warns once of a TRUNCATE where a publication means a table of the access method without its name: core
-/// logs it for logical decoding, whatever the table's kind.
+/// Warns once of a TRUNCATE where a publication means a table of the access method without its
+/// name: core logs it for logical decoding, whatever the table's kind.
 pub fn warn_of_truncate(table: pg_sys::Oid) {
     // SAFETY: a variable that is set at the server's start.
     let is_decoded = unsafe { pg_sys::wal_level } >= pg_sys::WalLevel::WAL_LEVEL_LOGICAL as i32;

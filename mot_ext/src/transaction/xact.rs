@@ -138,8 +138,8 @@ pub fn write_xid() -> Xid {
     Xid(xid)
 }
 
-/// Before this process writes, locks a row, or looks what keeps it from that: waits until the tables
-/// are ready for writers. May raise.
+/// Waits until the tables are ready for writers: before this process writes, locks a row, or looks
+/// what keeps it from that. May raise.
 #[inline]
 pub fn wait_until_writable() {
     if !MAY_WRITE.0.get() {
