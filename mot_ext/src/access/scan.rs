@@ -189,8 +189,8 @@ impl Scan {
     ) {
         // SAFETY: the caller's.
         unsafe {
-            tuple::point(&mut self.tuple, row, version, self.relation);
-            self.tuple.t_self = tid::of(self.table, row, version);
+            let tid = tid::of(self.table, row, version);
+            tuple::point(&mut self.tuple, tid, version, self.relation);
             tuple::store(slot, &raw mut self.tuple);
         }
     }

@@ -334,8 +334,8 @@ impl Frame {
         row: Slot,
         version: VersionRef,
     ) {
-        tuple::point(tuple, row, version, self.relation);
-        tuple.t_self = tid::of(table, row, version);
+        let tid = tid::of(table, row, version);
+        tuple::point(tuple, tid, version, self.relation);
     }
 
     /// A slot for rows of the table, in place.

@@ -169,10 +169,17 @@ impl<'p> Relation<'p> {
             .is_some_and(|options| options.user_catalog_table)
     }
 
-    /// The indexes of a table, in a list of their own.
-    pub fn indexes(self) -> pgrx::PgList<pg_sys::Oid> {
-        // SAFETY: an open table; the list is a copy.
-        unsafe { pgrx::PgList::from_pg(pg_sys::RelationGetIndexList(self.as_ptr())) }
+    /// The indexes of a table.
+    pub fn indexes(self) -> Vec<pg_sys::Oid> {
+        // SAFETY: an open table; the list is a copy, which is freed.
+        unsafe {
+            let list = pg_sys::RelationGetIndexList(self.as_ptr());
+            let indexes = pgrx::PgList::<pg_sys::Oid>::from_pg(list)
+                .iter_oid()
+                .collect();
+            pg_sys::list_free(list);
+            indexes
+        }
     }
 
     /// Whether an index is of some rows only.

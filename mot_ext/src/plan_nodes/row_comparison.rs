@@ -73,8 +73,7 @@ unsafe extern "C-unwind" fn execute(
     let node: Node<'_, pg_sys::CustomScanState> = unsafe { Node::enter(node) };
     let below = node.below();
     if below.chgParam() {
-        // SAFETY: a running node.
-        unsafe { begin_anew(below) };
+        begin_anew(below);
     }
     // SAFETY: each running node has its function, and gives NULL, or a slot that is its own.
     let row = unsafe {
@@ -92,7 +91,7 @@ unsafe extern "C-unwind" fn execute(
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn begin_anew(below: Node<'_, pg_sys::PlanState>) {
+extern "C-unwind" fn begin_anew(below: Node<'_, pg_sys::PlanState>) {
     below.begin_anew();
 }
 

@@ -10,10 +10,9 @@ use crate::pg::heap_tuple::OwnTuple;
 use crate::pg::memory::within;
 use crate::pg::nodes::attributes_of;
 use crate::pg::tuple_slot::{HeapSlot, TupleSlot};
-use crate::transaction::wait::tid_of;
+use mot_engine::VersionRef;
 use mot_engine::key::Tail;
 use mot_engine::row::STAMP_BYTES;
-use mot_engine::{Slot, VersionRef};
 use pgrx::pg_sys;
 
 /// A HeapTupleData to be pointed at rows, one after the other.
@@ -22,19 +21,19 @@ pub fn empty() -> pg_sys::HeapTupleData {
     unsafe { std::mem::zeroed() }
 }
 
-/// Points `tuple` at a version of a row of `relation`. Its columns, `xmin`, `ctid` and `tableoid`
-/// can be asked for; `xmax`, `cmin` and `cmax` only of a [`copy`], or through a slot of
-/// [`super::row_slot`].
+/// Points `tuple` at a version with this tuple id, of a row of `relation`. Its columns, `xmin`,
+/// `ctid` and `tableoid` can be asked for; `xmax`, `cmin` and `cmax` only of a [`copy`], or through
+/// a slot of [`super::row_slot`].
 #[inline]
 pub fn point(
     tuple: &mut pg_sys::HeapTupleData,
-    row: Slot,
+    tid: pg_sys::ItemPointerData,
     version: VersionRef,
     relation: pg_sys::Oid,
 ) {
     tuple.t_len = version.tuple_bytes() as u32;
     tuple.t_data = version.image_ptr().cast_mut().cast();
-    tuple.t_self = tid_of(row, version.ordinal());
+    tuple.t_self = tid;
     tuple.t_tableOid = relation;
 }
 
@@ -43,9 +42,13 @@ pub fn point(
 ///
 /// # Safety
 /// The memory context lives for as long as the copy.
-pub unsafe fn copy(row: Slot, version: VersionRef, relation: pg_sys::Oid) -> OwnTuple {
+pub unsafe fn copy(
+    tid: pg_sys::ItemPointerData,
+    version: VersionRef,
+    relation: pg_sys::Oid,
+) -> OwnTuple {
     let mut tuple = empty();
-    point(&mut tuple, row, version, relation);
+    point(&mut tuple, tid, version, relation);
     // SAFETY: a version is there as long as it is held; the copy is ours.
     let mut copy = unsafe { OwnTuple::enter(pg_sys::heap_copytuple(&raw mut tuple)) };
     row_slot::complete(&mut copy);
@@ -71,13 +74,13 @@ pub unsafe fn store(slot: *mut pg_sys::TupleTableSlot, tuple: *mut pg_sys::HeapT
 /// The slot is of the relation's row type.
 pub unsafe fn store_copy(
     slot: TupleSlot<'_>,
-    row: Slot,
+    tid: pg_sys::ItemPointerData,
     version: VersionRef,
     relation: pg_sys::Oid,
 ) {
     // SAFETY: the slot's memory lives as long as the slot, which is of the version's row type.
     unsafe {
-        let copy = within(slot.memory(), || copy(row, version, relation));
+        let copy = within(slot.memory(), || copy(tid, version, relation));
         match row_slot::of_heap_form(slot) {
             // Core's way knows its own kind alone, and would form the row of ours anew, without its
             // system columns.
@@ -85,7 +88,7 @@ pub unsafe fn store_copy(
             None => slot.force(copy),
         }
     }
-    slot.set_row(tid_of(row, version.ordinal()), relation);
+    slot.set_row(tid, relation);
 }
 
 /// Empties a slot of the heap kind's form: `ExecClearTuple`.

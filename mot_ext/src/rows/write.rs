@@ -5,7 +5,7 @@
 //! re-checking ([`ChangeResult::Newer`]), and REPEATABLE READ raises 40001. A row that this very
 //! command has changed is left alone. One that a trigger or function of this command has changed is
 //! an error.
-use super::tuple;
+use super::{tid, tuple};
 use crate::errors::{self, or_raise};
 use crate::pg::{self, index_row, version as pg_version};
 use crate::serializable;
@@ -167,7 +167,8 @@ impl Target {
             serializable::met_duplicate(self.oid(), self.table, row, seen, version);
         }
         let mut refused = tuple::empty();
-        tuple::point(&mut refused, row, version, self.oid());
+        let tid = tid::of(self.table, row, version);
+        tuple::point(&mut refused, tid, version, self.oid());
         // SAFETY: the relation is open; our own uncommitted version stays until the abort that this
         // leads to. As in heapam, a changed row that then fails counts; an insert has counted.
         self.relation.with(|relation| unsafe {

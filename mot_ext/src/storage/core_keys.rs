@@ -121,9 +121,9 @@ impl Form {
 
 /// The indexes of a table that the catalog has as live.
 fn forms_of(heap: Relation<'_>) -> Vec<(pg_sys::Oid, Form)> {
-    let indexes = heap.indexes();
-    let forms = indexes
-        .iter_oid()
+    let forms = heap
+        .indexes()
+        .into_iter()
         .filter_map(|oid| form_of(oid).map(|form| (oid, form)));
     forms.collect()
 }

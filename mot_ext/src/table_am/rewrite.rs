@@ -251,7 +251,8 @@ impl<'p> Former<'p> {
 
     fn form(&mut self, version: VersionRef, body: &mut Vec<u8>) -> Result<(), EngineError> {
         let mut row = tuple::empty();
-        tuple::point(&mut row, Slot(0), version, pg_sys::InvalidOid);
+        let no_tid = row.t_self;
+        tuple::point(&mut row, no_tid, version, pg_sys::InvalidOid);
         let (values, nulls) = (self.values.as_mut_ptr(), self.nulls.as_mut_ptr());
         // SAFETY: the engine keeps the version meanwhile; the arrays have a place for each
         // attribute.

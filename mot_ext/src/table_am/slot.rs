@@ -47,8 +47,7 @@ pub unsafe fn show(slot: TupleSlot<'_>, shown: Shown) {
         // SAFETY: the slot's own place, which lives as long as the slot. The snapshot keeps the
         // version, which is of the slot's row type (caller).
         unsafe {
-            tuple::point(&mut *own, shown.row, shown.version, shown.relation);
-            (*own).t_self = shown.tid();
+            tuple::point(&mut *own, shown.tid(), shown.version, shown.relation);
             heap.point(own);
         }
     } else {
@@ -96,12 +95,7 @@ pub unsafe fn show_written(slot: TupleSlot<'_>, shown: Shown) {
 /// The slot is of the relation's row type.
 pub unsafe fn show_copy(slot: TupleSlot<'_>, shown: Shown) {
     // SAFETY: the caller's slot.
-    unsafe { tuple::store_copy(slot, shown.row, shown.version, shown.relation) };
-    let tid = shown.tid();
-    if let Some(heap) = row_slot::of_heap_form(slot) {
-        heap.change_own(|own| own.set_tid(tid));
-    }
-    slot.set_tid(tid);
+    unsafe { tuple::store_copy(slot, shown.tid(), shown.version, shown.relation) };
 }
 
 /// Says in a slot's own copy what is upon the version, for code that takes the tuple itself
@@ -134,9 +128,7 @@ pub fn set_xmax(slot: TupleSlot<'_>, xmax: pg_sys::TransactionId) {
 /// The memory context lives for as long as the copy.
 pub unsafe fn copy(shown: Shown) -> OwnTuple {
     // SAFETY: the caller's context.
-    let mut copy = unsafe { tuple::copy(shown.row, shown.version, shown.relation) };
-    copy.set_tid(shown.tid());
-    copy
+    unsafe { tuple::copy(shown.tid(), shown.version, shown.relation) }
 }
 
 /// Shows a copy of a whole heap tuple, which the slot owns.

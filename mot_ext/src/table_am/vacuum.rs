@@ -87,7 +87,7 @@ unsafe fn write_size(
 /// The table is locked as VACUUM locks it.
 unsafe fn update_indexes(relation: Relation<'_>, storage: TableRef, rows: f64) {
     let lock = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
-    for index in relation.indexes().iter_oid() {
+    for index in relation.indexes() {
         with_index(index, lock, |index| {
             if !index.index_row().indisready {
                 return;

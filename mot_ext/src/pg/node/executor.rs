@@ -398,11 +398,12 @@ impl<'p> Node<'p, pg_sys::TupleTableSlot> {
     /// Its values, and which of them are NULL, one for each column.
     ///
     /// # Safety
-    /// It is filled, and taken apart as far as they are read. It stays so for `'a`.
+    /// It was made with its row type, is filled, and taken apart as far as they are read. It stays
+    /// so for `'a`.
     #[inline]
     pub unsafe fn columns<'a>(self) -> (&'a [pg_sys::Datum], &'a [bool]) {
-        // SAFETY: a slot with a row type has arrays with a place for each column, which were made
-        // of zeros.
+        // SAFETY: a slot that is made with a row type has arrays of zeros, with a place for each
+        // column (`MakeTupleTableSlot`).
         unsafe {
             let slot = &*self.as_ptr();
             let count = (*slot.tts_tupleDescriptor).natts as usize;
