@@ -11,7 +11,7 @@ use crate::pg::catalog;
 use crate::pg::node::{Any, Node};
 use crate::pg::relation::Relation as OpenRelation;
 use crate::storage;
-use crate::transaction::relation::Relation;
+use crate::transaction::relation::LockedRelation;
 use mot_engine::key::IndexDefinition;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
@@ -111,10 +111,10 @@ fn conditions<'p>(
     index: pg_sys::Oid,
     node: Node<'p, pg_sys::IndexScan>,
 ) -> Option<(Vec<Condition<'p>>, usize)> {
-    Relation::closed(index).view(|index| {
+    LockedRelation::closed(index).with(|index| {
         let index = Index {
             relation: index,
-            definition: storage::definition_of(index.as_ptr())?,
+            definition: storage::definition_of(index)?,
         };
         let tests = node.indexqual().iter();
         let found: Option<_> = tests.map(|test| condition(&index, test)).collect();

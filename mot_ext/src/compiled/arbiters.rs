@@ -5,8 +5,9 @@
 use super::index_lock::IndexLock;
 use super::opened::{Entries, Opened};
 use crate::index_am::access_method::indexes_of;
+use crate::pg::relation::Relation;
 use crate::storage::{self, computed_keys};
-use crate::transaction::relation::Relation;
+use crate::transaction::relation::LockedRelation;
 use mot_engine::{IndexRef, TableRef};
 use pgrx::pg_sys;
 
@@ -128,8 +129,7 @@ fn find(relation: pg_sys::Oid, named: &[pg_sys::Oid], table: TableRef) -> Option
         // Planning has locked none that the statement does not name, and a kept plan none at all.
         let lock = IndexLock::new(pg_sys::RowExclusiveLock as pg_sys::LOCKMODE);
         lock.take(oid);
-        // SAFETY: a locked index.
-        let asked = Relation::closed(oid).with(|index| unsafe { asked(table, index) });
+        let asked = LockedRelation::closed(oid).with(|index| asked(table, index));
         if let Asked::Yes { index, is_computed } = asked {
             found.push(Arbiter {
                 oid,
@@ -158,19 +158,15 @@ enum Asked {
     ByCore,
 }
 
-/// # Safety
-/// The index is open.
-unsafe fn asked(table: TableRef, index: pg_sys::Relation) -> Asked {
-    // SAFETY: an open index has its row of the catalog.
-    let form = unsafe { &*(*index).rd_index };
+fn asked(table: TableRef, index: Relation<'_>) -> Asked {
+    let form = index.index_row();
     if !form.indisunique {
         return Asked::No;
     }
     if !(form.indimmediate && form.indisready && form.indisvalid) {
         return Asked::ByCore;
     }
-    // SAFETY: the caller's index.
-    let is_computed = unsafe { computed_keys::is_computed(index) };
+    let is_computed = computed_keys::is_computed(index);
     storage::find_index(table, index)
         .map_or(Asked::ByCore, |index| Asked::Yes { index, is_computed })
 }

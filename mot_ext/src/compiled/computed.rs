@@ -24,11 +24,10 @@ impl ComputedKeys {
     /// Of a table that is locked for writing. `Ok(None)`: it has no such indexes; an error:
     /// core's executor has to form its rows.
     pub fn of(table: Relation<'_>) -> Result<Option<ComputedKeys>, Unplain> {
-        if !computed_keys::are_on(table.as_ptr()) {
+        if !computed_keys::are_on(table) {
             return Ok(None);
         }
-        // SAFETY: an open table.
-        let evaluator = unsafe { Evaluator::of_table(table.as_ptr()) };
+        let evaluator = Evaluator::of_table(table);
         let are_plain = expressions(&evaluator).all(|list| are_plain(list, ROW));
         let is_plain = are_plain && !evaluator.has_labels();
         match is_plain {
@@ -53,7 +52,7 @@ impl ComputedKeys {
         let mut evaluator = self.0.borrow_mut();
         evaluator.tail.clear();
         // SAFETY: the caller's slot. Plain expressions do not come back here.
-        unsafe { evaluator.compute(row.as_ptr()) };
+        unsafe { evaluator.compute(row) };
         tuple::extend(formed, &evaluator.tail)
     }
 
@@ -65,7 +64,7 @@ impl ComputedKeys {
         let mut evaluator = self.0.borrow_mut();
         evaluator.tail.clear();
         // SAFETY: the caller's slot.
-        unsafe { evaluator.compute_one(row.as_ptr(), index) };
+        unsafe { evaluator.compute_one(row, index) };
         tuple::extend(formed, &evaluator.tail)
     }
 }

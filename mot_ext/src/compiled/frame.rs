@@ -171,9 +171,9 @@ impl Frame {
             return None;
         }
         let work = RowWork::of(shape);
-        let table = relation::Relation::closed(entry.relid());
+        let table = relation::LockedRelation::closed(entry.relid());
         // SAFETY: the caller's memory context.
-        let parts = table.view(|table| unsafe { TableParts::of(table, work) })?;
+        let parts = table.with(|table| unsafe { TableParts::of(table, work) })?;
         let execution = small_context_here(c"mot execution");
         // SAFETY: as above.
         let (estate, values) = unsafe {
@@ -242,9 +242,9 @@ impl Frame {
     /// Whether the relation is still what the statement was compiled for. It looks up anew which
     /// keys are computed. The table is locked.
     pub(super) fn fits(&mut self) -> bool {
-        relation::Relation::closed(self.relation).view(|table| {
+        relation::LockedRelation::closed(self.relation).with(|table| {
             table.description().is_alike(self.row_type.view())
-                && storage::is_table(table.as_ptr())
+                && storage::is_table(table)
                 && target(table, self.work) == Some(self.foreign_keys)
                 && self.renew_keys(table)
         })
@@ -459,10 +459,10 @@ impl Frame {
     /// A filled slot of the table's row type.
     #[cold]
     unsafe fn raise_violation(&self, row: Row<'_>) {
-        relation::Relation::closed(self.relation).with(|opened| {
+        relation::LockedRelation::closed(self.relation).with(|opened| {
             let (row, estate) = (row.as_ptr(), self.estate.as_ptr());
             // SAFETY: an open table, a filled slot of its row type, and the statement's own state.
-            unsafe { pg::executor::check_constraints(opened, self.position, row, estate) }
+            unsafe { pg::executor::check_constraints(opened.as_ptr(), self.position, row, estate) }
         });
     }
 }
@@ -473,7 +473,7 @@ impl Frame {
 /// A row that is locked in a partition may have moved to another one, which core reports by an
 /// error. Core refuses changes of rows that a publication cannot name; the question raises.
 fn target(table: Relation<'_>, work: RowWork) -> Option<ForeignKeys> {
-    let is_method = storage::is_table(table.as_ptr());
+    let is_method = storage::is_table(table);
     if !work.writes() {
         let may_move = is_method && table.is_partition();
         return (!work.locks_rows || !may_move).then(ForeignKeys::default);
@@ -490,8 +490,7 @@ fn target(table: Relation<'_>, work: RowWork) -> Option<ForeignKeys> {
 /// The foreign keys of a table whose rows can be written without core's help otherwise: no other
 /// triggers, no computed columns, no partition bounds, no keys that core checks.
 fn simple_target(table: Relation<'_>) -> Option<ForeignKeys> {
-    let entry = table.as_ptr();
-    let has_keys_of_core = storage::is_table(entry) && storage::has_keys_of_core(entry);
+    let has_keys_of_core = storage::is_table(table) && storage::has_keys_of_core(table);
     let is_free = !table.description().has_generated_columns();
     if !is_free || has_keys_of_core || table.is_partition() {
         return None;

@@ -5,14 +5,16 @@ use super::expression::Projection;
 use super::frame::{Frame, OwnSlot, Row};
 use super::shape::Target as Value;
 use super::upsert::{Outcome, Upsert};
+use crate::pg::snapshot::Snapshot;
 use crate::rows::tuple;
 use crate::rows::write::Target;
 use crate::table_am::{RowChange, check_row_id};
+use crate::transaction::clock::PgSnapshot;
 use mot_engine::{Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
 
 pub struct Insert {
-    target: Target,
+    target: Target<'static>,
     /// Computes the row, into a virtual slot of the table's row type.
     values: Projection,
     /// ON CONFLICT.
@@ -67,9 +69,9 @@ impl Insert {
     }
 
     /// Begins an execution.
-    pub fn start(&mut self, snapshot: pg_sys::Snapshot) {
+    pub fn start(&mut self, snapshot: Snapshot<'static>) {
         if let Some(upsert) = &mut self.upsert {
-            upsert.start(snapshot);
+            upsert.start(PgSnapshot::new(snapshot));
         }
     }
 
@@ -164,7 +166,7 @@ impl Insert {
 /// # Safety
 /// A filled slot of the table's row type, in an execution.
 #[inline]
-unsafe fn insert(frame: &Frame, target: &Target, row: Row<'_>) -> Outcome {
+unsafe fn insert(frame: &Frame, target: &Target<'_>, row: Row<'_>) -> Outcome {
     // SAFETY: the caller's. The row is used before its memory is emptied.
     let body = unsafe {
         // As heapam counts: a row whose keys then fail has been inserted.

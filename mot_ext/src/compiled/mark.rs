@@ -58,7 +58,7 @@ fn mark(plan: Node<'_, pg_sys::PlannedStmt>) {
         let entry = plan.entry(*position);
         let is_relation = entry.rtekind() == pg_sys::RTEKind::RTE_RELATION
             && entry.relkind() as u8 == pg_sys::RELKIND_RELATION;
-        is_relation && relation::Relation::closed(entry.relid()).with(storage::is_table)
+        is_relation && relation::LockedRelation::closed(entry.relid()).with(storage::is_table)
     };
     if positions.is_empty() || !positions.iter().all(is_ours) {
         return;

@@ -130,9 +130,6 @@ impl Opened {
         if unsafe { self.counts.add_change(change) } {
             return;
         }
-        relation::Relation::closed(table).with(|opened| {
-            // SAFETY: an open table.
-            first_row_changed(unsafe { Relation::enter(opened) }, change);
-        });
+        relation::LockedRelation::closed(table).with(|opened| first_row_changed(opened, change));
     }
 }

@@ -18,6 +18,7 @@ use crate::keys::{Answer, IndexColumn};
 use crate::pg::memory::{empty, within};
 use crate::pg::node::{Node, Owned};
 use crate::pg::relation;
+use crate::pg::snapshot::Snapshot;
 use crate::pg::{self, catalog, executor, index_row, snapshot, version};
 use crate::rows::lock_rows::lock_at_once;
 use crate::rows::write::Target;
@@ -25,7 +26,7 @@ use crate::storage;
 use crate::table_am::note_locked;
 use crate::table_am::view::refuse_older_than_copy;
 use crate::transaction::clock::PgSnapshot;
-use crate::transaction::relation::{Relation, may_be_younger};
+use crate::transaction::relation::{LockedRelation, may_be_younger};
 use mot_engine::key::KeyColumn;
 use mot_engine::{LockStrength, TableRef};
 use pgrx::pg_sys;
@@ -56,7 +57,7 @@ pub struct Parent {
     /// Their values, as the parameters of the scan.
     values: Owned<pg_sys::ExprContext>,
     scan: Scan,
-    target: Target,
+    target: Target<'static>,
 }
 
 impl Drop for Parent {
@@ -117,7 +118,8 @@ impl ForeignKey {
             return None;
         }
         catalog::lock(index, LOCK);
-        let parts = Relation::closed(index).view(|opened| self.parts((child, parent), opened))?;
+        let parts =
+            LockedRelation::closed(index).with(|opened| self.parts((child, parent), opened))?;
         Some(Question {
             columns: parts.iter().map(|part| part.own).collect(),
             functions: parts.iter().map(|part| part.function).collect(),
@@ -135,7 +137,7 @@ impl ForeignKey {
         tables: (relation::Relation<'_>, relation::Relation<'_>),
         index: relation::Relation<'_>,
     ) -> Option<Vec<Part>> {
-        let definition = storage::definition_of(index.as_ptr())?;
+        let definition = storage::definition_of(index)?;
         let keys = index.index_row().indnkeyatts as usize;
         let numbers = &index.index_columns()[..keys];
         let is_whole = definition.unique
@@ -192,9 +194,9 @@ impl Parent {
         let index = trigger.tgconstrindid();
         let key = ForeignKey::find(child, trigger.tgconstraint())?;
         catalog::lock(key.parent, LOCK);
-        Relation::closed(key.parent).view(|parent| {
+        LockedRelation::closed(key.parent).with(|parent| {
             let is_temporary = parent.persistence() == pg_sys::RELPERSISTENCE_TEMP;
-            let table = storage::find_of_method(parent.as_ptr()).filter(|_| !is_temporary)?;
+            let table = storage::find_of_method(parent).filter(|_| !is_temporary)?;
             let question = key.question((child, parent), index)?;
             Some(Parent::new(parent, table, question))
         })
@@ -203,7 +205,8 @@ impl Parent {
     /// What looks rows up in a parent's index. A trigger is fired under a snapshot.
     fn new(parent: relation::Relation<'_>, table: TableRef, question: Question) -> Parent {
         let (oid, keys) = (parent.oid(), &question.search.keys);
-        let snapshot = PgSnapshot::new(pg::active_snapshot());
+        // SAFETY: it is active; each look-up has its own.
+        let snapshot = PgSnapshot::new(unsafe { Snapshot::enter(pg::active_snapshot()) });
         let scan = Scan::of_table(oid, table, &question.search, &arguments(keys), snapshot);
         // Nothing raises any more but that memory is out.
         // SAFETY: memory of the parent's own, which `drop` deletes.
@@ -274,9 +277,11 @@ impl Parent {
         if !is_filled || self.is_younger_than_snapshot() {
             return false;
         }
-        let snapshot = PgSnapshot::new(snapshot::push_latest());
-        // SAFETY: the parent's own context, as above.
-        let is_held = unsafe { within(memory, || self.look(snapshot)) };
+        // SAFETY: the parent's own context, as above; the snapshot is active until `pop`.
+        let is_held = unsafe {
+            let snapshot = PgSnapshot::new(Snapshot::enter(snapshot::push_latest()));
+            within(memory, || self.look(snapshot))
+        };
         let found = self.scan.take_found();
         if is_held {
             // SAFETY: both are locked (caller).

@@ -22,7 +22,7 @@ use pgrx::pg_sys;
 
 /// What an UPDATE or DELETE does to each row its scan finds.
 pub struct Change {
-    pub target: Target,
+    pub target: Target<'static>,
     pub is_delete: bool,
     /// Conditions the scan does not answer.
     pub quals: Conditions,

@@ -24,7 +24,7 @@ pub struct Select {
     is_filter_whole: bool,
     /// Conditions the scan answers, for a state of the row that it did not find.
     rechecks: Conditions,
-    lock: Option<(Target, LockStrength, WaitPolicy)>,
+    lock: Option<(Target<'static>, LockStrength, WaitPolicy)>,
     /// LIMIT, and what is left of it.
     rows_max: u64,
     rows_left: u64,

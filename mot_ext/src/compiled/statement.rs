@@ -83,7 +83,7 @@ impl Statement {
         version::check_permissions(plan);
         let entry = plan.entry(shape.relation);
         let storage_generation = relation::generation();
-        let table = relation::Relation::closed(entry.relid())
+        let table = relation::LockedRelation::closed(entry.relid())
             .with(storage::find_of_method)
             .ok_or(Uncompiled::Now)?;
         // Under the current context until it is whole: an error on the way takes it along.
@@ -157,10 +157,12 @@ impl Statement {
         if !matches!(self.work, Work::Select(_)) {
             estate.set_command(xact::command_id().0);
         }
+        // SAFETY: the execution ends before the query does (caller).
+        let snapshot = unsafe { query.snapshot().unbound() };
         match &mut self.work {
-            Work::Select(select) => select.start(PgSnapshot::new(query.snapshot())),
-            Work::Insert(insert) => insert.start(query.snapshot()),
-            Work::Change(change) => change.start(PgSnapshot::new(query.snapshot())),
+            Work::Select(select) => select.start(PgSnapshot::new(snapshot)),
+            Work::Insert(insert) => insert.start(snapshot),
+            Work::Change(change) => change.start(PgSnapshot::new(snapshot)),
         }
         // SAFETY: all of it is locked now.
         unsafe { self.open(may_be_suspended(query)) };
@@ -341,7 +343,7 @@ impl Statement {
         if !self.frame.fits() {
             return false;
         }
-        let relation = relation::Relation::closed(self.frame.relation);
+        let relation = relation::LockedRelation::closed(self.frame.relation);
         let Some(table) = relation.with(storage::find_of_method) else {
             return false;
         };
@@ -379,7 +381,8 @@ unsafe fn work(
     table: TableRef,
     query: Node<'_, pg_sys::QueryDesc>,
 ) -> Option<Work> {
-    let snapshot = PgSnapshot::new(query.snapshot());
+    // SAFETY: each execution begins with a snapshot of its own.
+    let snapshot = PgSnapshot::new(unsafe { query.snapshot().unbound() });
     match &shape.verb {
         Verb::Select {
             access,

@@ -6,7 +6,7 @@
 use crate::pg::node::{Node, Owned};
 use crate::pg::relation::NO_LOCK;
 use crate::rows::tuple;
-use crate::transaction::relation::Relation;
+use crate::transaction::relation::LockedRelation;
 use crate::{storage, table_am};
 use pgrx::pg_sys;
 
@@ -51,8 +51,8 @@ impl TableScan {
 
     /// Whether the relation, which is locked, is still what the node was made for.
     pub fn fits(&self) -> bool {
-        Relation::closed(self.relation).view(|table| {
-            storage::is_table(table.as_ptr()) && table.description().is_alike(self.row_type.view())
+        LockedRelation::closed(self.relation).with(|table| {
+            storage::is_table(table) && table.description().is_alike(self.row_type.view())
         })
     }
 

@@ -101,7 +101,7 @@ impl<'p> Query<'p> {
             operation: pg_sys::CmdType::CMD_SELECT,
             plannedstmt: copy.as_ptr(),
             sourceText: c"".as_ptr(),
-            snapshot: of.snapshot(),
+            snapshot: of.snapshot().as_ptr(),
             // SAFETY: all-zero bytes are NULL pointers and no options.
             ..unsafe { std::mem::zeroed() }
         };
@@ -160,7 +160,7 @@ impl Tree {
         let positions = nodes::scans(plan).ok_or(Uncompiled::Never)?;
         let storage_generation = relation::generation();
         for position in positions {
-            relation::Relation::closed(plan.entry(position).relid())
+            relation::LockedRelation::closed(plan.entry(position).relid())
                 .with(storage::find_of_method)
                 .ok_or(Uncompiled::Now)?;
         }

@@ -17,7 +17,7 @@ use crate::rows::tuple;
 use crate::rows::write::{Target, refuse_under_old_snapshot};
 use crate::table_am::RowChange;
 use crate::transaction::clock::{PgClock, PgSnapshot};
-use crate::transaction::relation::Relation;
+use crate::transaction::relation::LockedRelation;
 use crate::transaction::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::transaction::xact;
 use mot_engine::key::{KeyBuffer, encode_row};
@@ -33,7 +33,7 @@ pub struct Upsert {
     pub(super) arbiters: Arbiters,
     update: Option<Update>,
     /// The statement's snapshot.
-    snapshot: pg_sys::Snapshot,
+    snapshot: PgSnapshot<'static>,
 }
 
 /// DO UPDATE.
@@ -71,12 +71,12 @@ impl Upsert {
         Some(Upsert {
             arbiters,
             update,
-            snapshot: std::ptr::null_mut(),
+            snapshot,
         })
     }
 
     /// Begins an execution.
-    pub fn start(&mut self, snapshot: pg_sys::Snapshot) {
+    pub fn start(&mut self, snapshot: PgSnapshot<'static>) {
         self.snapshot = snapshot;
     }
 
@@ -104,7 +104,7 @@ impl Upsert {
     ///
     /// # Safety
     /// A filled slot of the table's row type, in an execution.
-    pub unsafe fn run(&mut self, frame: &Frame, target: &Target, inserted: Row<'_>) -> Outcome {
+    pub unsafe fn run(&mut self, frame: &Frame, target: &Target<'_>, inserted: Row<'_>) -> Outcome {
         let command = frame.command();
         // SAFETY: the caller's slot. The row is used before its memory is emptied.
         let row = unsafe { frame.within_row(|| tuple::form(inserted.as_ptr())) };
@@ -167,7 +167,7 @@ impl Upsert {
     unsafe fn look(
         &self,
         frame: &Frame,
-        target: &Target,
+        target: &Target<'_>,
         inserted: Row<'_>,
         row: &[u8],
     ) -> Look<'_> {
@@ -198,14 +198,13 @@ impl Upsert {
     }
 
     /// Under REPEATABLE READ a state that the snapshot does not see may not decide anything.
-    fn refuse_unseen(&self, target: &Target, row: Slot, version: VersionRef) {
+    fn refuse_unseen(&self, target: &Target<'_>, row: Slot, version: VersionRef) {
         // SAFETY: a variable of this process.
         if unsafe { pg_sys::XactIsoLevel } < pg_sys::XACT_REPEATABLE_READ as i32 {
             return;
         }
         let (session, table) = (target.session, target.table);
-        let snapshot = PgSnapshot::new(self.snapshot);
-        let seen = session.visible(table, row, &snapshot);
+        let seen = session.visible(table, row, &self.snapshot);
         if seen != Some(version) && !session.is_own_state(&PgClock, table, row, version) {
             refuse_under_old_snapshot("concurrent update");
         }
@@ -223,7 +222,7 @@ enum Look<'a> {
 }
 
 /// The live row that has the key of `body` in an index; `None` if it went away.
-fn find(target: &Target, index: IndexRef, body: &[u8]) -> Option<(Slot, VersionRef)> {
+fn find(target: &Target<'_>, index: IndexRef, body: &[u8]) -> Option<(Slot, VersionRef)> {
     let (session, table) = (target.session, target.table);
     let definition = or_raise(session.definition(index));
     let mut key = KeyBuffer::new();
@@ -282,7 +281,7 @@ impl Update {
 /// key, no other transaction may hold it. The table is locked.
 fn strength(relation: pg_sys::Oid, change: &row_change::Change) -> LockStrength {
     let assigned = change.assignments.iter().map(|(column, _)| *column);
-    match Relation::closed(relation).view(|table| table.has_any_in_keys(assigned)) {
+    match LockedRelation::closed(relation).with(|table| table.has_any_in_keys(assigned)) {
         true => LockStrength::Update,
         false => LockStrength::NoKeyUpdate,
     }
@@ -291,11 +290,11 @@ fn strength(relation: pg_sys::Oid, change: &row_change::Change) -> LockStrength 
 /// Locks the row in the way in the state that was found, waiting for its holders; false: it
 /// is in another one, and may be in no row's way any more.
 fn lock(
-    target: &Target,
+    target: &Target<'_>,
     row: Slot,
     version: VersionRef,
     strength: LockStrength,
-    queue: &mut RowLockQueue,
+    queue: &mut RowLockQueue<'_>,
 ) -> bool {
     let locked = loop {
         match target.lock(row, version, strength) {

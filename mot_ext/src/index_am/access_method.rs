@@ -116,7 +116,7 @@ pub unsafe fn replace_routine(index: Relation<'_>) {
 /// Raises for an index that is open elsewhere in this session: calls from there would go to the
 /// other access method's functions.
 fn in_use(index: Relation<'_>) -> ! {
-    let name = crate::storage::name_of(index.as_ptr());
+    let name = index.name_text();
     raise(
         PgSqlErrorCode::ERRCODE_OBJECT_IN_USE,
         format!(

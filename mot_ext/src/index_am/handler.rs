@@ -6,7 +6,7 @@ use super::{cost, scan, uniqueness};
 use crate::errors;
 use crate::pg::btree;
 use crate::pg::guard::guarded;
-use crate::pg::node::Node;
+use crate::pg::node::{Field, Node};
 use crate::pg::relation::Relation;
 use crate::pg::version::index_am as version;
 use crate::pg::version::table_am;
@@ -85,13 +85,12 @@ fn build(
     index: Relation<'_>,
     info: Node<'_, pg_sys::IndexInfo>,
 ) -> *mut pg_sys::IndexBuildResult {
-    if !storage::is_table(heap.as_ptr()) {
+    if !storage::is_table(heap) {
         errors::index_on_other_table();
     }
     if info.ii_Concurrent() {
-        // SAFETY: open relations. Core waits for all older snapshots before it marks the index as
-        // valid.
-        unsafe { storage::build_index_beside_writers(heap, index) };
+        // Core waits for all older snapshots before it marks the index as valid.
+        storage::build_index_beside_writers(heap, index);
     } else if stays_unready(index, info) {
         // A failed build left it, and core leaves it so: no writer enters it, so nothing is to be
         // there.
@@ -99,14 +98,14 @@ fn build(
     } else {
         build_alone(heap, index, info);
     }
-    let storage = storage::table(heap.as_ptr());
+    let storage = storage::table(heap);
     let added = xact::current().rows_added(storage);
     let rows = (storage.row_count_estimate() as i64 + added).max(0);
     // As core's own build, which scans the table.
     scan_begins(heap);
     rows_read(heap, rows);
     let entries = match info.ii_Predicate() {
-        true => storage::index(storage, index.as_ptr()).entry_count_estimate() as i64,
+        true => storage::index(storage, index).entry_count_estimate() as i64,
         false => rows,
     };
     result(rows, entries)
@@ -118,8 +117,7 @@ fn build_alone(heap: Relation<'_>, index: Relation<'_>, info: Node<'_, pg_sys::I
         true => Repeated::Refused,
         false => Repeated::Entered,
     };
-    // SAFETY: open relations, the table locked against writers.
-    if unsafe { storage::build_index(heap, index, repeated) } == Built::ForYounger {
+    if storage::build_index(heap, index, repeated) == Built::ForYounger {
         // Core keeps the index from snapshots that are older than it.
         info.set_broken_chains(true);
     }
@@ -158,12 +156,12 @@ unsafe fn build_empty(index: pg_sys::Relation) {
 /// asked for the keys that the engine keeps unique. A row of another table that no callback has
 /// entered would be in no index: that is an error.
 #[allow(clippy::too_many_arguments)]
-unsafe fn insert(
-    index: pg_sys::Relation,
+fn insert(
+    index: Relation<'_>,
     _values: *mut pg_sys::Datum,
     _nulls: *mut bool,
-    tid: pg_sys::ItemPointer,
-    heap: pg_sys::Relation,
+    tid: Field<'_, pg_sys::ItemPointerData>,
+    heap: Relation<'_>,
     unique: pg_sys::IndexUniqueCheck::Type,
     _is_unchanged: bool,
     _info: *mut pg_sys::IndexInfo,
@@ -175,13 +173,10 @@ unsafe fn insert(
         pg_sys::IndexUniqueCheck::UNIQUE_CHECK_PARTIAL => Duplicates::Reported,
         _ => Duplicates::Refused,
     };
-    // SAFETY: core passes open relations, the table locked for writing.
-    unsafe {
-        let is_entered = speculative::enter(Relation::enter(heap), *tid, index, duplicates);
-        let is_asked =
-            unique != pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO && storage::has_keys_of_core(heap);
-        is_entered && (!is_asked || uniqueness::is_unique(heap, index, tid, unique))
-    }
+    let is_entered = speculative::enter(heap, tid.get(), index, duplicates);
+    let is_asked =
+        unique != pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO && storage::has_keys_of_core(heap);
+    is_entered && (!is_asked || uniqueness::is_unique(heap, index, tid.get(), unique))
 }
 
 /// `ambulkdelete`: entries go with their rows.

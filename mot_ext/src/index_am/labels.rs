@@ -32,17 +32,16 @@ pub struct ScanLabels {
 }
 
 impl ScanLabels {
-    /// For scans of an index of an open table. All that is made is in a memory context.
+    /// For scans of an index of a table. All that is made is in a memory context.
     ///
     /// # Safety
-    /// The table is open; the context outlives the value.
+    /// The context outlives the value.
     pub unsafe fn new(
-        table: pg_sys::Relation,
+        table: Relation<'_>,
         index: Relation<'_>,
         memory: pg_sys::MemoryContext,
     ) -> ScanLabels {
-        // SAFETY: the caller's relations.
-        let values = || unsafe { RowValues::new(table, index.as_ptr()) };
+        let values = || RowValues::new(table, index);
         ScanLabels {
             // SAFETY: the caller's context outlives what is made.
             search: Search::new(unsafe { memory::within(memory, values) }),
@@ -78,8 +77,7 @@ impl ScanLabels {
         let is_it = |(at, of, _): &(usize, pg_sys::Oid, _)| (*at, *of) == (column, argument);
         let known = self.orders.iter().position(is_it);
         let place = known.unwrap_or_else(|| {
-            // SAFETY: an open index, which has the column.
-            let make = || unsafe { Order::with(index.as_ptr(), column, argument) };
+            let make = || Order::with(index, column, argument);
             // SAFETY: this value's own context.
             let order = unsafe { memory::within(self.memory, make) };
             self.orders.push((column, argument, order));

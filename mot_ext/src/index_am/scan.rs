@@ -12,6 +12,7 @@ use super::keys::{self, Sought};
 use super::labels::ScanLabels;
 use crate::errors::or_raise;
 use crate::pg::index_scan::IndexScan as ScanOfCore;
+use crate::pg::relation::Relation;
 use crate::pg::version::index_am as version;
 use crate::rows::tid;
 use crate::serializable::Reading;
@@ -133,10 +134,10 @@ impl State {
         let session = session::session();
         let table_oid = index.table();
         let table = match scan.table() {
-            None => relation::Relation::closed(table_oid).with(storage::table),
-            Some(table) => storage::table(table.as_ptr()),
+            None => relation::LockedRelation::closed(table_oid).with(storage::table),
+            Some(table) => storage::table(table),
         };
-        let place = storage::index(table, index.as_ptr());
+        let place = storage::index(table, index);
         let definition = or_raise(session.definition(place));
         // SAFETY: contexts below the current one, and below that.
         let (memory, unpacked) = unsafe {
@@ -205,11 +206,11 @@ fn look_for_labels(scan: ScanOfCore<'_>, state: &mut State) {
     let index = scan.index();
     let (memory, table_oid) = (state.memory, state.table_oid);
     let labels = state.labels.get_or_insert_with(|| {
-        // SAFETY: open relations, and a context that outlives the scan's state.
-        let make = |table| unsafe { ScanLabels::new(table, index, memory) };
+        // SAFETY: a context that outlives the scan's state.
+        let make = |table: Relation<'_>| unsafe { ScanLabels::new(table, index, memory) };
         match scan.table() {
-            None => relation::Relation::closed(table_oid).with(make),
-            Some(table) => make(table.as_ptr()),
+            None => relation::LockedRelation::closed(table_oid).with(make),
+            Some(table) => make(table),
         }
     });
     let snapshot;
@@ -218,7 +219,8 @@ fn look_for_labels(scan: ScanOfCore<'_>, state: &mut State) {
         Some(Seen::By(View::Serializable(reader))) => {
             // Whose values others may have beside them, by whatever label.
             reader.begin_range(state.oid, 0, &[]);
-            snapshot = PgSnapshot::new(scan.snapshot());
+            // SAFETY: it stays registered until the scan ends.
+            snapshot = PgSnapshot::new(unsafe { scan.snapshot().unbound() });
             ComparedStates::By(&snapshot)
         }
         _ => ComparedStates::Lasting,
@@ -261,12 +263,12 @@ pub fn next(scan: ScanOfCore<'_>, direction: pg_sys::ScanDirection::Type) -> boo
 /// How a scan row by row sees rows.
 fn seen(scan: ScanOfCore<'_>, state: &State) -> Seen {
     let snapshot = scan.snapshot();
-    // SAFETY: the snapshot is there.
-    if unsafe { (*snapshot).snapshot_type } == SNAPSHOT_DIRTY {
+    if snapshot.kind() == SNAPSHOT_DIRTY {
         return Seen::Unfinished;
     }
     // SAFETY: it stays registered until the scan ends.
-    Seen::By(unsafe { View::new(state.table_oid, state.table, snapshot) })
+    let snapshot = unsafe { snapshot.unbound() };
+    Seen::By(View::new(state.table_oid, state.table, snapshot))
 }
 
 /// Gives core a row, and the table's callback what was found of it.

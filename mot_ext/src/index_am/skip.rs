@@ -181,7 +181,7 @@ pub fn reading(root: Node<'_, PlannerInfo>, path: Node<'_, IndexPath>) -> Option
 fn values_to_skip(root: Node<'_, PlannerInfo>, path: Node<'_, IndexPath>) -> Option<f64> {
     let index = path.index();
     let definition = relation::with_index(index.indexoid(), NO_LOCK, |opened| {
-        storage::definition_of(opened.as_ptr())
+        storage::definition_of(opened)
     });
     if !definition.is_some_and(can_skip) {
         return None;

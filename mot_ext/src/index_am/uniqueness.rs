@@ -18,17 +18,14 @@ use pgrx::pg_sys::{self, IndexUniqueCheck::*};
 ///
 /// With UNIQUE_CHECK_PARTIAL a rival is the answer, finished or not: core asks again when the
 /// constraint is due. Else a rival's transaction is waited for, and a row that stays raises 23505.
-///
-/// # Safety
-/// As core calls `aminsert`, with an index that is unique in the catalog.
-pub unsafe fn is_unique(
-    heap: pg_sys::Relation,
-    index: pg_sys::Relation,
-    tid: pg_sys::ItemPointer,
+/// The index is unique in the catalog.
+pub fn is_unique(
+    heap: Relation<'_>,
+    index: Relation<'_>,
+    tid: pg_sys::ItemPointerData,
     asked: pg_sys::IndexUniqueCheck::Type,
 ) -> bool {
-    // SAFETY: the caller's open relations and its tuple id.
-    let (target, tid) = unsafe { (target::of(Relation::enter(heap)), *tid) };
+    let target = target::of(heap);
     let place = (target.table, storage::index(target.table, index));
     if place.1.is_unique() {
         return true;

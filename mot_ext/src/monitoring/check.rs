@@ -5,7 +5,7 @@
 //! while replay continues proves nothing, and it says so instead.
 use crate::errors::refuse::raise;
 use crate::pg::relation::{Relation, with_index};
-use crate::pg::{catalog, index_row, nodes, version};
+use crate::pg::{catalog, index_row, version};
 use crate::storage::{definition, rows_with_other_keys};
 use crate::transaction::clock::PgClock;
 use crate::transaction::{applied, session};
@@ -20,7 +20,7 @@ const PROBLEMS_SHOWN_MAX: usize = 20;
 /// A table opened to be read as a whole; closed at drop, its lock kept to the end of the
 /// transaction.
 pub(super) struct Opened {
-    table: pg_sys::Relation,
+    table: Relation<'static>,
     pub(super) storage: TableRef,
 }
 
@@ -63,7 +63,7 @@ impl Opened {
             }
         }
         // SAFETY: raises if it is gone; it is closed when the value is dropped.
-        let table = unsafe { pg_sys::table_open(relid, lock as pg_sys::LOCKMODE) };
+        let table = unsafe { Relation::enter(pg_sys::table_open(relid, lock as pg_sys::LOCKMODE)) };
         let storage = crate::storage::described(table);
         Opened { table, storage }
     }
@@ -83,7 +83,7 @@ impl Drop for Opened {
         // After an error PostgreSQL closes it itself.
         if !std::thread::panicking() {
             // SAFETY: opened above, and no other code closes it.
-            unsafe { pg_sys::table_close(self.table, pg_sys::NoLock as pg_sys::LOCKMODE) };
+            unsafe { pg_sys::table_close(self.table.as_ptr(), pg_sys::NoLock as pg_sys::LOCKMODE) };
         }
     }
 }
@@ -159,8 +159,7 @@ fn check_table(
         shown.push(difference.into_text());
     }
     if problems > 0 {
-        // SAFETY: an open relation.
-        let name = unsafe { nodes::name(&(*(*opened.table).rd_rel).relname) };
+        let name = opened.table.name_text();
         if stand.has_moved() {
             changed_by_replay(&name);
         }
@@ -221,38 +220,32 @@ fn catalog_differences(opened: &Opened) -> Vec<Difference> {
     let session = session::session();
     let engine = session.indexes(opened.storage, &PgClock);
     let mut differences = Vec::new();
-    // SAFETY: an open relation; its indexes are opened under its lock.
-    unsafe {
-        let list = pg_sys::RelationGetIndexList(opened.table);
-        let catalog: Vec<pg_sys::Oid> = pgrx::PgList::<pg_sys::Oid>::from_pg(list)
-            .iter_oid()
-            .collect();
-        for index in &engine {
-            let is_listed = |oid: &pg_sys::Oid| oid.to_u32() == index.relation_oid();
-            let is_dead = states(index.relation_oid().into()).is_some_and(|states| !states.is_live);
-            // Core lists no dead ones; a DROP INDEX CONCURRENTLY may have left one behind.
-            if !catalog.iter().any(is_listed) && !is_dead {
-                let text = format!("index {} is not in pg_index", index.relation_oid());
+    let catalog = opened.table.indexes();
+    for index in &engine {
+        let is_listed = |oid: &pg_sys::Oid| oid.to_u32() == index.relation_oid();
+        let is_dead = states(index.relation_oid().into()).is_some_and(|states| !states.is_live);
+        // Core lists no dead ones; a DROP INDEX CONCURRENTLY may have left one behind.
+        if !catalog.iter().any(is_listed) && !is_dead {
+            let text = format!("index {} is not in pg_index", index.relation_oid());
+            differences.push(Difference::Definition(text));
+        }
+    }
+    for oid in catalog {
+        let Some(index) = engine
+            .iter()
+            .find(|index| index.relation_oid() == oid.to_u32())
+        else {
+            // One that is not ready has none: its build was given up.
+            if states(oid).is_none_or(|states| states.is_ready) {
+                let text = format!("index {} has no storage", oid.to_u32());
                 differences.push(Difference::Definition(text));
             }
-        }
-        for oid in catalog {
-            let Some(index) = engine
-                .iter()
-                .find(|index| index.relation_oid() == oid.to_u32())
-            else {
-                // One that is not ready has none: its build was given up.
-                if states(oid).is_none_or(|states| states.is_ready) {
-                    let text = format!("index {} has no storage", oid.to_u32());
-                    differences.push(Difference::Definition(text));
-                }
-                continue;
-            };
-            let different = definition_difference(opened.table, oid, *index);
-            differences.extend(different.map(Difference::Definition));
-            if index.is_computed() {
-                differences.extend(key_difference(opened.table, oid).map(Difference::Keys));
-            }
+            continue;
+        };
+        let different = definition_difference(opened.table, oid, *index);
+        differences.extend(different.map(Difference::Definition));
+        if index.is_computed() {
+            differences.extend(key_difference(opened.table, oid).map(Difference::Keys));
         }
     }
     differences
@@ -288,18 +281,13 @@ fn invalid_indexes(opened: &Opened) -> Vec<IndexId> {
 /// What of a definition matters for keys must be what the catalog says. A column that became NOT
 /// NULL later keeps its NULL mark. A primary key that a failed REINDEX CONCURRENTLY has left
 /// invalid has none, though its column may have lost NOT NULL with the table's new key.
-unsafe fn definition_difference(
-    table: pg_sys::Relation,
-    oid: pg_sys::Oid,
-    index: IndexRef,
-) -> Option<String> {
+fn definition_difference(table: Relation<'_>, oid: pg_sys::Oid, index: IndexRef) -> Option<String> {
     let built = session::session()
         .definition(index)
         .unwrap_or_else(|error| errors::raise(error));
     let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     let (stated, is_valid) = with_index(oid, lock, |index| {
-        // SAFETY: the caller's table is open and locked, and this is an index of its.
-        let stated = unsafe { definition::index_definition(Relation::enter(table), index) };
+        let stated = definition::index_definition(table, index);
         (stated, index.index_row().indisvalid)
     });
     // An index that is not unique to the engine has its keys checked by core.
@@ -329,23 +317,22 @@ unsafe fn definition_difference(
 
 /// Computed keys must be what the columns of their rows give. The functions of an index run as the
 /// table's owner, as when core builds it.
-unsafe fn key_difference(table: pg_sys::Relation, oid: pg_sys::Oid) -> Option<String> {
+fn key_difference(table: Relation<'_>, oid: pg_sys::Oid) -> Option<String> {
     let mut user = pg_sys::InvalidOid;
     let mut context = 0;
-    // SAFETY: the table is open and locked; what is opened here is closed here. After an error core
-    // gives the user and the settings back.
-    let rows = unsafe {
-        let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
+    let (owner, _) = table.owner_and_schema();
+    let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+    // SAFETY: after an error core gives the user and the settings back.
+    let rows = with_index(oid, lock, |index| unsafe {
         pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
         let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
-        pg_sys::SetUserIdAndSecContext((*(*table).rd_rel).relowner, restricted);
+        pg_sys::SetUserIdAndSecContext(owner, restricted);
         let settings = pg_sys::NewGUCNestLevel();
         let rows = rows_with_other_keys(table, index);
         pg_sys::AtEOXact_GUC(false, settings);
         pg_sys::SetUserIdAndSecContext(user, context);
-        pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
         rows
-    };
+    });
     (rows > 0).then(|| {
         format!(
             "index {} has other keys of {rows} rows than its expressions give",

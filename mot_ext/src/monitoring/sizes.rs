@@ -8,7 +8,8 @@
 use super::check::Opened;
 use crate::errors::or_raise;
 use crate::errors::refuse::raise;
-use crate::pg::{nodes, rights};
+use crate::pg::relation::try_with;
+use crate::pg::{catalog, nodes, rights};
 use crate::shared_memory;
 use crate::storage;
 use crate::transaction::clock::PgClock;
@@ -168,28 +169,20 @@ fn in_memory(relation: pg_sys::Oid, part: Part) -> i64 {
     if !is_index && !storage::is_mot_table(relation) || is_index && part == Part::Indexes {
         return 0;
     }
-    // SAFETY: a catalog look-up. An index's table is locked ahead of the index, as core does. What
-    // is opened here is closed here.
-    unsafe {
-        let table = match is_index {
-            true => pg_sys::IndexGetRelation(relation, true),
-            false => relation,
-        };
-        if table == pg_sys::InvalidOid {
-            return 0;
-        }
-        let opened = pg_sys::try_relation_open(table, LOCK);
-        if opened.is_null() {
-            return 0;
-        }
-        let bytes = match storage::find_of_method(opened) {
-            None => 0,
-            Some(storage) if is_index => of_index(storage, relation.to_u32(), estimated),
-            Some(storage) => of_table(storage, part),
-        };
-        pg_sys::relation_close(opened, LOCK);
-        bytes as i64
+    // An index's table is locked ahead of the index, as core does.
+    let table = match is_index {
+        true => catalog::table_if_any(relation),
+        false => relation,
+    };
+    if table == pg_sys::InvalidOid {
+        return 0;
     }
+    let bytes = try_with(table, LOCK, |table| match storage::find_of_method(table) {
+        None => 0,
+        Some(storage) if is_index => of_index(storage, relation.to_u32(), estimated),
+        Some(storage) => of_table(storage, part),
+    });
+    bytes.unwrap_or_default() as i64
 }
 
 /// Bytes of a part of a table that is locked, estimated.

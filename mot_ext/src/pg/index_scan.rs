@@ -1,6 +1,7 @@
 //! Scans of indexes, as core describes them to an access method, and their conditions.
 use super::argument::Argument;
 use super::relation::Relation;
+use super::snapshot::Snapshot;
 use pgrx::pg_sys;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -164,9 +165,9 @@ impl<'p> IndexScan<'p> {
     /// The snapshot, which stays registered until the scan ends. It is there from the first row
     /// asked for on.
     #[inline]
-    pub fn snapshot(self) -> pg_sys::Snapshot {
+    pub fn snapshot(self) -> Snapshot<'p> {
         // SAFETY: a live scan.
-        unsafe { (*self.as_ptr()).xs_snapshot }
+        unsafe { Snapshot::enter((*self.as_ptr()).xs_snapshot) }
     }
 
     /// The conditions.

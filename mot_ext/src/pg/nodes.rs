@@ -23,12 +23,6 @@ pub unsafe fn text(string: *const c_char) -> String {
     unsafe { text::from_c(string) }
 }
 
-/// A column or relation name's array as text.
-pub fn name(name: &pg_sys::NameData) -> String {
-    // SAFETY: PostgreSQL ends every name with a zero byte inside its array.
-    unsafe { text(name.data.as_ptr()) }
-}
-
 /// The attributes of an open relation.
 pub unsafe fn attributes<'a>(relation: pg_sys::Relation) -> &'a [pg_sys::FormData_pg_attribute] {
     // SAFETY: an open relation has a tuple descriptor.

@@ -2,11 +2,9 @@
 //!
 //! The functions read four things of a relation: its oid, its database, whether it is temporary,
 //! whether it is an index (by `rd_index`, and only where a table's rows are locked or locks are
-//! moved). So a [`Subject`] represents the relation:
-//! - an index is spoken of without being opened;
-//! - a foreign table's own cache entry has no database, for it has no file: its rows would share
-//!   their locks with the table of the same oid in a copy of the database, and DROP INDEX would
-//!   move locks to a table that no transaction asks about.
+//! moved). So a [`Subject`] represents a relation, which need not be open.
+use super::relation::Relation;
+use super::snapshot::Snapshot;
 use super::version;
 use mot_engine::{Ordinal, Slot};
 use pgrx::pg_sys;
@@ -110,45 +108,46 @@ impl Subject {
     }
 
     /// Locks all of it.
-    pub unsafe fn lock_all(&self, snapshot: pg_sys::Snapshot) {
-        // SAFETY: the caller's snapshot is registered.
+    pub fn lock_all(&self, snapshot: Snapshot<'_>) {
+        // SAFETY: the snapshot is registered.
         #[allow(ffi_unwind_calls)]
-        self.call(|relation| unsafe { PredicateLockRelation(relation, snapshot) });
+        self.call(|relation| unsafe { PredicateLockRelation(relation, snapshot.as_ptr()) });
     }
 
     /// Locks a range of an index.
-    pub unsafe fn lock_range(&self, range: u32, snapshot: pg_sys::Snapshot) {
+    pub fn lock_range(&self, range: u32, snapshot: Snapshot<'_>) {
         let block = block_of(range);
-        // SAFETY: the caller's snapshot is registered.
+        // SAFETY: the snapshot is registered.
         #[allow(ffi_unwind_calls)]
-        self.call(|relation| unsafe { PredicateLockPage(relation, block, snapshot) });
+        self.call(|relation| unsafe { PredicateLockPage(relation, block, snapshot.as_ptr()) });
     }
 
     /// Locks a version of a row of a table, unless this transaction made the state it sees.
-    pub unsafe fn lock_row(
-        &self,
-        row: RowPlace,
-        maker: pg_sys::TransactionId,
-        snapshot: pg_sys::Snapshot,
-    ) {
+    pub fn lock_row(&self, row: RowPlace, maker: pg_sys::TransactionId, snapshot: Snapshot<'_>) {
         let mut tid = tid(row);
-        // SAFETY: the caller's snapshot is registered; the place is read during the call.
+        // SAFETY: the snapshot is registered; the place is read during the call.
         #[allow(ffi_unwind_calls)]
-        self.call(|relation| unsafe { PredicateLockTID(relation, &raw mut tid, snapshot, maker) });
+        self.call(|relation| unsafe {
+            PredicateLockTID(relation, &raw mut tid, snapshot.as_ptr(), maker)
+        });
     }
 
     /// Raises 40001 if this transaction is doomed; whether it needs to know of writers at all.
-    pub unsafe fn is_watched(&self, snapshot: pg_sys::Snapshot) -> bool {
-        // SAFETY: the caller's snapshot is registered.
+    pub fn is_watched(&self, snapshot: Snapshot<'_>) -> bool {
+        // SAFETY: the snapshot is registered.
         #[allow(ffi_unwind_calls)]
-        self.call(|relation| unsafe { CheckForSerializableConflictOutNeeded(relation, snapshot) })
+        self.call(|relation| unsafe {
+            CheckForSerializableConflictOutNeeded(relation, snapshot.as_ptr())
+        })
     }
 
     /// This transaction did not see what the top-level transaction `xid` wrote.
-    pub unsafe fn conflict_out(&self, xid: pg_sys::TransactionId, snapshot: pg_sys::Snapshot) {
-        // SAFETY: the caller's snapshot is registered.
+    pub fn conflict_out(&self, xid: pg_sys::TransactionId, snapshot: Snapshot<'_>) {
+        // SAFETY: the snapshot is registered.
         #[allow(ffi_unwind_calls)]
-        self.call(|relation| unsafe { CheckForSerializableConflictOut(relation, xid, snapshot) });
+        self.call(|relation| unsafe {
+            CheckForSerializableConflictOut(relation, xid, snapshot.as_ptr())
+        });
     }
 
     /// This transaction wrote: a new row, which no transaction can have locked.
@@ -188,11 +187,11 @@ impl Subject {
     }
 }
 
-/// Turns all transactions' locks of an open index, or of a table's rows and indexes, into locks of
-/// the whole table. The caller has locked the table exclusively.
-pub unsafe fn move_to_table(relation: pg_sys::Relation) {
-    // SAFETY: an open relation with a file; unlike a foreign table's, its cache entry has the
-    // database. The closure holds one call.
+/// Turns all transactions' locks of an index, or of a table's rows and indexes, into locks of the
+/// whole table. The caller has locked the table exclusively.
+pub fn move_to_table(relation: Relation<'_>) {
+    let relation = relation.as_ptr();
+    // SAFETY: an open relation. The closure holds one call.
     unsafe {
         pg_sys::ffi::pg_guard_ffi_boundary(|| {
             #[allow(ffi_unwind_calls)]

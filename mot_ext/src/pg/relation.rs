@@ -2,6 +2,7 @@
 use super::argument::Argument;
 use super::list;
 use super::node::{KeyColumn, Node};
+use super::text;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -57,6 +58,8 @@ impl<'p> Relation<'p> {
         schema: relnamespace, pg_sys::Oid;
         /// The tablespace; invalid: the database's own.
         tablespace: reltablespace, pg_sys::Oid;
+        /// The file; invalid: none, or a mapped catalog's.
+        file: relfilenode, pg_sys::Oid;
         /// Pages, as VACUUM or ANALYZE has counted them.
         pages: relpages, i32;
         /// Rows, as VACUUM or ANALYZE has counted them; negative: not yet.
@@ -101,6 +104,33 @@ impl<'p> Relation<'p> {
         unsafe { CStr::from_ptr((*(*self.as_ptr()).rd_rel).relname.data.as_ptr()) }
     }
 
+    /// The functions of a table's access method; NULL of other relations.
+    #[inline]
+    pub fn table_routine(self) -> *const pg_sys::TableAmRoutine {
+        // SAFETY: an open relation.
+        unsafe { (*self.as_ptr()).rd_tableam }
+    }
+
+    /// The number of a temporary relation's session, from 0; of others -1.
+    #[inline]
+    pub fn session(self) -> i32 {
+        // SAFETY: an open relation.
+        unsafe { (*self.as_ptr()).rd_backend }
+    }
+
+    /// Whether it is a temporary one of this session.
+    #[inline]
+    pub fn is_temporary_here(self) -> bool {
+        // SAFETY: an open relation.
+        unsafe { (*self.as_ptr()).rd_islocaltemp }
+    }
+
+    /// The name, for messages.
+    pub fn name_text(self) -> String {
+        // SAFETY: a terminated string.
+        unsafe { text::from_c(self.name().as_ptr()) }
+    }
+
     /// Whether the current transaction has made it.
     #[inline]
     pub fn is_made_here(self) -> bool {
@@ -141,11 +171,22 @@ impl<'p> Relation<'p> {
         self.index_row().indrelid
     }
 
+    /// Whether it is an index, not a partitioned one.
+    pub fn is_index(self) -> bool {
+        // SAFETY: an open relation.
+        unsafe { !(*self.as_ptr()).rd_index.is_null() }
+    }
+
     /// The columns of an index, as numbers of its table's; 0: an expression.
     pub fn index_columns(self) -> &'p [i16] {
         let count = self.index_row().indnatts as usize;
         // SAFETY: an open index's row, which stays in its place, has so many columns.
         unsafe { (*(*self.as_ptr()).rd_index).indkey.values.as_slice(count) }
+    }
+
+    /// The same without the columns that it only includes.
+    pub fn key_columns(self) -> &'p [i16] {
+        &self.index_columns()[..self.index_row().indnkeyatts as usize]
     }
 
     /// A key column of an index, from 0.
@@ -188,6 +229,18 @@ impl<'p> Relation<'p> {
         assert!(unsafe { !(*self.as_ptr()).rd_index.is_null() });
         // SAFETY: an open index.
         unsafe { !pg_sys::RelationGetIndexPredicate(self.as_ptr()).is_null() }
+    }
+
+    /// Whether this session holds exactly this lock of it.
+    pub fn is_locked(self, lock: pg_sys::LOCKMODE) -> bool {
+        // SAFETY: an open relation.
+        unsafe { pg_sys::CheckRelationLockedByMe(self.as_ptr(), lock, false) }
+    }
+
+    /// Whether this session holds this lock of it, or a stronger one.
+    pub fn is_locked_at_least(self, lock: pg_sys::LOCKMODE) -> bool {
+        // SAFETY: an open relation.
+        unsafe { pg_sys::CheckRelationLockedByMe(self.as_ptr(), lock, true) }
     }
 
     /// Tells all sessions that what they know of it is not so any more, when the transaction

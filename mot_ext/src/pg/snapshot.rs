@@ -16,12 +16,8 @@ pub struct Snapshot<'p> {
 impl Argument<pg_sys::Snapshot> for Snapshot<'_> {
     #[inline]
     unsafe fn of(passed: pg_sys::Snapshot) -> Self {
-        debug_assert!(!passed.is_null());
-        Snapshot {
-            // SAFETY: a valid snapshot (caller).
-            snapshot: unsafe { NonNull::new_unchecked(passed) },
-            time: PhantomData,
-        }
+        // SAFETY: what the caller says.
+        unsafe { Snapshot::enter(passed) }
     }
 }
 
@@ -34,6 +30,20 @@ impl Argument<pg_sys::Snapshot> for Option<Snapshot<'_>> {
 }
 
 impl<'p> Snapshot<'p> {
+    /// A view of a snapshot.
+    ///
+    /// # Safety
+    /// It is valid for `'p`, and registered or active if it is an MVCC snapshot.
+    #[inline]
+    pub unsafe fn enter(snapshot: pg_sys::Snapshot) -> Snapshot<'p> {
+        debug_assert!(!snapshot.is_null());
+        Snapshot {
+            // SAFETY: a valid snapshot (caller).
+            snapshot: unsafe { NonNull::new_unchecked(snapshot) },
+            time: PhantomData,
+        }
+    }
+
     /// A view of a snapshot, or of NULL.
     ///
     /// # Safety
@@ -45,6 +55,18 @@ impl<'p> Snapshot<'p> {
             snapshot,
             time: PhantomData,
         })
+    }
+
+    /// The same, for a value that has no time of its own.
+    ///
+    /// # Safety
+    /// What is made of it is used for `'p` only.
+    #[inline]
+    pub unsafe fn unbound(self) -> Snapshot<'static> {
+        Snapshot {
+            snapshot: self.snapshot,
+            time: PhantomData,
+        }
     }
 
     /// The pointer, for calls of core.

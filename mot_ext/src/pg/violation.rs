@@ -1,14 +1,15 @@
 //! An error about a constraint, with the table's and the constraint's names in their own fields,
 //! which pgrx's report lacks.
+use super::relation::Relation;
 use super::report::{self, Words};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::CStr;
 
-/// Raises an ERROR about `constraint` of `table`, which is open.
-pub unsafe fn raise(
+/// Raises an ERROR about `constraint` of `table`.
+pub fn raise(
     code: PgSqlErrorCode,
-    table: pg_sys::Relation,
+    table: Relation<'_>,
     constraint: &CStr,
     message: &str,
     detail: Option<&str>,
@@ -17,7 +18,7 @@ pub unsafe fn raise(
     // SAFETY: the relation is open, the constraint's name a C string; neither needs to be dropped.
     unsafe {
         report::report(PgLogLevel::ERROR, code, words, || {
-            pg_sys::errtableconstraint(table, constraint.as_ptr());
+            pg_sys::errtableconstraint(table.as_ptr(), constraint.as_ptr());
         });
     }
     unreachable!("the error above jumps")

@@ -75,9 +75,9 @@ fn begin(node: Node<'_, pg_sys::CustomScanState>, estate: Node<'_, pg_sys::EStat
         return;
     }
     let below = scan_below(node);
-    let table = below.relation().as_ptr();
+    let table = below.relation();
     if !storage::is_table(table) {
-        errors::planned_method_changed(&storage::name_of(table));
+        errors::planned_method_changed(&table.name_text());
     }
     // SAFETY: the source is the one of such nodes as are below; the memory is the query's.
     // `create` has made the node with this state.

@@ -117,7 +117,7 @@ fn begin(node: Node<'_, pg_sys::CustomScanState>, _estate: *mut pg_sys::EState, 
     }
     let state = FilteredScan {
         rows: std::ptr::null_mut(),
-        filter: storage::is_table(relation.as_ptr())
+        filter: storage::is_table(relation)
             .then(|| Filter::of_node(node.ss()))
             .flatten(),
         group: Group::new(),
@@ -190,7 +190,7 @@ impl FilteredScan {
         direction: pg_sys::ScanDirection::Type,
     ) {
         let slot = node.slot();
-        if storage::is_table(node.relation().as_ptr()) {
+        if storage::is_table(node.relation()) {
             // SAFETY: a table of ours, whose scan has begun, and is used here alone. The slot
             // shows its rows.
             unsafe { scan::next_slot(Argument::of(self.rows), direction, slot) };

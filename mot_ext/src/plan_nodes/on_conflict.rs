@@ -104,7 +104,7 @@ fn target(
         });
     }
     let is_open = target.ri_IndexRelationDescs();
-    (storage::is_table(relation.as_ptr()) && !is_open).then_some(Target::Table(target.as_ptr()))
+    (storage::is_table(relation) && !is_open).then_some(Target::Table(target.as_ptr()))
 }
 
 /// Has a node's rows pass here.
@@ -180,7 +180,7 @@ unsafe fn prepare_for(node: Node<'_, pg_sys::PlanState>, row: Node<'_, pg_sys::T
         });
         let relation = partition.relation();
         if let Some(shown) = new
-            && storage::is_table(relation.as_ptr())
+            && storage::is_table(relation)
         {
             // SAFETY: the partition is locked for writing.
             unsafe { shown.add_for_insert(relation.oid()) };

@@ -87,8 +87,7 @@ unsafe extern "C-unwind" fn divide(query: Node<'_, pg_sys::QueryDesc>) {
 fn updates_ours(state: Node<'_, pg_sys::ModifyTableState>) -> bool {
     let relation = state.target().relation();
     state.on_conflict() == ONCONFLICT_UPDATE
-        && (storage::is_table(relation.as_ptr())
-            || relation.kind() == pg_sys::RELKIND_PARTITIONED_TABLE)
+        && (storage::is_table(relation) || relation.kind() == pg_sys::RELKIND_PARTITIONED_TABLE)
 }
 
 /// A query's parts run no more. The nodes of queries that run are there; others' addresses are

@@ -51,7 +51,7 @@ pub fn forget_pages(
     let conditions = root.query().jointree();
     let names_place = conditions.is_some_and(|tree| names_place(tree.any(), rel.relid()));
     rel.set_pages(match names_place {
-        true => tid::blocks(storage::described(relation.as_ptr())),
+        true => tid::blocks(storage::described(relation)),
         false => 0,
     });
 }

@@ -57,7 +57,7 @@ extern "C-unwind" fn describe_ours(
     }
     if storage::is_mot_table(relation) {
         let table = relation::with(relation, NO_LOCK, |opened| {
-            let table = storage::described(opened.as_ptr());
+            let table = storage::described(opened);
             costs::forget_pages(root, opened, rel);
             table
         });
@@ -73,7 +73,7 @@ fn describe_order(index: Node<'_, pg_sys::IndexOptInfo>) {
         return;
     }
     let definition = relation::with_index(index.indexoid(), NO_LOCK, |opened| {
-        storage::definition_of(opened.as_ptr())
+        storage::definition_of(opened)
     });
     let known = |at: usize| definition.map(|definition| &definition.columns[at]);
     if columns().enumerate().all(|(at, column)| {

@@ -21,7 +21,7 @@ pub struct Placed {
     pub refused_by: Option<IndexRef>,
 }
 
-impl Target {
+impl Target<'_> {
     /// Inserts a row. A duplicate is an error.
     pub fn insert(&self, body: &[u8], command: CommandId) -> (Slot, VersionRef) {
         let placed = self.place(body, command);

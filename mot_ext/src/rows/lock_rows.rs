@@ -39,13 +39,18 @@ pub enum Outcome {
 }
 
 /// Locks a row in the state `seen`, if that is its newest one and there is nothing to wait for.
-pub fn lock_at_once(target: &Target, row: Slot, seen: VersionRef, strength: LockStrength) -> bool {
+pub fn lock_at_once(
+    target: &Target<'_>,
+    row: Slot,
+    seen: VersionRef,
+    strength: LockStrength,
+) -> bool {
     test_switch::skips(Step::RowLocks) || matches!(target.lock(row, seen, strength), Locked::Done)
 }
 
 /// Locks a row that the statement saw in the state `seen`.
 pub fn lock(
-    target: &Target,
+    target: &Target<'_>,
     row: Slot,
     seen: VersionRef,
     strength: LockStrength,

@@ -12,7 +12,7 @@ use crate::serializable;
 use crate::shared_memory::test_switch::{self, Step};
 use crate::storage::{duplicate, long_key};
 use crate::transaction::clock::PgClock;
-use crate::transaction::relation::Relation;
+use crate::transaction::relation::LockedRelation;
 use crate::transaction::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::transaction::{session, xact};
 use mot_engine::key::{KeyBuffer, encode_row};
@@ -26,8 +26,8 @@ use pgrx::prelude::*;
 
 /// The table a statement changes.
 #[derive(Clone, Copy)]
-pub struct Target {
-    pub relation: Relation,
+pub struct Target<'p> {
+    pub relation: LockedRelation<'p>,
     pub session: &'static Session,
     pub table: TableRef,
     /// SSI hears of each write, so that it finds readers of what is written.
@@ -45,11 +45,11 @@ pub enum ChangeResult {
     Skip,
 }
 
-impl Target {
+impl<'p> Target<'p> {
     /// For a relation that is locked for writing, and not open; not for SERIALIZABLE.
-    pub fn closed(relation: pg_sys::Oid, table: TableRef) -> Target {
+    pub fn closed(relation: pg_sys::Oid, table: TableRef) -> Target<'p> {
         Target {
-            relation: Relation::closed(relation),
+            relation: LockedRelation::closed(relation),
             session: session::session(),
             table,
             is_serializable: false,
@@ -114,9 +114,8 @@ impl Target {
             errors::raise(EngineError::KeyTooLong { bytes, max })
         };
         let index = index.relation_oid().into();
-        // SAFETY: the relation is open, and this index is one of its.
         self.relation
-            .with(|relation| unsafe { long_key::raise(relation, index, bytes, max) })
+            .with(|relation| long_key::raise(relation, index, bytes, max))
     }
 
     /// Whether an index that has refused a row was dropped since, and freed.
@@ -148,7 +147,7 @@ impl Target {
         row: Slot,
         seen: VersionRef,
         (by, index): (Xid, u32),
-        queue: &mut RowLockQueue,
+        queue: &mut RowLockQueue<'_>,
     ) {
         xact::current().retract(self.session);
         let _: Locked = self.lock(row, seen, LockStrength::Update);
@@ -169,13 +168,13 @@ impl Target {
         let mut refused = tuple::empty();
         let tid = tid::of(self.table, row, version);
         tuple::point(&mut refused, tid, version, self.oid());
-        // SAFETY: the relation is open; our own uncommitted version stays until the abort that this
-        // leads to. As in heapam, a changed row that then fails counts; an insert has counted.
+        // As in heapam, a changed row that then fails counts; an insert has counted.
+        // SAFETY: our own uncommitted version stays until the abort that this leads to.
         self.relation.with(|relation| unsafe {
             if seen.is_some() {
-                pg_version::table_am::count_update(relation);
+                pg_version::table_am::count_update(relation.as_ptr());
             }
-            duplicate::raise(relation, index.relation_oid(), &raw mut refused)
+            duplicate::raise(relation, index.relation_oid().into(), &raw mut refused)
         })
     }
 
@@ -282,7 +281,7 @@ impl Target {
         strength: LockStrength,
         command: CommandId,
         verb: &'static str,
-        queue: &mut RowLockQueue,
+        queue: &mut RowLockQueue<'_>,
     ) -> Option<ChangeResult> {
         let result = match written {
             Written::Busy(xid) => {
@@ -317,7 +316,7 @@ impl Target {
         row: Slot,
         strength: LockStrength,
         policy: WaitPolicy,
-        queue: &mut RowLockQueue,
+        queue: &mut RowLockQueue<'_>,
     ) -> Result<Option<VersionRef>, Skipped> {
         loop {
             let busy = match self.session.newest(&PgClock, self.table, row) {
@@ -343,7 +342,7 @@ impl Target {
         busy: Xid,
         strength: LockStrength,
         policy: WaitPolicy,
-        queue: &mut RowLockQueue,
+        queue: &mut RowLockQueue<'_>,
     ) -> bool {
         if xact::current().holds(self.table, row) {
             queue.pass_queue();

@@ -18,7 +18,6 @@ use pgrx::pg_sys;
 /// The relation is locked, or gone.
 pub unsafe fn of(relation: pg_sys::Oid, tid: pg_sys::ItemPointerData) -> Upon {
     let table = with_entry(relation, |opened| {
-        let opened = opened.as_ptr();
         storage::is_table(opened).then(|| storage::find(opened))
     });
     let table = table.flatten().flatten();

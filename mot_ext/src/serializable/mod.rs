@@ -94,6 +94,7 @@ pub mod commit_order;
 
 use crate::errors::or_raise;
 use crate::pg::predicate::{RowPlace, Subject};
+use crate::pg::snapshot::Snapshot as Registered;
 use crate::shared_memory::test_switch::{self, Step};
 use crate::transaction::clock::{PgClock, PgSnapshot, narrow};
 use crate::transaction::session;
@@ -157,8 +158,8 @@ impl Unseen {
 /// Reading one table in a SERIALIZABLE transaction.
 pub struct Reader {
     table: Box<Subject>,
-    /// As core wants it; registered as long as this value is used.
-    registered: pg_sys::Snapshot,
+    /// As core wants it.
+    registered: Registered<'static>,
     snapshot: PgSnapshot<'static>,
     unseen: Unseen,
 }
@@ -202,13 +203,10 @@ impl Reading for Reader {
             return;
         }
         let index = Subject::new(index);
-        // SAFETY: see the field.
-        unsafe {
-            if columns == 0 {
-                index.lock_all(self.registered);
-            } else {
-                index.lock_range(prefix_number(columns, prefix), self.registered);
-            }
+        if columns == 0 {
+            index.lock_all(self.registered);
+        } else {
+            index.lock_range(prefix_number(columns, prefix), self.registered);
         }
     }
 
@@ -218,9 +216,8 @@ impl Reading for Reader {
 }
 
 impl Reader {
-    /// For a table that is locked, read under a snapshot that stays registered as long as the value
-    /// is used.
-    pub unsafe fn new(table: pg_sys::Oid, registered: pg_sys::Snapshot) -> Box<Reader> {
+    /// For a table that is locked.
+    pub fn new(table: pg_sys::Oid, registered: Registered<'static>) -> Box<Reader> {
         Box::new(Reader {
             table: Subject::new(table),
             registered,
@@ -234,8 +231,7 @@ impl Reader {
         if test_switch::skips(Step::PredicateLocks) {
             return;
         }
-        // SAFETY: see the field.
-        unsafe { self.table.lock_all(self.registered) }
+        self.table.lock_all(self.registered);
     }
 
     /// A row was found. Locks it, and finds which transactions changed it.
@@ -248,11 +244,8 @@ impl Reader {
             pg_sys::FrozenTransactionId
         };
         if !test_switch::skips(Step::PredicateLocks) {
-            // SAFETY: see the field.
-            unsafe {
-                self.table
-                    .lock_row(place(row, version), maker, self.registered);
-            }
+            self.table
+                .lock_row(place(row, version), maker, self.registered);
         }
         session::session().visible(table, row, self);
         // A state may follow that differs in its computed keys alone: a writer that changes that
@@ -270,8 +263,7 @@ impl Reader {
         if self.unseen.is_incomplete.take() {
             or_raise::<()>(Err(EngineError::OutOfProcessMemory));
         }
-        // SAFETY: see the field.
-        if unsafe { !self.table.is_watched(self.registered) } || makers.is_empty() {
+        if !self.table.is_watched(self.registered) || makers.is_empty() {
             return;
         }
         makers.sort_unstable();

@@ -35,15 +35,11 @@ pub enum Repeated {
     Entered,
 }
 
-/// Makes and fills the storage of an open index on an open table, both locked as `ambuild` finds
-/// them. The storage of an earlier file of the index (REINDEX) is dropped.
-///
-/// # Safety
-/// The second is an index of the first.
-pub unsafe fn build_index(heap: Relation<'_>, index: Relation<'_>, repeated: Repeated) -> Built {
-    let storage = table(heap.as_ptr());
-    // SAFETY: the caller's index of the table.
-    let (mut definition, oid) = (unsafe { definition(heap, index) }, index.oid());
+/// Makes and fills the storage of an index on a table, both locked as `ambuild` finds them. The
+/// storage of an earlier file of the index (REINDEX) is dropped.
+pub fn build_index(heap: Relation<'_>, index: Relation<'_>, repeated: Repeated) -> Built {
+    let storage = table(heap);
+    let (mut definition, oid) = (definition(heap, index), index.oid());
     let session = session::session();
     if is_there(storage, index) {
         return Built::ForAll;
@@ -59,15 +55,12 @@ pub unsafe fn build_index(heap: Relation<'_>, index: Relation<'_>, repeated: Rep
     }
     let mut has_replaced = false;
     if definition.computed.is_some() {
-        // SAFETY: the caller's open relations; writers are locked out, and there is a snapshot.
-        unsafe {
-            match replaced {
-                // Labels are given anew, under another number.
-                Some(_) if !definition.has_labels() => {
-                    has_replaced = compute_keys_of_rows(heap.as_ptr(), index.as_ptr());
-                }
-                _ => put_keys_of_rows(heap.as_ptr(), index.as_ptr()),
+        match replaced {
+            // Labels are given anew, under another number.
+            Some(_) if !definition.has_labels() => {
+                has_replaced = compute_keys_of_rows(heap, index);
             }
+            _ => put_keys_of_rows(heap, index),
         }
     }
     let made = create_index(storage, &mut definition);
@@ -77,8 +70,7 @@ pub unsafe fn build_index(heap: Relation<'_>, index: Relation<'_>, repeated: Rep
         // Writers are locked out, so no writer is waited for.
         let find = || find_repeated(index, storage, made, Xid(0), |_| false);
         if let Some(slots) = is_asked.then(find).flatten() {
-            // SAFETY: the caller's index of the table.
-            unsafe { duplicated(heap, index, storage, slots[0]) }
+            duplicated(heap, index, storage, slots[0])
         }
     }
     match made {
@@ -97,10 +89,8 @@ pub unsafe fn build_index(heap: Relation<'_>, index: Relation<'_>, repeated: Rep
             enter_all(storage, &definition);
             Built::ForAll
         }
-        // SAFETY: the caller's index of the table; writers are locked out.
-        Ok(Build::Duplicate { slots, .. }) => unsafe { duplicated(heap, index, storage, slots[0]) },
-        // SAFETY: the caller's index of the table.
-        Err(error) => unsafe { long_key::or_raise(Err(error), heap.as_ptr(), oid) },
+        Ok(Build::Duplicate { slots, .. }) => duplicated(heap, index, storage, slots[0]),
+        Err(error) => long_key::or_raise(Err(error), heap, oid),
     }
 }
 
@@ -125,7 +115,7 @@ fn refuse_other_number(storage: TableRef, definition: &IndexDefinition) {
 fn is_there(storage: TableRef, index: Relation<'_>) -> bool {
     let oid = index.oid().to_u32();
     let is_it = |found: IndexRef| found.relation_oid() == oid;
-    storage.slots_end() == Slot(0) && super::find_index(storage, index.as_ptr()).is_some_and(is_it)
+    storage.slots_end() == Slot(0) && super::find_index(storage, index).is_some_and(is_it)
 }
 
 /// Builds an index to whose file core has brought what another file had, without a call of
@@ -134,10 +124,9 @@ fn is_there(storage: TableRef, index: Relation<'_>) -> bool {
 pub fn rebuild_reused_index(heap: pg_sys::Oid, index: pg_sys::Oid, repeated: Repeated) {
     relation::with(heap, NO_LOCK, |heap| {
         relation::with(index, NO_LOCK, |index| {
-            // SAFETY: an index of the table. The statement keeps writers from the table, and all
-            // sessions from the index.
-            let is_partial = find(heap.as_ptr()).is_some()
-                && unsafe { build_index(heap, index, repeated) } == Built::ForYounger;
+            // The statement keeps writers from the table, and all sessions from the index.
+            let is_partial =
+                find(heap).is_some() && build_index(heap, index, repeated) == Built::ForYounger;
             if is_partial {
                 // Core sees no build, and marks nothing.
                 // SAFETY: the index is locked.
@@ -179,13 +168,11 @@ fn enter_all(storage: TableRef, definition: &IndexDefinition) {
     or_raise(fill(storage, or_raise(made)));
 }
 
-/// # Safety
-/// The second is an index of the first.
-unsafe fn definition(heap: Relation<'_>, index: Relation<'_>) -> IndexDefinition {
+/// The definition of an index that is built, with its file.
+fn definition(heap: Relation<'_>, index: Relation<'_>) -> IndexDefinition {
     let mut definition = IndexDefinition {
-        file: file_of(index.as_ptr()),
-        // SAFETY: the caller's index of the table.
-        ..unsafe { index_definition(heap, index) }
+        file: file_of(index),
+        ..index_definition(heap, index)
     };
     // Core takes a NOT NULL away without notice to an access method. A key without a mark for NULL
     // would then have no place for one. It takes none away from the columns of a table's primary
@@ -194,8 +181,7 @@ unsafe fn definition(heap: Relation<'_>, index: Relation<'_>) -> IndexDefinition
         mark_nulls(&mut definition);
     }
     if definition.computed.is_none() {
-        // SAFETY: the caller's table, whose columns the definition names.
-        definition.missing = unsafe { missing_values(heap.as_ptr(), &definition.columns) };
+        definition.missing = missing_values(heap, &definition.columns);
     }
     definition
 }
@@ -222,14 +208,10 @@ fn mark_nulls(definition: &mut IndexDefinition) {
 
 /// As [`build_index`], beside writers, which enter their rows from now on and are asked for
 /// uniqueness when the transaction commits: with it core marks the index as ready. Raises 23505 for
-/// two committed rows with one unique key.
-///
-/// # Safety
-/// As for [`build_index`]; the transaction has a snapshot.
-pub unsafe fn build_index_beside_writers(heap: Relation<'_>, index: Relation<'_>) {
-    let storage = table(heap.as_ptr());
-    // SAFETY: the caller's index of the table.
-    let definition = unsafe { definition(heap, index) };
+/// two committed rows with one unique key. The transaction has a snapshot.
+pub fn build_index_beside_writers(heap: Relation<'_>, index: Relation<'_>) {
+    let storage = table(heap);
+    let definition = definition(heap, index);
     refuse_other_number(storage, &definition);
     if definition.has_labels() {
         // A label is between those of all other rows, so all rows get theirs at once. Writers
@@ -237,43 +219,35 @@ pub unsafe fn build_index_beside_writers(heap: Relation<'_>, index: Relation<'_>
         catalog::lock(heap.oid(), pg_sys::ShareLock as pg_sys::LOCKMODE);
     }
     if definition.computed.is_some() {
-        // SAFETY: the caller's open relations and snapshot. Core has waited for all that do not
-        // know the index.
-        unsafe { put_keys_of_rows(heap.as_ptr(), index.as_ptr()) };
+        // Core has waited for all that do not know the index.
+        put_keys_of_rows(heap, index);
     }
     let xid = xact::write_xid();
     let begun = xact::current().begin_index(session::session(), storage, &definition, xid);
     let made = or_raise(begun);
     core_keys::note_made(index, made);
     reach(Point::BuildBeforeRows);
-    // SAFETY: the caller's index of the table.
-    unsafe { long_key::or_raise(fill(storage, made), heap.as_ptr(), index.oid()) };
+    long_key::or_raise(fill(storage, made), heap, index.oid());
     reach(Point::BuildBeforeDuplicates);
     // What runs may be of writers that ask for nothing yet: that is for the validation.
     if let Some(slots) = find_repeated(index, storage, made, Xid(0), |_| false) {
-        // SAFETY: the caller's index of the table; the snapshot keeps the rows.
-        unsafe { duplicated(heap, index, storage, slots[0]) }
+        duplicated(heap, index, storage, slots[0])
     }
     reach(Point::BuildBeforeReady);
 }
 
 /// `index_validate_scan`: every writer enters and asks the index by now, and all that did not have
-/// ended. Raises 23505, in the words of an insert, for two rows with one unique key.
-///
-/// # Safety
-/// The second is an index of the first. Both are locked as core locks them, and the transaction has
-/// a snapshot.
-pub unsafe fn validate_index(heap: Relation<'_>, index: Relation<'_>) {
-    let storage = table(heap.as_ptr());
-    let made = super::index(storage, index.as_ptr());
+/// ended. Raises 23505, in the words of an insert, for two rows with one unique key. Both are
+/// locked as core locks them, and the transaction has a snapshot.
+pub fn validate_index(heap: Relation<'_>, index: Relation<'_>) {
+    let storage = table(heap);
+    let made = super::index(storage, index);
     reach(Point::ValidateBeforeRows);
-    // SAFETY: the caller's index of the table.
-    unsafe { long_key::or_raise(fill(storage, made), heap.as_ptr(), index.oid()) };
+    long_key::or_raise(fill(storage, made), heap, index.oid());
     // A writer that was not asked may have come right behind one that was, and runs.
     let asked_from = Xid(pg::next_full_xid());
     if let Some(slots) = find_repeated(index, storage, made, asked_from, wait_for) {
-        // SAFETY: the caller's index of the table; the snapshot keeps the row.
-        unsafe { violated(heap, index, storage, slots[1]) }
+        violated(heap, index, storage, slots[1])
     }
     if made.has_left_out() {
         // Core waits for snapshots from before its own alone, and for none of a standby. When it
@@ -320,16 +294,12 @@ fn wait_for(xid: Xid) -> bool {
     true
 }
 
-/// Raises 23505 for a row whose key another one has.
-///
-/// # Safety
-/// The index is one of the table's, whose storage this is. The snapshot keeps the row.
-unsafe fn violated(heap: Relation<'_>, index: Relation<'_>, storage: TableRef, slot: Slot) -> ! {
+/// Raises 23505 for a row whose key another one has. The snapshot keeps the row.
+fn violated(heap: Relation<'_>, index: Relation<'_>, storage: TableRef, slot: Slot) -> ! {
     let Newest::Live(version) = session::session().newest(&PgClock, storage, slot) else {
-        // SAFETY: the caller's index of the table.
-        unsafe { duplicated(heap, index, storage, slot) }
+        duplicated(heap, index, storage, slot)
     };
     let mut row = tuple_of(version, heap.oid());
-    // SAFETY: the caller's index of the table, and a tuple of the table's.
-    unsafe { duplicate::raise(heap.as_ptr(), index.oid().to_u32(), &raw mut row) }
+    // SAFETY: a tuple of the table's.
+    unsafe { duplicate::raise(heap, index.oid(), &raw mut row) }
 }

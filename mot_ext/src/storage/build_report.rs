@@ -1,11 +1,11 @@
 //! What an index build reports: to the catalog, that older snapshots must not use the index; to the
 //! user, a key that occurs twice.
 use super::key_text;
+use crate::errors;
 use crate::pg::relation::Relation;
 use crate::pg::{catalog, index_row, violation};
 use crate::transaction::clock::PgClock;
 use crate::transaction::session;
-use crate::{errors, storage};
 use mot_engine::{EngineError, Newest, Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -28,20 +28,12 @@ pub unsafe fn keep_from_older(index: pg_sys::Oid) {
 
 /// Core's error for a unique index that cannot be built. The row stays: writers are locked out, or
 /// a snapshot keeps it.
-///
-/// # Safety
-/// The index is one of the table's, whose storage this is.
-pub unsafe fn duplicated(
-    table: Relation<'_>,
-    index: Relation<'_>,
-    storage: TableRef,
-    slot: Slot,
-) -> ! {
+pub fn duplicated(table: Relation<'_>, index: Relation<'_>, storage: TableRef, slot: Slot) -> ! {
     let key = match session::session().newest(&PgClock, storage, slot) {
         Newest::Live(version) => {
             let mut tuple = tuple_of(version, table.oid());
-            // SAFETY: the caller's relations, and a tuple of the table's.
-            unsafe { key_text::of(table.as_ptr(), index.as_ptr(), &raw mut tuple) }
+            // SAFETY: a tuple of the table's.
+            unsafe { key_text::of(table, index, &raw mut tuple) }
         }
         _ => None,
     };
@@ -49,17 +41,14 @@ pub unsafe fn duplicated(
         Some(key) => format!("Key {key} is duplicated."),
         None => "Duplicate keys exist.".into(),
     };
-    let name = storage::name_of(index.as_ptr());
-    // SAFETY: an open table.
-    unsafe {
-        violation::raise(
-            PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION,
-            table.as_ptr(),
-            index.name(),
-            &format!("could not create unique index \"{name}\""),
-            Some(&detail),
-        )
-    }
+    let name = index.name_text();
+    violation::raise(
+        PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION,
+        table,
+        index.name(),
+        &format!("could not create unique index \"{name}\""),
+        Some(&detail),
+    )
 }
 
 /// A version as a tuple whose columns alone are asked for.

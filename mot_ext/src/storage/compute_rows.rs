@@ -21,6 +21,7 @@ use super::labels::{Label, LabelSource};
 use crate::errors::or_raise;
 use crate::errors::refuse::unsupported;
 use crate::pg::relation::Relation;
+use crate::pg::tuple_slot::TupleSlot;
 use crate::pg::{self, interrupts, predicate};
 use crate::transaction::clock::{PgClock, narrow};
 use crate::transaction::wal_log::WalLog;
@@ -31,28 +32,22 @@ use mot_engine::{CommandId, Newest, Reforms, Slot, Standing, TableRef, VersionRe
 use pgrx::pg_sys;
 use std::collections::HashMap;
 
-/// Gives every row its key in an open index that is new: the table's storage has none of it.
-///
-/// # Safety
-/// Both relations are open, and locked as `ambuild` finds them; a snapshot is active. All writers
-/// know the index.
-pub unsafe fn put_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relation) {
+/// Gives every row its key in an index that is new: the table's storage has none of it. Both
+/// relations are locked as `ambuild` finds them, a snapshot is active, and all writers know the
+/// index.
+pub fn put_keys_of_rows(table: Relation<'_>, index: Relation<'_>) {
     // For checks that a writer makes before it logs anything.
     xact::write_xid();
-    // SAFETY: the caller's relations.
-    let rows = unsafe { Rows::open(table, index) };
-    let Some(mut rows) = rows else {
+    let Some(mut rows) = Rows::open(table, index) else {
         return;
     };
-    // SAFETY: the caller's table.
-    rows.kept = unsafe { keeps_builds_out(table).then(|| rows.other_numbers(table)) };
+    rows.kept = keeps_builds_out(table).then(|| rows.other_numbers(table));
     let mut given = Given {
         reforms: Reforms::new(rows.number, rows.kept.clone()),
         left: Vec::new(),
         labels: HashMap::new(),
     };
-    // SAFETY: the caller's relations.
-    match unsafe { rows.new_labels(table, index) } {
+    match rows.new_labels(table, index) {
         None => {
             let end = rows.storage.slots_end().0;
             (0..end).for_each(|row| rows.put_next(Slot(row), &mut given));
@@ -91,34 +86,29 @@ struct Given {
 /// Whether this session keeps all other index builds from an open table, as CONCURRENTLY does.
 /// CREATE INDEX does not: its SHARE lock lets others build beside it. No session sees their
 /// indexes before they have given all rows their keys.
-unsafe fn keeps_builds_out(table: pg_sys::Relation) -> bool {
-    [
+fn keeps_builds_out(table: Relation<'_>) -> bool {
+    let locks = [
         pg_sys::ShareUpdateExclusiveLock,
         pg_sys::ShareRowExclusiveLock,
         pg_sys::ExclusiveLock,
         pg_sys::AccessExclusiveLock,
-    ]
-    .into_iter()
-    // SAFETY: the caller's open table.
-    .any(|lock| unsafe { pg_sys::CheckRelationLockedByMe(table, lock as pg_sys::LOCKMODE, false) })
+    ];
+    let mut locks = locks.into_iter();
+    locks.any(|lock| table.is_locked(lock as pg_sys::LOCKMODE))
 }
 
-/// Gives every row its key in an open index that is rebuilt, before it is. Not where values have
-/// labels: a build gives all rows new ones.
+/// Gives every row its key in an index that is rebuilt, before it is. Writers are locked out. Not
+/// where values have labels: a build gives all rows new ones.
 ///
 /// True: a state that others see was replaced.
-///
-/// # Safety
-/// As for [`put_keys_of_rows`], but that the index is there; writers are locked out.
-pub unsafe fn compute_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relation) -> bool {
+pub fn compute_keys_of_rows(table: Relation<'_>, index: Relation<'_>) -> bool {
     let mut has_changed = false;
     let mut has_replaced = false;
     let mut compute = |rows: &mut Rows, row| match rows.look_at(row) {
         Looked::Fits => true,
         Looked::Differs(seen) => {
             if !has_changed {
-                // SAFETY: the caller's table.
-                unsafe { refuse_without_lock(table) };
+                refuse_without_lock(table);
             }
             has_changed = true;
             has_replaced |= seen.is_known_committed();
@@ -129,23 +119,18 @@ pub unsafe fn compute_keys_of_rows(table: pg_sys::Relation, index: pg_sys::Relat
             false
         }
     };
-    // SAFETY: the caller's relations.
-    unsafe {
-        walk(table, index, &mut compute);
-        if has_changed {
-            // A state that follows another one with the same columns is a row that was read.
-            predicate::move_to_table(table);
-        }
+    walk(table, index, &mut compute);
+    if has_changed {
+        // A state that follows another one with the same columns is a row that was read.
+        predicate::move_to_table(table);
     }
     has_replaced
 }
 
 /// Raises where others may change rows, or read them for an index.
-unsafe fn refuse_without_lock(table: pg_sys::Relation) {
-    let lock = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
-    // SAFETY: the caller's open table.
-    if unsafe { !pg_sys::CheckRelationLockedByMe(table, lock, true) } {
-        let name = super::name_of(table);
+fn refuse_without_lock(table: Relation<'_>) {
+    if !table.is_locked_at_least(pg_sys::ExclusiveLock as pg_sys::LOCKMODE) {
+        let name = table.name_text();
         unsupported(
             format!(
                 "rows of memory-optimized table \"{name}\" cannot be given keys beside other sessions"
@@ -155,32 +140,22 @@ unsafe fn refuse_without_lock(table: pg_sys::Relation) {
     }
 }
 
-/// How many rows have another key in an open index than their columns give: a function of it is
-/// not immutable. Rows that a transaction is changing are passed over.
-///
-/// # Safety
-/// Both relations are open, and the index has computed keys. Its functions run as the current user.
-pub unsafe fn rows_with_other_keys(table: pg_sys::Relation, index: pg_sys::Relation) -> u64 {
+/// How many rows have another key in an index with computed keys than their columns give: a
+/// function of it is not immutable. It runs as the current user. Rows that a transaction is
+/// changing are passed over.
+pub fn rows_with_other_keys(table: Relation<'_>, index: Relation<'_>) -> u64 {
     let mut count = 0;
-    // SAFETY: the caller's relations.
-    unsafe {
-        walk(table, index, |rows, row| {
-            count += u64::from(matches!(rows.look_at(row), Looked::Differs(_)));
-            true
-        });
-    }
+    walk(table, index, |rows, row| {
+        count += u64::from(matches!(rows.look_at(row), Looked::Differs(_)));
+        true
+    });
     count
 }
 
 /// Calls `each` with every row, again until it says that it is done with the row. Labels are those
 /// that the index has.
-unsafe fn walk(
-    table: pg_sys::Relation,
-    index: pg_sys::Relation,
-    mut each: impl FnMut(&mut Rows, Slot) -> bool,
-) {
-    // SAFETY: the caller's relations.
-    let Some(mut rows) = (unsafe { Rows::open(table, index) }) else {
+fn walk(table: Relation<'_>, index: Relation<'_>, mut each: impl FnMut(&mut Rows, Slot) -> bool) {
+    let Some(mut rows) = Rows::open(table, index) else {
         return;
     };
     rows.evaluator.set_label_source(|| LabelSource::Index);
@@ -216,7 +191,7 @@ struct Rows {
     kept: Option<Vec<u32>>,
     evaluator: Evaluator,
     /// The row whose keys are computed.
-    slot: *mut pg_sys::TupleTableSlot,
+    slot: TupleSlot<'static>,
     table: pg_sys::Oid,
     /// Its tuple.
     old: Vec<u8>,
@@ -225,49 +200,35 @@ struct Rows {
 }
 
 impl Rows {
-    /// `None`: the table has no rows.
-    ///
-    /// # Safety
-    /// Both relations are open. What is made here goes with the statement after an error.
-    unsafe fn open(table: pg_sys::Relation, index: pg_sys::Relation) -> Option<Rows> {
+    /// `None`: the table has no rows. What is made here goes with the statement after an error.
+    fn open(table: Relation<'_>, index: Relation<'_>) -> Option<Rows> {
         let storage = super::described(table);
         if storage.slots_end() == Slot(0) {
             return None;
         }
-        // SAFETY: the caller's relations.
-        let number =
-            unsafe { index_definition(Relation::enter(table), Relation::enter(index)) }.computed;
-        // SAFETY: the caller's relations.
-        unsafe {
-            let kind = &raw const pg_sys::TTSOpsHeapTuple;
-            Some(Rows {
-                storage,
-                number: number.unwrap_or_default(),
-                kept: None,
-                evaluator: Evaluator::of_index(table, index),
-                slot: pg_sys::MakeSingleTupleTableSlot((*table).rd_att, kind),
-                table: (*table).rd_id,
-                old: Vec::new(),
-                kept_labels: None,
-            })
-        }
+        let number = index_definition(table, index).computed;
+        let kind = &raw const pg_sys::TTSOpsHeapTuple;
+        // SAFETY: an open table's row type. The slot stays until `close`.
+        let slot =
+            unsafe { TupleSlot::enter(pg_sys::MakeSingleTupleTableSlot(table.row_type(), kind)) };
+        Some(Rows {
+            storage,
+            number: number.unwrap_or_default(),
+            kept: None,
+            evaluator: Evaluator::of_index(table, index),
+            slot,
+            table: table.oid(),
+            old: Vec::new(),
+            kept_labels: None,
+        })
     }
 
     /// The numbers of the table's other indexes: all that the catalog has, and all that are in
     /// memory, for a rollback may bring them back. Entries of others are of no use, and REINDEX
     /// CONCURRENTLY leaves one each time.
-    ///
-    /// # Safety
-    /// The walk's table, which is open and locked.
-    unsafe fn other_numbers(&self, table: pg_sys::Relation) -> Vec<u32> {
+    fn other_numbers(&self, table: Relation<'_>) -> Vec<u32> {
         let mut numbers = or_raise(session::session().computed_numbers(self.storage));
-        // SAFETY: the caller's table; the list is core's copy.
-        unsafe {
-            let list = pg_sys::RelationGetIndexList(table);
-            let oids = pgrx::PgList::<pg_sys::Oid>::from_pg(list);
-            numbers.extend(oids.iter_oid().map(pg_sys::Oid::to_u32));
-            pg_sys::list_free(list);
-        }
+        numbers.extend(table.indexes().into_iter().map(pg_sys::Oid::to_u32));
         numbers.sort_unstable();
         numbers.dedup();
         numbers.retain(|number| *number != self.number);
@@ -276,7 +237,7 @@ impl Rows {
 
     fn close(self) {
         // SAFETY: made by `open`, and shown to no other code.
-        unsafe { pg_sys::ExecDropSingleTupleTableSlot(self.slot) };
+        unsafe { pg_sys::ExecDropSingleTupleTableSlot(self.slot.as_ptr()) };
     }
 
     /// The labels of all rows of an index that is built; `None`: it has none, or its rows have
@@ -284,28 +245,18 @@ impl Rows {
     ///
     /// That is so where core uses the index's file again, which says that nothing about the index
     /// has changed. A label is never given anew under one number: older states of rows would have
-    /// others under it.
-    ///
-    /// # Safety
-    /// Both are open; where values have labels, writers are locked out.
-    unsafe fn new_labels(
-        &mut self,
-        table: pg_sys::Relation,
-        index: pg_sys::Relation,
-    ) -> Option<LabelsByRow> {
+    /// others under it. Where values have labels, writers are locked out.
+    fn new_labels(&mut self, table: Relation<'_>, index: Relation<'_>) -> Option<LabelsByRow> {
         if !self.evaluator.has_labels() {
             return None;
         }
-        // SAFETY: the caller's relations.
-        let definition =
-            unsafe { index_definition(Relation::enter(table), Relation::enter(index)) };
+        let definition = index_definition(table, index);
         let numbers = or_raise(session::session().computed_numbers(self.storage));
         if numbers.contains(&self.number) {
             self.kept_labels = Some(definition);
             return None;
         }
-        // SAFETY: the caller's relations.
-        Some(unsafe { Ranked::sort(table, index, definition) }.by_row())
+        Some(Ranked::sort(table, index, definition).by_row())
     }
 
     fn set_labels(&mut self, labels: Vec<Label>) {
@@ -391,9 +342,9 @@ impl Rows {
         };
         // SAFETY: the tuple is of the table's row type, and stays while the slot shows it.
         unsafe {
-            pg_sys::ExecStoreHeapTuple(&raw mut tuple, self.slot, false);
+            pg_sys::ExecStoreHeapTuple(&raw mut tuple, self.slot.as_ptr(), false);
             self.evaluator.compute(self.slot);
-            pg_sys::ExecClearTuple(self.slot);
+            pg_sys::ExecClearTuple(self.slot.as_ptr());
         }
         let body = &self.old[STAMP_BYTES..];
         let tail = &self.evaluator.tail;

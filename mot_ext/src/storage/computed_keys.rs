@@ -21,7 +21,7 @@ use crate::keys::{self, IndexColumn};
 use crate::pg;
 use crate::pg::local::ProcessLocal;
 use crate::pg::memory::within;
-use crate::pg::relation::Relation;
+use crate::pg::relation::{Relation, try_with, with_index};
 use crate::pg::tuple_slot::TupleSlot;
 use crate::transaction::{label_locks, relation};
 use mot_engine::key::{KeyColumn, Tail};
@@ -47,23 +47,21 @@ struct Computed {
 }
 
 impl Computed {
-    /// In the current memory context.
+    /// Of an index with computed keys, in the current memory context.
     ///
     /// # Safety
-    /// Both are open; the index has computed keys. The executor state lives as long as the value.
+    /// The executor state lives as long as the value.
     unsafe fn new(
-        table: pg_sys::Relation,
-        index: pg_sys::Relation,
+        table: Relation<'_>,
+        index: Relation<'_>,
         estate: *mut pg_sys::EState,
     ) -> Computed {
-        // SAFETY: the caller's index and executor state.
+        // SAFETY: an open index, and the caller's executor state.
         let (info, predicate) = unsafe {
-            let info = pg_sys::BuildIndexInfo(index);
+            let info = pg_sys::BuildIndexInfo(index.as_ptr());
             (info, pg_sys::ExecPrepareQual((*info).ii_Predicate, estate))
         };
-        // SAFETY: the caller's open index of the table.
-        let definition =
-            unsafe { index_definition(Relation::enter(table), Relation::enter(index)) };
+        let definition = index_definition(table, index);
         Computed {
             number: definition.computed.unwrap_or_default(),
             info,
@@ -71,8 +69,7 @@ impl Computed {
             columns: definition.columns.clone(),
             label_maker: definition
                 .has_labels()
-                // SAFETY: the caller's open relations.
-                .then(|| Box::new(unsafe { LabelMaker::new(table, index, definition) })),
+                .then(|| Box::new(LabelMaker::new(table, index, definition))),
         }
     }
 }
@@ -119,40 +116,26 @@ impl Evaluator {
         }
     }
 
-    /// For all indexes of an open table that are live and have computed keys.
-    ///
-    /// # Safety
-    /// The table is open and locked for writing.
-    pub unsafe fn of_table(table: pg_sys::Relation) -> Evaluator {
+    /// For all indexes that are live and have computed keys, of a table that is locked for writing.
+    pub fn of_table(table: Relation<'_>) -> Evaluator {
         let mut evaluator = Evaluator::new();
-        // SAFETY: the caller's table; each index is open while it is read, and locked to the
-        // transaction's end.
-        unsafe {
-            for oid in computed_indexes(table) {
-                let index = pg_sys::index_open(oid, pg_sys::RowExclusiveLock as pg_sys::LOCKMODE);
-                evaluator.add(table, index);
-                pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
-            }
+        let lock = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
+        for oid in computed_indexes(table) {
+            with_index(oid, lock, |index| evaluator.add(table, index));
         }
         evaluator
     }
 
-    /// For one index of an open table.
-    ///
-    /// # Safety
-    /// Both are open; the index has computed keys.
-    pub unsafe fn of_index(table: pg_sys::Relation, index: pg_sys::Relation) -> Evaluator {
+    /// For one index with computed keys.
+    pub fn of_index(table: Relation<'_>, index: Relation<'_>) -> Evaluator {
         let mut evaluator = Evaluator::new();
-        // SAFETY: the caller's relations.
-        unsafe { evaluator.add(table, index) };
+        evaluator.add(table, index);
         evaluator
     }
 
-    /// # Safety
-    /// Both are open; the index has computed keys.
-    unsafe fn add(&mut self, table: pg_sys::Relation, index: pg_sys::Relation) {
+    fn add(&mut self, table: Relation<'_>, index: Relation<'_>) {
         let estate = self.estate;
-        // SAFETY: the caller's relations; what is made is in the evaluator's memory.
+        // SAFETY: the executor state and what is made are in the evaluator's memory.
         let computed = unsafe { within(self.memory, || Computed::new(table, index, estate)) };
         self.indexes.push(computed);
     }
@@ -186,7 +169,7 @@ impl Evaluator {
     ///
     /// # Safety
     /// A filled slot of the table's row type.
-    pub unsafe fn compute(&mut self, slot: *mut pg_sys::TupleTableSlot) {
+    pub unsafe fn compute(&mut self, slot: TupleSlot<'_>) {
         // SAFETY: the caller's slot.
         unsafe { self.compute_where(slot, |_| true) };
     }
@@ -195,18 +178,15 @@ impl Evaluator {
     ///
     /// # Safety
     /// As for [`Evaluator::compute`].
-    pub unsafe fn compute_one(&mut self, slot: *mut pg_sys::TupleTableSlot, index: pg_sys::Oid) {
+    pub unsafe fn compute_one(&mut self, slot: TupleSlot<'_>, index: pg_sys::Oid) {
         // SAFETY: the caller's slot.
         unsafe { self.compute_where(slot, |number| number == index.to_u32()) };
     }
 
     /// # Safety
     /// As for [`Evaluator::compute`].
-    unsafe fn compute_where(
-        &mut self,
-        slot: *mut pg_sys::TupleTableSlot,
-        is_wanted: impl Fn(u32) -> bool,
-    ) {
+    unsafe fn compute_where(&mut self, slot: TupleSlot<'_>, is_wanted: impl Fn(u32) -> bool) {
+        let slot = slot.as_ptr();
         let mut values = [pg_sys::Datum::null(); COLUMNS_MAX];
         let mut nulls = [true; COLUMNS_MAX];
         // SAFETY: the evaluator's own executor state; the arrays have a place for each column.
@@ -257,67 +237,42 @@ impl Drop for Evaluator {
     }
 }
 
-/// The live indexes of an open table that have computed keys.
-///
-/// # Safety
-/// The table is open and locked.
-unsafe fn computed_indexes(table: pg_sys::Relation) -> Vec<pg_sys::Oid> {
-    // SAFETY: the caller's table; the list is a copy.
-    let list = unsafe { pgrx::PgList::<pg_sys::Oid>::from_pg(pg_sys::RelationGetIndexList(table)) };
-    list.iter_oid()
-        .filter(|oid| has_computed_keys(*oid))
-        .collect()
+/// The live indexes of a locked table that have computed keys.
+fn computed_indexes(table: Relation<'_>) -> Vec<pg_sys::Oid> {
+    let mut indexes = table.indexes();
+    indexes.retain(|oid| has_computed_keys(*oid));
+    indexes
 }
 
 /// Whether the keys of an index of a locked table are computed; not of one that is gone.
 pub fn has_computed_keys(index: pg_sys::Oid) -> bool {
     let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-    // SAFETY: an index that is there stays open while it is read.
-    unsafe {
-        let opened = pg_sys::try_relation_open(index, lock);
-        if opened.is_null() {
-            return false;
-        }
-        let has_keys = !(*opened).rd_index.is_null() && is_computed(opened);
-        pg_sys::relation_close(opened, lock);
-        has_keys
-    }
+    try_with(index, lock, |opened| {
+        opened.is_index() && is_computed(opened)
+    })
+    .unwrap_or(false)
 }
 
-/// Whether an index of an open table has computed keys, by the catalog.
-pub fn are_on(table: pg_sys::Relation) -> bool {
-    // SAFETY: the caller's table is open and locked.
-    unsafe { relation::has_computed_keys((*table).rd_id, || !computed_indexes(table).is_empty()) }
+/// Whether an index of a locked table has computed keys, by the catalog.
+pub fn are_on(table: Relation<'_>) -> bool {
+    relation::has_computed_keys(table.oid(), || !computed_indexes(table).is_empty())
 }
 
-/// Whether the keys of an open index are computed: it is on expressions, has a predicate, or types
-/// that have no encoding.
-///
-/// # Safety
-/// The index is open.
-pub unsafe fn is_computed(index: pg_sys::Relation) -> bool {
+/// Whether the keys of an index are computed: it is on expressions, has a predicate, or types that
+/// have no encoding.
+pub fn is_computed(index: Relation<'_>) -> bool {
     // An index keeps what it was built with, whatever the catalog says of its types by now.
     if let Some(stored) = super::definition_of(index) {
         return stored.computed.is_some();
     }
-    // SAFETY: the caller's index.
-    let (opened, is_on_expressions) = unsafe { (Relation::enter(index), is_on_expressions(index)) };
-    let count = opened.index_row().indnkeyatts as usize;
-    let has_encoding = |at| IndexColumn::of(opened, at).has_encoding(false);
-    is_on_expressions || !(0..count).all(has_encoding)
+    let count = index.index_row().indnkeyatts as usize;
+    let has_encoding = |at| IndexColumn::of(index, at).has_encoding(false);
+    is_on_expressions(index) || !(0..count).all(has_encoding)
 }
 
-/// Whether an open index is on expressions, or has a predicate.
-///
-/// # Safety
-/// The index is open.
-pub unsafe fn is_on_expressions(index: pg_sys::Relation) -> bool {
-    // SAFETY: the caller's index.
-    unsafe {
-        let form = &*(*index).rd_index;
-        let keys = form.indkey.values.as_slice(form.indnkeyatts as usize);
-        keys.contains(&0) || !pg_sys::RelationGetIndexPredicate(index).is_null()
-    }
+/// Whether an index is on expressions, or has a predicate.
+pub fn is_on_expressions(index: Relation<'_>) -> bool {
+    index.key_columns().contains(&0) || index.has_predicate()
 }
 
 /// Until when an evaluator is good.
@@ -366,13 +321,9 @@ fn moment() -> Moment {
     }
 }
 
-/// Takes the evaluator of a table out of the cache, or makes one.
-///
-/// # Safety
-/// The table is open and locked for writing.
-unsafe fn take(table: pg_sys::Relation, now: Moment) -> Evaluator {
-    // SAFETY: the caller's table.
-    let oid = unsafe { (*table).rd_id }.to_u32();
+/// Takes the evaluator of a table that is locked for writing out of the cache, or makes one.
+fn take(table: Relation<'_>, now: Moment) -> Evaluator {
+    let oid = table.oid().to_u32();
     let stale = {
         let mut kept = CACHE.kept.borrow_mut();
         let kept = kept.get_or_insert_with(|| {
@@ -399,8 +350,7 @@ unsafe fn take(table: pg_sys::Relation, now: Moment) -> Evaluator {
     };
     // Freed outside the cache: it calls core.
     drop(stale);
-    // SAFETY: the caller's table.
-    unsafe { Evaluator::of_table(table) }
+    Evaluator::of_table(table)
 }
 
 /// Puts an evaluator back that this transaction took at a moment, unless that is over.
@@ -418,23 +368,22 @@ fn put_back(table: u32, taken: Moment, evaluator: Evaluator) {
 /// indexes. The action runs no code of users.
 ///
 /// # Safety
-/// An open table that is locked for writing, and a filled slot of its row type.
+/// The table is locked for writing, and the slot a filled one of its row type.
 pub unsafe fn with_tail<R>(
     table: Relation<'_>,
     slot: TupleSlot<'_>,
     action: impl FnOnce(Option<&Tail>) -> R,
 ) -> R {
-    if !are_on(table.as_ptr()) {
+    if !are_on(table) {
         return action(None);
     }
     let taken = moment();
-    // SAFETY: the caller's table.
-    let mut evaluator = unsafe { take(table.as_ptr(), taken) };
+    let mut evaluator = take(table, taken);
     let outer = label_locks::begin();
     loop {
         evaluator.tail.clear();
         // SAFETY: the caller's slot.
-        unsafe { evaluator.compute(slot.as_ptr()) };
+        unsafe { evaluator.compute(slot) };
         // Code of users has waited for another transaction, which no comparison should.
         if !label_locks::were_released() {
             break;

@@ -17,16 +17,14 @@ use crate::transaction::{relation, session};
 use mot_engine::IndexRef;
 use pgrx::pg_sys;
 
-/// Whether core checks keys of an open, locked table behind each change of a row. Asked ahead of
-/// each update.
-pub fn has_keys_of_core(heap: pg_sys::Relation) -> bool {
-    // SAFETY: the caller's open table.
-    let heap = unsafe { Relation::enter(heap) };
+/// Whether core checks keys of a locked table behind each change of a row. Asked ahead of each
+/// update.
+pub fn has_keys_of_core(heap: Relation<'_>) -> bool {
     relation::has_keys_of_core(heap.oid(), || find_keys_of_core(heap))
 }
 
 fn find_keys_of_core(heap: Relation<'_>) -> bool {
-    let storage = table(heap.as_ptr());
+    let storage = table(heap);
     let forms = forms_of(heap);
     let mut found = false;
     for (oid, form) in forms {
@@ -60,11 +58,9 @@ pub fn note_made(opened: Relation<'_>, index: IndexRef) {
 /// Whether the engine keeps an index's keys unique. The index may be about to be built.
 pub fn is_kept_unique(heap: Relation<'_>, index: Relation<'_>) -> bool {
     let row = index.index_row();
-    let columns = index.index_columns()[..row.indnkeyatts as usize].to_vec();
-    let form = Form::new(&row, columns);
+    let form = Form::new(&row, index.key_columns().to_vec());
     // No constraint has computed keys, or a predicate.
-    // SAFETY: an open index.
-    let may_be_copy = !form.is_ready && unsafe { !is_on_expressions(index.as_ptr()) };
+    let may_be_copy = !form.is_ready && !is_on_expressions(index);
     let is_copy = may_be_copy && has_deferrable_twin(heap, &form);
     form.is_unique && form.is_immediate && !is_copy
 }
@@ -85,7 +81,7 @@ pub fn is_unique_to_core(index: pg_sys::Oid) -> bool {
 pub fn is_kept_though_deferrable(index: pg_sys::Oid) -> bool {
     with_index_and_table(index, |heap, index| {
         let is_deferrable = !index.index_row().indimmediate;
-        let found = || find_index(table(heap.as_ptr()), index.as_ptr());
+        let found = || find_index(table(heap), index);
         is_deferrable && found().is_some_and(|index| index.is_unique())
     })
     .unwrap_or(false)

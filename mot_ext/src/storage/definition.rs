@@ -12,22 +12,14 @@ use mot_engine::key::{IndexDefinition, KeyColumn, KeyKind};
 const INDOPTION_DESC: i16 = 1;
 const INDOPTION_NULLS_FIRST: i16 = 2;
 
-/// The definition of an open index on a table that the caller has open: what the engine needs to
-/// build keys from rows.
-///
-/// # Safety
-/// The second is an index of the first.
-pub unsafe fn index_definition(table: Relation<'_>, index: Relation<'_>) -> IndexDefinition {
-    // SAFETY: an open index.
-    let (is_computed, is_on_expressions) = unsafe {
-        (
-            is_computed(index.as_ptr()),
-            is_on_expressions(index.as_ptr()),
-        )
-    };
+/// The definition of an index of a table: what the engine needs to build keys from rows.
+pub fn index_definition(table: Relation<'_>, index: Relation<'_>) -> IndexDefinition {
+    assert_eq!(index.table(), table.oid());
+    let is_computed = is_computed(index);
+    let is_on_expressions = is_on_expressions(index);
     // An index that has storage keeps its encoding, or its labels, until it is built anew, whatever
     // the catalog says of the type by now.
-    let stored = super::definition_of(index.as_ptr());
+    let stored = super::definition_of(index);
     let form = index.index_row();
     let mut columns = Vec::with_capacity(form.indnkeyatts as usize);
     for position in 0..form.indnkeyatts as usize {
@@ -69,7 +61,7 @@ pub unsafe fn index_definition(table: Relation<'_>, index: Relation<'_>) -> Inde
         columns,
         missing: Vec::new(),
         computed: is_computed.then(|| match has_labels {
-            true => file_of(index.as_ptr()).relation,
+            true => file_of(index).relation,
             false => index.oid().to_u32(),
         }),
     }

@@ -29,7 +29,7 @@ fn index_key_kinds(index: pg_sys::Oid) -> Option<Vec<String>> {
         pg_sys::LockRelationOid(pg_sys::IndexGetRelation(index, false), lock);
         pg_sys::LockRelationOid(index, lock);
     }
-    let definition = with_index_and_table(index, |_, index| definition_of(index.as_ptr()))??;
+    let definition = with_index_and_table(index, |_, index| definition_of(index))??;
     let columns = definition.columns.iter();
     Some(columns.map(|column| name(column.kind)).collect())
 }

@@ -49,6 +49,7 @@ pub use values::RowValues;
 use crate::errors::{labels, or_raise};
 use crate::keys;
 use crate::pg::local::ProcessLocal;
+use crate::pg::relation::Relation;
 use crate::transaction::clock::PgClock;
 use crate::transaction::{label_locks, session};
 use mot_engine::key::label::{self, Put};
@@ -86,31 +87,25 @@ pub struct LabelMaker {
 }
 
 impl LabelMaker {
-    /// Of an open index of an open table, whose definition has labels. What is made is in the
-    /// current memory context.
-    ///
-    /// # Safety
-    /// Both are open.
-    pub unsafe fn new(
-        table: pg_sys::Relation,
-        index: pg_sys::Relation,
+    /// Of an index of a table, whose definition has labels. What is made is in the current memory
+    /// context.
+    pub fn new(
+        table: Relation<'_>,
+        index: Relation<'_>,
         definition: IndexDefinition,
     ) -> LabelMaker {
         let columns = definition.columns.iter().enumerate();
-        // SAFETY: the caller's relations.
-        unsafe {
-            let orders = columns
-                .map(|(at, column)| (column.kind == KeyKind::Label).then(|| Order::own(index, at)))
-                .collect();
-            LabelMaker {
-                table: super::described(table),
-                search: Search::new(RowValues::new(table, index).for_writer(table)),
-                definition,
-                orders,
-                values: Vec::new(),
-                nulls: Vec::new(),
-                source: LabelSource::IndexOrNew,
-            }
+        let orders = columns
+            .map(|(at, column)| (column.kind == KeyKind::Label).then(|| Order::own(index, at)))
+            .collect();
+        LabelMaker {
+            table: super::described(table),
+            search: Search::new(RowValues::new(table, index).for_writer(table)),
+            definition,
+            orders,
+            values: Vec::new(),
+            nulls: Vec::new(),
+            source: LabelSource::IndexOrNew,
         }
     }
 

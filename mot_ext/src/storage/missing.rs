@@ -3,6 +3,7 @@
 //! ADD COLUMN ... DEFAULT writes the value into `pg_attribute` and no row. An index's definition
 //! takes it from there when the index is built. It holds for as long as there are such rows. Core
 //! takes it out of the catalog only when it writes all rows anew, into another file.
+use crate::pg::relation::Relation;
 use crate::{errors, keys};
 use mot_engine::EngineError;
 use mot_engine::key::{
@@ -10,31 +11,23 @@ use mot_engine::key::{
 };
 use pgrx::pg_sys;
 
-/// The missing values of key columns of an open table, in the form of an index's definition.
+/// The missing values of key columns, which the table has, in the form of an index's definition.
 /// Raises 54000 where one is too long for a key.
-///
-/// # Safety
-/// An open table with these columns.
-pub unsafe fn missing_values(heap: pg_sys::Relation, columns: &[KeyColumn]) -> Vec<MissingValue> {
+pub fn missing_values(heap: Relation<'_>, columns: &[KeyColumn]) -> Vec<MissingValue> {
     let mut missing = Vec::new();
     for column in columns {
-        // SAFETY: the caller's table has the column.
-        let Some(bytes) = (unsafe { missing_value(heap, column) }) else {
+        let Some(bytes) = missing_value(heap, column) else {
             continue;
         };
         let mut key = KeyBuffer::new();
         match encode_value(column, KeyValue::Bytes(&bytes), &mut key) {
             Ok(()) => {}
-            Err(EngineError::KeyTooLong { bytes, max }) => {
-                // SAFETY: as above.
-                unsafe { refuse(heap, column, bytes, max) }
-            }
+            Err(EngineError::KeyTooLong { bytes, max }) => refuse(heap, column, bytes, max),
             Err(error) => errors::raise(error),
         }
         // An array may hold more blanks than a definition has room for.
         if bytes.len() > MISSING_BYTES_MAX {
-            // SAFETY: as above.
-            unsafe { refuse(heap, column, bytes.len(), MISSING_BYTES_MAX) }
+            refuse(heap, column, bytes.len(), MISSING_BYTES_MAX)
         }
         missing.push(MissingValue {
             attnum: column.attnum,
@@ -48,11 +41,13 @@ pub unsafe fn missing_values(heap: pg_sys::Relation, columns: &[KeyColumn]) -> V
 }
 
 /// A column's value in rows that end before it, as a row holds it; `None` is NULL.
-unsafe fn missing_value(heap: pg_sys::Relation, column: &KeyColumn) -> Option<Vec<u8>> {
+fn missing_value(heap: Relation<'_>, column: &KeyColumn) -> Option<Vec<u8>> {
     let mut is_null = false;
-    // SAFETY: the caller's open table has the column; its row type owns the value.
+    assert!((1..=heap.description().columns().len()).contains(&usize::from(column.attnum)));
+    // SAFETY: the table has the column; its row type owns the value.
     let value = unsafe {
-        let datum = pg_sys::getmissingattr((*heap).rd_att, column.attnum.into(), &raw mut is_null);
+        let number = column.attnum.into();
+        let datum = pg_sys::getmissingattr(heap.row_type(), number, &raw mut is_null);
         keys::value(column.kind, datum, is_null)
     };
     match value {
@@ -71,16 +66,15 @@ unsafe fn missing_value(heap: pg_sys::Relation, column: &KeyColumn) -> Option<Ve
 }
 
 /// Raises 54000 for a value of so many bytes.
-unsafe fn refuse(heap: pg_sys::Relation, column: &KeyColumn, bytes: usize, max: usize) -> ! {
-    // SAFETY: the caller's open table has the column.
-    let name = unsafe { column_name(heap, column) };
-    errors::missing_value_too_long(&name, &super::name_of(heap), bytes, max)
+fn refuse(heap: Relation<'_>, column: &KeyColumn, bytes: usize, max: usize) -> ! {
+    let name = column_name(heap, column);
+    errors::missing_value_too_long(&name, &heap.name_text(), bytes, max)
 }
 
-unsafe fn column_name(heap: pg_sys::Relation, column: &KeyColumn) -> String {
-    // SAFETY: the caller's open table has the column, whose name is a palloc'd string.
+fn column_name(heap: Relation<'_>, column: &KeyColumn) -> String {
+    // SAFETY: core raises for a column that is not there; the name is a palloc'd string.
     unsafe {
-        let name = pg_sys::get_attname((*heap).rd_id, column.attnum as i16, false);
+        let name = pg_sys::get_attname(heap.oid(), column.attnum as i16, false);
         crate::pg::text::from_c(name)
     }
 }

@@ -91,16 +91,13 @@ pub fn note_routine(routine: *const pg_sys::TableAmRoutine) {
 }
 
 /// Whether an open relation is a table of the access method.
-pub fn is_table(relation: pg_sys::Relation) -> bool {
-    // SAFETY: the caller's relation is open.
-    std::ptr::eq(unsafe { (*relation).rd_tableam }, ROUTINE.0.get())
+pub fn is_table(relation: Relation<'_>) -> bool {
+    std::ptr::eq(relation.table_routine(), ROUTINE.0.get())
 }
 
 /// Whether an open index is of the access method.
-pub fn is_index(index: pg_sys::Relation) -> bool {
-    // SAFETY: the caller's index is open.
-    let method = unsafe { (*(*index).rd_rel).relam };
-    method == index_method()
+pub fn is_index(index: Relation<'_>) -> bool {
+    index.access_method() == index_method()
 }
 
 /// Whether an oid is that of a table, or a materialized view, of the access method.
@@ -141,21 +138,17 @@ fn kind_and_method(relation: pg_sys::Oid) -> Option<(u8, pg_sys::Oid)> {
     }
 }
 
-/// The file by which the engine knows a relation.
-pub fn file_of(relation: pg_sys::Relation) -> FileKey {
-    // SAFETY: the caller's relation is open. The catalog's tablespace is 0 for the database's own:
-    // ALTER DATABASE SET TABLESPACE changes where that is, and sends no message.
-    unsafe {
-        let form = &*(*relation).rd_rel;
-        FileKey {
-            tablespace: form.reltablespace.to_u32(),
-            relation: form.relfilenode.to_u32(),
-        }
+/// The file by which the engine knows a relation. Its tablespace is the catalog's, which is 0 for
+/// the database's own: ALTER DATABASE SET TABLESPACE changes where that is, and sends no message.
+pub fn file_of(relation: Relation<'_>) -> FileKey {
+    FileKey {
+        tablespace: relation.tablespace().to_u32(),
+        relation: relation.file().to_u32(),
     }
 }
 
 /// The key of a file that an open relation of this database has, or is to have.
-fn key_of(relation: pg_sys::Relation, file: FileKey) -> RelationKey {
+fn key_of(relation: Relation<'_>, file: FileKey) -> RelationKey {
     // SAFETY: a plain variable of this process.
     let database = unsafe { pg_sys::MyDatabaseId };
     RelationKey::of_file(database.to_u32(), file.tablespace, file.relation)
@@ -173,24 +166,23 @@ pub fn oid_of(key: RelationKey) -> pg_sys::Oid {
 
 /// The storage of an open table that the caller has locked; raises if it has none, or is a
 /// temporary one of another session.
-pub fn table(relation: pg_sys::Relation) -> TableRef {
+pub fn table(relation: Relation<'_>) -> TableRef {
     temporary::refuse_other_session(relation);
     described(relation)
 }
 
 /// The same for a caller that asks for nothing but sizes: of other sessions' temporary tables, too.
-pub fn described(relation: pg_sys::Relation) -> TableRef {
+pub fn described(relation: Relation<'_>) -> TableRef {
     find(relation).unwrap_or_else(|| match temporary::is_of_other_session(relation) {
-        true if recovery_in_progress() => errors::temporary_on_standby(&name_of(relation)),
-        true => errors::left_by_session(&name_of(relation)),
-        false => errors::no_storage(&name_of(relation)),
+        true if recovery_in_progress() => errors::temporary_on_standby(&relation.name_text()),
+        true => errors::left_by_session(&relation.name_text()),
+        false => errors::no_storage(&relation.name_text()),
     })
 }
 
 /// The storage of an open table that the caller has locked, if there is one.
-pub fn find(relation: pg_sys::Relation) -> Option<TableRef> {
-    // SAFETY: the caller's relation is open.
-    let oid = unsafe { (*relation).rd_id };
+pub fn find(relation: Relation<'_>) -> Option<TableRef> {
+    let oid = relation.oid();
     let key = key_of(relation, file_of(relation));
     match relation::cached(oid) {
         // The cache may be a moment older than the open relation's entry.
@@ -208,27 +200,25 @@ pub fn find(relation: pg_sys::Relation) -> Option<TableRef> {
 
 /// The storage of an open relation that is locked, if that is a table of the access method with
 /// one that this session may read.
-pub fn find_of_method(relation: pg_sys::Relation) -> Option<TableRef> {
+pub fn find_of_method(relation: Relation<'_>) -> Option<TableRef> {
     let may_read = is_table(relation) && !temporary::is_of_other_session(relation);
     may_read.then(|| find(relation)).flatten()
 }
 
 /// The storage of an open index of `table`; raises if it has none.
-pub fn index(table: TableRef, index: pg_sys::Relation) -> IndexRef {
-    find_index(table, index).unwrap_or_else(|| errors::no_index_storage(&name_of(index)))
+pub fn index(table: TableRef, index: Relation<'_>) -> IndexRef {
+    find_index(table, index).unwrap_or_else(|| errors::no_index_storage(&index.name_text()))
 }
 
 /// The storage of an open index of `table`, if there is one.
-pub fn find_index(table: TableRef, index: pg_sys::Relation) -> Option<IndexRef> {
+pub fn find_index(table: TableRef, index: Relation<'_>) -> Option<IndexRef> {
     session::session().find_index_of_file(table, file_of(index), &PgClock)
 }
 
 /// What the engine knows of the keys of an open index whose table is locked; `None`: there is no
 /// storage, or it is another session's.
-pub fn definition_of(index: pg_sys::Relation) -> Option<&'static IndexDefinition> {
-    // SAFETY: the caller's open index, whose table is there.
-    let table = unsafe { (*(*index).rd_index).indrelid };
-    let table = relation::Relation::closed(table).with(find_of_method)?;
+pub fn definition_of(index: Relation<'_>) -> Option<&'static IndexDefinition> {
+    let table = with(index.table(), NO_LOCK, find_of_method)?;
     let index = find_index(table, index)?;
     Some(or_raise(session::session().definition(index)))
 }
@@ -237,8 +227,8 @@ pub fn definition_of(index: pg_sys::Relation) -> Option<&'static IndexDefinition
 /// again.
 pub fn has_storage(index: pg_sys::Oid) -> bool {
     with_index_and_table(index, |table, index| {
-        let file = file_of(index.as_ptr());
-        find(table.as_ptr()).is_some_and(|table| session::session().knows_file(table, file))
+        let file = file_of(index);
+        find(table).is_some_and(|table| session::session().knows_file(table, file))
     })
     .unwrap_or(false)
 }
@@ -255,7 +245,7 @@ pub fn persistence_of(relpersistence: c_char) -> Persistence {
 /// Makes the storage of a table's new file, and drops that of the file which it replaces. `fill` is
 /// called in between with the former one and the new one.
 pub fn create_table(
-    relation: pg_sys::Relation,
+    relation: Relation<'_>,
     file: FileKey,
     persistence: Persistence,
     fill: impl FnOnce(TableRef, TableRef),
@@ -269,8 +259,7 @@ pub fn create_table(
     debug_assert_eq!(key.is_temporary(), persistence == Persistence::Temporary);
     let made = xact::current().create_table_as(session::session(), key, persistence, xid);
     let made = or_raise(made);
-    // SAFETY: the caller's relation is open.
-    relation::forget(unsafe { (*relation).rd_id });
+    relation::forget(relation.oid());
     if let Some(replaced) = replaced {
         fill(replaced, made);
         drop_storage(replaced);
@@ -279,7 +268,7 @@ pub fn create_table(
 
 /// Drops a table's storage with the table; its memory comes back when the transaction commits.
 pub fn drop_table(relation: pg_sys::Oid) {
-    if let Some(storage) = with(relation, NO_LOCK, |table| find(table.as_ptr())) {
+    if let Some(storage) = with(relation, NO_LOCK, find) {
         crate::serializable::emptied(relation);
         drop_storage(storage);
     }
@@ -289,8 +278,8 @@ pub fn drop_table(relation: pg_sys::Oid) {
 /// Drops an index's storage with the index.
 pub fn drop_index(index: pg_sys::Oid) {
     with_index_and_table(index, |table, index| {
-        if let Some(table) = find(table.as_ptr()) {
-            drop_index_file(table, file_of(index.as_ptr()));
+        if let Some(table) = find(table) {
+            drop_index_file(table, file_of(index));
         }
     });
 }
@@ -298,14 +287,14 @@ pub fn drop_index(index: pg_sys::Oid) {
 /// The table and the file of an index that is going to be dropped, when its transaction is not the
 /// one that drops it.
 pub fn place_of_index(index: pg_sys::Oid) -> Option<(pg_sys::Oid, FileKey)> {
-    with_index_and_table(index, |table, index| (table.oid(), file_of(index.as_ptr())))
+    with_index_and_table(index, |table, index| (table.oid(), file_of(index)))
 }
 
 /// Drops the storage of an index that is gone from the catalog, by what [`place_of_index`] said of
 /// it.
 pub fn drop_index_at((table, file): (pg_sys::Oid, FileKey)) {
     with(table, NO_LOCK, |table| {
-        if let Some(storage) = find(table.as_ptr()) {
+        if let Some(storage) = find(table) {
             drop_index_file(storage, file);
         }
     });
@@ -336,10 +325,4 @@ fn with_index_and_table<T>(
             with(index, NO_LOCK, |index| action(table, index))
         })
     })
-}
-
-/// A relation's name, for errors.
-pub fn name_of(relation: pg_sys::Relation) -> String {
-    // SAFETY: an open relation's name is a NUL-terminated array.
-    unsafe { crate::pg::text::from_c((*(*relation).rd_rel).relname.data.as_ptr()) }
 }

@@ -5,28 +5,25 @@
 //! finds that out where it would read a page.
 use crate::errors;
 use crate::pg::class_files::each_of_file;
+use crate::pg::relation::Relation;
 use crate::pg::version::table_am as version;
 use mot_engine::RelationKey;
 use pgrx::pg_sys;
 
 /// The number of a temporary table's session, from 1, as [`mot_engine::RelationKey`] has it; 0 of
 /// other relations.
-pub fn backend_of(relation: pg_sys::Relation) -> u32 {
-    // SAFETY: the caller's relation is open. Core has -1 for a relation of no session.
-    unsafe { ((*relation).rd_backend + 1) as u32 }
+pub fn backend_of(relation: Relation<'_>) -> u32 {
+    // Core has -1 for a relation of no session.
+    (relation.session() + 1) as u32
 }
 
 /// Whether an open relation is a temporary one of another session.
-pub fn is_of_other_session(relation: pg_sys::Relation) -> bool {
-    // SAFETY: the caller's relation is open.
-    unsafe {
-        (*(*relation).rd_rel).relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP
-            && !(*relation).rd_islocaltemp
-    }
+pub fn is_of_other_session(relation: Relation<'_>) -> bool {
+    relation.persistence() == pg_sys::RELPERSISTENCE_TEMP && !relation.is_temporary_here()
 }
 
 /// Raises 0A000, in heapam's words, for a temporary table of another session.
-pub fn refuse_other_session(relation: pg_sys::Relation) {
+pub fn refuse_other_session(relation: Relation<'_>) {
     if is_of_other_session(relation) {
         errors::temporary_of_other_session();
     }

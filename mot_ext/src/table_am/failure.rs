@@ -48,7 +48,7 @@ pub fn is_too_young(version: VersionRef, asking: CommandId) -> bool {
 
 /// Why nothing is done about an id that names no version: the row has gone on since the id was
 /// read, or is gone.
-pub fn unnamed(target: &Target, row: Slot, asking: CommandId) -> Refusal {
+pub fn unnamed(target: &Target<'_>, row: Slot, asking: CommandId) -> Refusal {
     use mot_engine::Clock;
     match target.session.newest(&PgClock, target.table, row) {
         Newest::Live(newest) if PgClock.is_current(newest.xid()) => {
@@ -78,7 +78,7 @@ pub fn none(ctid: pg_sys::ItemPointerData, is_other: bool) -> pg_sys::TM_Failure
 /// Reports to core a refusal about the row whose version was asked for by its tuple id.
 pub fn report(
     refusal: Refusal,
-    target: &Target,
+    target: &Target<'_>,
     row: Slot,
     asked: pg_sys::ItemPointerData,
     failure: Out<'_, pg_sys::TM_FailureData>,

@@ -148,8 +148,8 @@ impl IndexFetch {
             return Some(handed);
         }
         let row = tid::name(table, tid)?.row;
-        // SAFETY: the snapshot is valid until the callback returns, and the view goes before.
-        let view = unsafe { View::new(self.relation().oid(), table, snapshot.as_ptr()) };
+        // SAFETY: the view goes before the callback returns.
+        let view = View::new(self.relation().oid(), table, unsafe { snapshot.unbound() });
         let version = view.visible(session::session(), table, row)?;
         Some(Handed { row, version })
     }
@@ -174,9 +174,7 @@ pub unsafe fn tuple(
     }
     let table = match fetch.table {
         Some(table) => table,
-        None => *fetch
-            .table
-            .insert(storage::table(fetch.relation().as_ptr())),
+        None => *fetch.table.insert(storage::table(fetch.relation())),
     };
     let asked = tid.get();
     let kind = snapshot.kind();
@@ -235,15 +233,15 @@ pub unsafe fn row_version(
     snapshot: Snapshot<'_>,
     slot: TupleSlot<'_>,
 ) -> bool {
-    let (session, table) = (session::session(), storage::table(relation.as_ptr()));
+    let (session, table) = (session::session(), storage::table(relation));
     let asked = tid.get();
     let Some(name) = tid::name(table, asked) else {
         return false;
     };
     let version = match snapshot.kind() {
         SNAPSHOT_MVCC | SNAPSHOT_SELF => {
-            // SAFETY: the snapshot is valid until the callback returns, and the view goes before.
-            let view = unsafe { View::new(relation.oid(), table, snapshot.as_ptr()) };
+            // SAFETY: the view goes before the callback returns.
+            let view = View::new(relation.oid(), table, unsafe { snapshot.unbound() });
             view.visible(session, table, name.row)
                 .filter(|version| tid::same(tid::of(table, name.row, *version), asked))
         }
@@ -295,13 +293,13 @@ pub fn latest(scan: &mut OpenScan, tid: Field<'_, pg_sys::ItemPointerData>) {
 /// `tuple_satisfies_snapshot`: whether a fetched row, which a callback of ours has put into the
 /// slot, is what the snapshot sees of it.
 pub fn satisfies(relation: Relation<'_>, slot: TupleSlot<'_>, snapshot: Snapshot<'_>) -> bool {
-    let (session, table) = (session::session(), storage::table(relation.as_ptr()));
+    let (session, table) = (session::session(), storage::table(relation));
     let tid = slot.tid();
     let Some(name) = tid::name(table, tid) else {
         return false;
     };
     let seen = match snapshot.is_mvcc() {
-        true => session.visible(table, name.row, &PgSnapshot::new(snapshot.as_ptr())),
+        true => session.visible(table, name.row, &PgSnapshot::new(snapshot)),
         false => session.visible(table, name.row, &Now(&PgClock)),
     };
     seen.is_some_and(|version| tid::same(tid::of(table, name.row, version), tid))

@@ -193,9 +193,8 @@ unsafe fn validate_index(
     _snapshot: pg_sys::Snapshot,
     _state: *mut pg_sys::ValidateIndexState,
 ) {
-    if !storage::is_index(index.as_ptr()) {
+    if !storage::is_index(index) {
         errors::foreign_index();
     }
-    // SAFETY: the caller's relations.
-    unsafe { storage::validate_index(table, index) }
+    storage::validate_index(table, index);
 }

@@ -78,8 +78,7 @@ pub unsafe fn many(
 /// Keeps a row in place that has the key of another one: for `aminsert`, which raises the error
 /// with the line of COPY. Raises it where no COPY calls.
 fn refuse_rest(relation: Relation<'_>, placed: &Placed, index: IndexRef, is_copy: bool) {
-    // SAFETY: the table is open until the callback returns, and the target goes before.
-    let target = unsafe { target::of(relation) };
+    let target = target::of(relation);
     if !is_copy {
         target.duplicate(index, placed.row, None, placed.version);
     }
@@ -96,8 +95,7 @@ fn refuse_unconfirmed(relation: Relation<'_>) {
     if let Some(pending) = unconfirmed::get()
         && let Entries::Refused(index) = pending.entered
     {
-        // SAFETY: the table is open until the callback returns, and the target goes before.
-        let target = unsafe { target::of(relation) };
+        let target = target::of(relation);
         if pending.table == target.table {
             target.duplicate(index, pending.row, None, pending.version);
         }
@@ -140,8 +138,7 @@ unsafe fn insert(relation: Relation<'_>, slot: TupleSlot<'_>, command: pg_sys::C
 /// As for [`one`].
 unsafe fn place(relation: Relation<'_>, slot: TupleSlot<'_>, command: pg_sys::CommandId) -> Placed {
     let command = target::command(command);
-    // SAFETY: the table is open until the callback returns, and the target goes before.
-    let target = unsafe { target::of(relation) };
+    let target = target::of(relation);
     let put = |body: &[u8]| match label_locks::are_held() {
         true => target.place_or_retract(body, command),
         false => Some(target.place(body, command)),

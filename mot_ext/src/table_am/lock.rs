@@ -60,8 +60,7 @@ pub unsafe fn lock(
     flags: u8,
     failure: Out<'_, pg_sys::TM_FailureData>,
 ) -> pg_sys::TM_Result::Type {
-    // SAFETY: the table is open until the callback returns, and the target goes before.
-    let target = unsafe { target::of(relation) };
+    let target = target::of(relation);
     let named = resolve::named_by(relation, id.get(), snapshot);
     let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("lock"));
     let finds_last = u32::from(flags) & pg_sys::TUPLE_LOCK_FLAG_FIND_LAST_VERSION != 0;
@@ -111,7 +110,7 @@ pub unsafe fn lock(
 }
 
 /// Notes a row that was locked, and says in the slot that shows it who has locked it.
-fn note_shown(target: &Target, row: Slot, slot: TupleSlot<'_>) {
+fn note_shown(target: &Target<'_>, row: Slot, slot: TupleSlot<'_>) {
     // SAFETY: the current transaction has an id, for it has locked the row.
     let xid = unsafe { pg_sys::GetCurrentTransactionIdIfAny() };
     slot::set_xmax(slot, xid);
@@ -173,11 +172,11 @@ fn purpose(flags: u8) -> For {
 
 /// Locks the version that the statement saw.
 fn lock_seen(
-    target: &Target,
+    target: &Target<'_>,
     row: Slot,
     seen: VersionRef,
     wanted: Wanted,
-    queue: &mut RowLockQueue,
+    queue: &mut RowLockQueue<'_>,
 ) -> Result<VersionRef, Refusal> {
     if is_too_young(seen, wanted.command) {
         return Err(Refusal::Invisible);
@@ -204,11 +203,11 @@ fn lock_seen(
 /// Locks the version that the statement saw, or where others have committed newer ones, the last of
 /// them.
 fn lock_last(
-    target: &Target,
+    target: &Target<'_>,
     row: Slot,
     seen: VersionRef,
     wanted: Wanted,
-    queue: &mut RowLockQueue,
+    queue: &mut RowLockQueue<'_>,
 ) -> Result<VersionRef, Refusal> {
     match lock_seen(target, row, seen, wanted, queue) {
         Err(Refusal::Updated) => {}
@@ -226,10 +225,10 @@ fn lock_last(
 
 /// Locks the last version of a row.
 fn lock_newest(
-    target: &Target,
+    target: &Target<'_>,
     row: Slot,
     wanted: Wanted,
-    queue: &mut RowLockQueue,
+    queue: &mut RowLockQueue<'_>,
 ) -> Result<VersionRef, Refusal> {
     reach(Point::RecheckBeforeLock);
     match target.lock_newest(row, wanted.strength, wanted.policy, queue) {

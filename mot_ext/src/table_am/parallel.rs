@@ -1,9 +1,10 @@
 //! Scans of all rows that parallel workers share: the engine's counter is behind core's
 //! descriptor.
 use crate::pg::relation::Relation;
+use crate::pg::snapshot::Snapshot;
 use crate::pg::version::table_am as version;
 use crate::transaction::applied;
-use crate::{serializable, storage};
+use crate::{pg, serializable, storage};
 use mot_engine::SharedRowScan;
 use mot_engine::pause::{Point, reach};
 use pgrx::pg_sys;
@@ -66,9 +67,9 @@ fn begin(relation: Relation<'_>, counter: &SharedRowScan) {
     applied::wait_until_applied();
     if serializable::is_on() {
         // SAFETY: the query's snapshot is active, and the reader goes before.
-        unsafe { serializable::Reader::new(relation.oid(), pg_sys::GetActiveSnapshot()) }
-            .begin_all();
+        let snapshot = unsafe { Snapshot::enter(pg::active_snapshot()) };
+        serializable::Reader::new(relation.oid(), snapshot).begin_all();
     }
-    counter.begin(storage::table(relation.as_ptr()));
+    counter.begin(storage::table(relation));
     reach(Point::ScanBeforeSharing);
 }

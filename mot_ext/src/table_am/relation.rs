@@ -60,7 +60,7 @@ pub unsafe fn set_new_file(
     frozen_below.set(xid);
     multixacts_from.set(multixact);
     storage::create_table(
-        relation.as_ptr(),
+        relation,
         FileKey {
             tablespace: relation.tablespace().to_u32(),
             relation: version::file_number(&file),
@@ -78,7 +78,7 @@ pub unsafe fn set_new_file(
 /// the same indexes. One that never had a row stays: nothing is to be done, and no transaction id
 /// taken. The table is locked exclusively.
 pub fn empty(relation: Relation<'_>) {
-    let storage = storage::table(relation.as_ptr());
+    let storage = storage::table(relation);
     if storage.slots_end() == Slot(0) {
         return;
     }
@@ -125,7 +125,7 @@ pub fn size_bytes(relation: Relation<'_>, fork: pg_sys::ForkNumber::Type) -> u64
     if fork != pg_sys::ForkNumber::MAIN_FORKNUM && fork != pg_sys::ForkNumber::InvalidForkNumber {
         return 0;
     }
-    let end = storage::described(relation.as_ptr()).slots_end();
+    let end = storage::described(relation).slots_end();
     end.0.div_ceil(rows_per_block(end)) * u64::from(pg_sys::BLCKSZ)
 }
 
@@ -181,7 +181,7 @@ pub fn estimate_size(
     rows: Out<'_, f64>,
     all_visible: Out<'_, f64>,
 ) {
-    let storage = storage::described(relation.as_ptr());
+    let storage = storage::described(relation);
     let added = statistics::rows_added(relation) as f64;
     let count = (row_count(storage) + added).max(0.0);
     let bytes = count * row_bytes(storage).max(ROW_BYTES_GUESSED) as f64;
@@ -200,7 +200,7 @@ pub fn rows_at_least(relation: Relation<'_>) -> f64 {
     if !is_new(relation) {
         return 0.0;
     }
-    let row_bytes = row_bytes(storage::described(relation.as_ptr())).max(ROW_BYTES_GUESSED);
+    let row_bytes = row_bytes(storage::described(relation)).max(ROW_BYTES_GUESSED);
     (u64::from(PAGES_OF_A_NEW_TABLE * pg_sys::BLCKSZ) / row_bytes) as f64
 }
 

@@ -14,7 +14,7 @@ use pgrx::pg_sys;
 fn readings<'p>(snapshot: Option<Snapshot<'p>>) -> [Option<PgSnapshot<'p>>; 2] {
     let reading = |snapshot: Snapshot<'p>| {
         let is_mvcc = snapshot.is_mvcc();
-        is_mvcc.then(|| PgSnapshot::new(snapshot.as_ptr()))
+        is_mvcc.then(|| PgSnapshot::new(snapshot))
     };
     // SAFETY: NULL, or a snapshot that is active as long as the statement runs.
     let active = unsafe { Snapshot::enter_if_any(pg::active_snapshot()) };
@@ -50,7 +50,7 @@ pub fn named_by(
     tid: pg_sys::ItemPointerData,
     snapshot: Option<Snapshot<'_>>,
 ) -> Option<(Slot, Option<VersionRef>)> {
-    let table = storage::table(relation.as_ptr());
+    let table = storage::table(relation);
     let name = tid::name(table, tid)?;
     Some((name.row, named(table, name, snapshot)))
 }

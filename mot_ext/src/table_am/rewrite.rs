@@ -36,11 +36,10 @@ pub unsafe fn copy_data(relation: Relation<'_>, Given(file): Given<table_am::Fil
         relation: table_am::file_number(&file),
     };
     // Rows get other ids.
-    // SAFETY: an open table, locked exclusively.
-    unsafe { predicate::move_to_table(relation.as_ptr()) };
+    predicate::move_to_table(relation);
     let persistence = relation.persistence() as c_char;
     let kept = storage::persistence_of(persistence);
-    storage::create_table(relation.as_ptr(), key, kept, |former, made| {
+    storage::create_table(relation, key, kept, |former, made| {
         let mut copy = Copy::begin(former, made);
         copy.by_slot(Which::All, None);
         // SAFETY: both storages are the caller's relation's.
@@ -71,7 +70,7 @@ pub unsafe fn copy_for_cluster(
     vacuumed: Out<'_, f64>,
     recently_dead: Out<'_, f64>,
 ) {
-    let (former, made) = (storage::table(old.as_ptr()), storage::table(new.as_ptr()));
+    let (former, made) = (storage::table(old), storage::table(new));
     let mut copy = Copy::begin(former, made);
     if !table_am::leaves_out_old_snapshots() {
         copy.rows.raise_horizon(widen(horizon));
@@ -161,7 +160,7 @@ impl Copy {
         index: Relation<'_>,
         mut former: Option<&mut Former<'_>>,
     ) {
-        let storage = storage::table(table.as_ptr());
+        let storage = storage::table(table);
         let snapshot = &raw mut pg_sys::SnapshotSelfData;
         let forward = pg_sys::ScanDirection::ForwardScanDirection;
         // SAFETY: open relations, and a constant snapshot. What a scan holds goes with the

@@ -117,12 +117,12 @@ pub unsafe fn begin(
     flags: u32,
 ) -> pg_sys::TableScanDesc {
     debug_assert_eq!(key_count, 0, "core hands scans of all rows no conditions");
-    let table = storage::table(relation.as_ptr());
+    let table = storage::table(relation);
     let is_dirty = snapshot.is_some_and(|snapshot| snapshot.kind() == SNAPSHOT_DIRTY);
     let view = match snapshot.filter(|_| !is_dirty) {
         None => View::Now,
-        // SAFETY: the caller's snapshot.
-        Some(snapshot) => unsafe { View::new(relation.oid(), table, snapshot.as_ptr()) },
+        // SAFETY: it lives as long as the scan (caller).
+        Some(snapshot) => View::new(relation.oid(), table, unsafe { snapshot.unbound() }),
     };
     let reads_all = ScanOptions::SO_TYPE_SEQSCAN | ScanOptions::SO_TYPE_SAMPLESCAN;
     if flags & reads_all != 0 {

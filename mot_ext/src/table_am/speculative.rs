@@ -43,8 +43,7 @@ pub unsafe fn insert(
 ) {
     // As heapam counts them: a row whose keys then fail has been inserted.
     statistics::row_changed(relation, RowChange::Insert);
-    // SAFETY: the table is open until the callback returns, and the target goes before.
-    let target = unsafe { target::of(relation) };
+    let target = target::of(relation);
     let command = target::command(command);
     let made = |body: &[u8]| make(&target, body, command);
     // SAFETY: the caller's table and slot.
@@ -69,7 +68,11 @@ pub unsafe fn insert(
 /// Makes a row, and says in which indexes it is. One that has labels is entered in all at once, for
 /// no session waits with the locks of labels; `None`: a transaction was waited for, and the row is
 /// to be formed again.
-fn make(target: &Target, body: &[u8], command: CommandId) -> Option<(Slot, VersionRef, Entries)> {
+fn make(
+    target: &Target<'_>,
+    body: &[u8],
+    command: CommandId,
+) -> Option<(Slot, VersionRef, Entries)> {
     let (row, version) = target.put(body, command);
     if !label_locks::are_held() {
         return Some((row, version, Entries::Some(0)));
@@ -95,8 +98,7 @@ fn make(target: &Target, body: &[u8], command: CommandId) -> Option<(Slot, Versi
 /// # Safety
 /// The slot is filled.
 pub unsafe fn complete(relation: Relation<'_>, slot: TupleSlot<'_>, _token: u32, succeeded: bool) {
-    // SAFETY: the table is open until the callback returns, and the target goes before.
-    let target = unsafe { target::of(relation) };
+    let target = target::of(relation);
     let Some(pending) = unconfirmed::take() else {
         unreachable!("a row is completed once, after it was inserted");
     };
@@ -112,7 +114,7 @@ pub unsafe fn complete(relation: Relation<'_>, slot: TupleSlot<'_>, _token: u32,
 }
 
 /// Enters a row that stays in the indexes that are left.
-fn confirm(target: &Target, pending: Unconfirmed) {
+fn confirm(target: &Target<'_>, pending: Unconfirmed) {
     match pending.entered {
         Entries::All => {}
         // Core passes over indexes that are not ready, or were not when the statement began.
@@ -131,7 +133,7 @@ fn confirm(target: &Target, pending: Unconfirmed) {
 }
 
 /// Takes a row back, or deletes it if a function of an index has written something since.
-fn take_back(target: &Target, pending: Unconfirmed) {
+fn take_back(target: &Target<'_>, pending: Unconfirmed) {
     let (row, version) = (pending.row, pending.version);
     let work = xact::current();
     if work.retract_insert(target.session, target.table, row, version) {
@@ -156,20 +158,16 @@ pub enum Duplicates {
 
 /// `aminsert` of a row that is not confirmed: enters it in one index. False: another row has the
 /// key, or may get it. Of any other row nothing is to be done, and the answer is true.
-///
-/// # Safety
-/// The relation is locked for writing, and has the index, which is open.
-pub unsafe fn enter(
+pub fn enter(
     relation: Relation<'_>,
     tid: pg_sys::ItemPointerData,
-    index: pg_sys::Relation,
+    index: Relation<'_>,
     duplicates: Duplicates,
 ) -> bool {
     let Some(pending) = unconfirmed::get() else {
         return true;
     };
-    // SAFETY: the caller's relation.
-    let target = unsafe { target::of(relation) };
+    let target = target::of(relation);
     let is_it = |named: tid::Name| named.row == pending.row;
     if pending.table != target.table || !tid::name(target.table, tid).is_some_and(is_it) {
         return true;
@@ -201,7 +199,7 @@ pub unsafe fn enter(
     }
 }
 
-fn enter_once(target: &Target, pending: Unconfirmed, index: IndexRef) -> Entered {
+fn enter_once(target: &Target<'_>, pending: Unconfirmed, index: IndexRef) -> Entered {
     or_raise(xact::current().enter_index(
         target.session,
         &PgClock,

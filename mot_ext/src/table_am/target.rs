@@ -6,23 +6,19 @@ use crate::pg::tuple_slot::TupleSlot;
 use crate::rows::write::Target;
 use crate::rows::{tid, tuple};
 use crate::storage::computed_keys::with_tail;
-use crate::transaction::{relation, session};
+use crate::transaction::relation::LockedRelation;
+use crate::transaction::session;
 use crate::{errors, pg, serializable, storage};
 use mot_engine::key::Tail;
 use mot_engine::{CommandId, Slot};
 use pgrx::pg_sys;
 use std::cell::Cell;
 
-/// An open table, locked for writing.
-///
-/// # Safety
-/// The relation stays open as long as the value is used.
-pub unsafe fn of(relation: Relation<'_>) -> Target {
-    let relation = relation.as_ptr();
+/// A table that is locked for writing.
+pub fn of(relation: Relation<'_>) -> Target<'_> {
     let table = storage::table(relation);
     Target {
-        // SAFETY: the caller's open relation.
-        relation: unsafe { relation::Relation::opened(relation) },
+        relation: LockedRelation::opened(relation),
         session: session::session(),
         table,
         is_serializable: serializable::is_on_for(table),

@@ -70,10 +70,9 @@ pub unsafe fn update(
 ) -> pg_sys::TM_Result::Type {
     // The keys are entered here, and checked but for those that core checks.
     indexes.set(version::NO_INDEXES);
-    // SAFETY: the table is open until the callback returns, and the target goes before.
-    let target = unsafe { target::of(relation) };
+    let target = target::of(relation);
     // Ahead of the row lock, whose strength it may concern.
-    let has_keys_of_core = storage::has_keys_of_core(relation.as_ptr());
+    let has_keys_of_core = storage::has_keys_of_core(relation);
     let asked = Asked::new(command, crosscheck, wait);
     // The version is looked up behind the code of users that computes keys.
     let attempt = |body: &[u8]| {
@@ -113,7 +112,7 @@ pub unsafe fn update(
 /// # Safety
 /// A filled slot of the table's row type, whose values the version has; it is the transaction's
 /// own.
-unsafe fn show_updated(target: &Target, row: Slot, version: VersionRef, slot: TupleSlot<'_>) {
+unsafe fn show_updated(target: &Target<'_>, row: Slot, version: VersionRef, slot: TupleSlot<'_>) {
     let shown = Shown {
         relation: target.oid(),
         table: target.table,
@@ -134,7 +133,7 @@ unsafe fn show_updated(target: &Target, row: Slot, version: VersionRef, slot: Tu
 }
 
 /// The row lock that an update takes.
-fn strength_of(target: &Target, seen: VersionRef, body: &[u8]) -> LockStrength {
+fn strength_of(target: &Target<'_>, seen: VersionRef, body: &[u8]) -> LockStrength {
     let (session, table) = (target.session, target.table);
     target.attempt(body, || {
         Transaction::strength_of_update(session, table, seen, body)
@@ -151,7 +150,7 @@ fn mode_of(strength: LockStrength) -> pg_sys::LockTupleMode::Type {
 
 /// Puts a new version on a row and enters its keys, waiting as asked.
 fn change(
-    target: &Target,
+    target: &Target<'_>,
     row: Slot,
     mut seen: VersionRef,
     body: &[u8],
@@ -224,8 +223,7 @@ pub fn delete(
     failure: Out<'_, pg_sys::TM_FailureData>,
     moves_away: bool,
 ) -> pg_sys::TM_Result::Type {
-    // SAFETY: the table is open until the callback returns, and the target goes before.
-    let target = unsafe { target::of(relation) };
+    let target = target::of(relation);
     let named = resolve::named_by(relation, old.get(), snapshot);
     let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("delete"));
     let asked = Asked::new(command, crosscheck, wait);
@@ -261,7 +259,7 @@ type Deletion = fn(
 
 /// Puts a tombstone on a row, waiting as asked.
 fn remove(
-    target: &Target,
+    target: &Target<'_>,
     row: Slot,
     seen: VersionRef,
     asked: Asked<'_>,
@@ -295,12 +293,17 @@ fn remove(
 
 /// What is asked before each attempt: whether the command may see the version, and so may the
 /// crosscheck snapshot.
-fn check(target: &Target, row: Slot, seen: VersionRef, asked: Asked<'_>) -> Result<(), Refusal> {
+fn check(
+    target: &Target<'_>,
+    row: Slot,
+    seen: VersionRef,
+    asked: Asked<'_>,
+) -> Result<(), Refusal> {
     if is_too_young(seen, asked.command) {
         return Err(Refusal::Invisible);
     }
     if let Some(crosscheck) = asked.crosscheck {
-        let crosscheck = PgSnapshot::new(crosscheck.as_ptr());
+        let crosscheck = PgSnapshot::new(crosscheck);
         if target.session.visible(target.table, row, &crosscheck) != Some(seen) {
             return Err(Refusal::Updated);
         }
@@ -311,11 +314,11 @@ fn check(target: &Target, row: Slot, seen: VersionRef, asked: Asked<'_>) -> Resu
 /// Locks what is newest of a row that has changed, for a session that has waited in its queue. Core
 /// asks for that lock next, under READ COMMITTED; by then a waiter behind would have it.
 fn keep_turn(
-    target: &Target,
+    target: &Target<'_>,
     row: Slot,
     strength: LockStrength,
     asked: Asked<'_>,
-    queue: &mut RowLockQueue,
+    queue: &mut RowLockQueue<'_>,
 ) {
     // SAFETY: a plain variable of this process.
     let looks_again = unsafe { pg_sys::XactIsoLevel } < pg_sys::XACT_REPEATABLE_READ as i32;
@@ -330,12 +333,12 @@ fn keep_turn(
 /// After an attempt that was not made: waits, so that it is made again, or says why it is not to
 /// be.
 fn wait_or_refuse(
-    target: &Target,
+    target: &Target<'_>,
     row: Slot,
     written: Written,
     strength: LockStrength,
     asked: Asked<'_>,
-    queue: &mut RowLockQueue,
+    queue: &mut RowLockQueue<'_>,
 ) -> Result<(), Refusal> {
     let refusal = match written {
         Written::Busy(xid) => {

@@ -25,7 +25,7 @@ pub unsafe fn vacuum(
     _strategy: pg_sys::BufferAccessStrategy,
 ) {
     let report = Report::begin(relation, parameters.get());
-    let storage = storage::table(relation.as_ptr());
+    let storage = storage::table(relation);
     let rows = row_count(storage);
     // SAFETY: the caller's relation.
     unsafe {
@@ -92,7 +92,7 @@ unsafe fn update_indexes(relation: Relation<'_>, storage: TableRef, rows: f64) {
             if !index.index_row().indisready {
                 return;
             }
-            let entries = match storage::find_index(storage, index.as_ptr()) {
+            let entries = match storage::find_index(storage, index) {
                 Some(found) if index.has_predicate() => found.entry_count_estimate() as f64,
                 _ => rows,
             };
@@ -178,8 +178,5 @@ fn full_name(relation: Relation<'_>) -> String {
             nodes::text(schema),
         )
     };
-    format!(
-        "{database}.{schema}.{}",
-        storage::name_of(relation.as_ptr())
-    )
+    format!("{database}.{schema}.{}", relation.name_text())
 }

@@ -1,7 +1,7 @@
 //! What a scan or a fetch may see, by the kind of core's snapshot.
-use crate::errors;
 use crate::serializable::{self, Reader};
 use crate::transaction::clock::{PgClock, PgSnapshot};
+use crate::{errors, pg};
 use mot_engine::{Now, Session, Slot, Snapshot, TableRef, VersionRef};
 use pgrx::pg_sys::{self, SnapshotType::*};
 
@@ -26,17 +26,16 @@ pub enum Keeping {
 impl View {
     /// The view of a registered snapshot on an open relation. Raises 0A000 for a snapshot that
     /// reads dead work; a scan under SnapshotDirty asks for no view.
-    ///
-    /// # Safety
-    /// The snapshot stays registered, or active, as long as the view is used.
     #[allow(non_upper_case_globals)]
-    pub unsafe fn new(relation: pg_sys::Oid, table: TableRef, snapshot: pg_sys::Snapshot) -> View {
-        // SAFETY: the caller's snapshot.
-        match unsafe { (*snapshot).snapshot_type } {
+    pub fn new(
+        relation: pg_sys::Oid,
+        table: TableRef,
+        snapshot: pg::snapshot::Snapshot<'static>,
+    ) -> View {
+        match snapshot.kind() {
             SNAPSHOT_MVCC if serializable::is_on_for(table) => {
                 refuse_older_than_copy(table, &PgSnapshot::new(snapshot));
-                // SAFETY: the caller's snapshot stays as long as the view.
-                View::Serializable(unsafe { Reader::new(relation, snapshot) })
+                View::Serializable(Reader::new(relation, snapshot))
             }
             SNAPSHOT_MVCC => {
                 let snapshot = PgSnapshot::new(snapshot);

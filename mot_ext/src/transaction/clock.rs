@@ -159,7 +159,7 @@ pub struct PgSnapshot<'a> {
     resolves_ahead: bool,
 }
 
-impl PgSnapshot<'_> {
+impl<'a> PgSnapshot<'a> {
     /// The same, for a scan that resolves no row before it is asked for.
     pub fn one_by_one(self) -> Self {
         PgSnapshot {
@@ -173,18 +173,19 @@ impl PgSnapshot<'_> {
         self.xmax
     }
 
-    /// Reads PostgreSQL's snapshot. It must be an MVCC snapshot and stay registered or active as
-    /// long as this value is used.
+    /// Reads an MVCC snapshot of PostgreSQL.
     ///
     /// On a standby it waits until the tables have what the snapshot sees; so it may raise, and no
     /// latch may be held.
-    pub fn new(snapshot: pg_sys::Snapshot) -> Self {
-        // SAFETY: the caller's snapshot is valid.
+    pub fn new(snapshot: pg::snapshot::Snapshot<'a>) -> Self {
+        debug_assert!(snapshot.is_mvcc());
+        let snapshot = snapshot.as_ptr();
+        // SAFETY: a valid snapshot.
         if unsafe { (*snapshot).takenDuringRecovery } {
             applied::wait_until_applied();
         }
-        // SAFETY: the caller's snapshot is valid and registered (see above), and PostgreSQL never
-        // changes a snapshot's arrays once it is taken; TransactionId is a transparent u32.
+        // SAFETY: the snapshot is valid and registered for `'a`, and PostgreSQL never changes a
+        // snapshot's arrays once it is taken; TransactionId is a transparent u32.
         unsafe {
             let s = &*snapshot;
             let next = pg::next_full_xid();

@@ -6,7 +6,7 @@
 //! aborts, since its storages may just have been unlinked. A caller that keeps a storage between
 //! statements compares [`generation`] with the one under which it found it.
 use crate::pg::local::ProcessLocal;
-use crate::pg::relation;
+use crate::pg::relation::{self, NO_LOCK, Relation};
 use mot_engine::TableRef;
 use pgrx::prelude::*;
 use std::cell::{Cell, UnsafeCell};
@@ -17,27 +17,23 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// through core's executor; a compiled statement does without, until something (a wait, an error)
 /// asks for it.
 #[derive(Clone, Copy)]
-pub struct Relation {
+pub struct LockedRelation<'p> {
     oid: pg_sys::Oid,
-    opened: pg_sys::Relation,
+    opened: Option<Relation<'p>>,
 }
 
-impl Relation {
-    /// An open relation; stays open as long as this value is used.
-    pub unsafe fn opened(relation: pg_sys::Relation) -> Relation {
-        Relation {
-            // SAFETY: the caller's relation is open.
-            oid: unsafe { (*relation).rd_id },
-            opened: relation,
+impl<'p> LockedRelation<'p> {
+    /// An open relation.
+    pub fn opened(relation: Relation<'p>) -> LockedRelation<'p> {
+        LockedRelation {
+            oid: relation.oid(),
+            opened: Some(relation),
         }
     }
 
     /// A relation that is locked by the transaction, but not open.
-    pub fn closed(oid: pg_sys::Oid) -> Relation {
-        Relation {
-            oid,
-            opened: std::ptr::null_mut(),
-        }
+    pub fn closed(oid: pg_sys::Oid) -> LockedRelation<'p> {
+        LockedRelation { oid, opened: None }
     }
 
     /// The relation's oid.
@@ -46,25 +42,11 @@ impl Relation {
     }
 
     /// Runs `action` with the open relation. After an error PostgreSQL's resource owner closes it.
-    pub fn with<T>(&self, action: impl FnOnce(pg_sys::Relation) -> T) -> T {
-        if !self.opened.is_null() {
-            return action(self.opened);
+    pub fn with<T>(&self, action: impl FnOnce(Relation<'_>) -> T) -> T {
+        match self.opened {
+            Some(relation) => action(relation),
+            None => relation::with(self.oid, NO_LOCK, action),
         }
-        // SAFETY: the relation is locked, so it exists; what is opened here is closed here.
-        unsafe {
-            let relation = pg_sys::relation_open(self.oid, pg_sys::NoLock as i32);
-            let result = action(relation);
-            pg_sys::relation_close(relation, pg_sys::NoLock as i32);
-            result
-        }
-    }
-}
-
-impl Relation {
-    /// The same with a view of the open relation.
-    pub fn view<T>(&self, action: impl FnOnce(relation::Relation<'_>) -> T) -> T {
-        // SAFETY: it is open while the action runs.
-        self.with(|opened| action(unsafe { relation::Relation::enter(opened) }))
     }
 }
 

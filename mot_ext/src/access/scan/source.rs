@@ -4,7 +4,7 @@ use crate::access::search::Search;
 use crate::executor::expressions::Value;
 use crate::pg::interrupts;
 use crate::transaction::clock::PgSnapshot;
-use crate::transaction::relation::Relation;
+use crate::transaction::relation::LockedRelation;
 use crate::{errors, storage};
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
@@ -202,7 +202,7 @@ impl IndexSource {
 }
 
 fn find_index(table: TableRef, oid: pg_sys::Oid) -> IndexRef {
-    Relation::closed(oid).with(|index| storage::index(table, index))
+    LockedRelation::closed(oid).with(|index| storage::index(table, index))
 }
 
 fn definition(session: &'static Session, index: IndexRef) -> &'static IndexDefinition {

@@ -209,9 +209,8 @@ fn build_if_changed(index: pg_sys::Oid) {
 
 /// Whether a key column's row type is another one in the catalog than in the index's definition.
 fn has_other_row_type(index: Relation<'_>) -> bool {
-    // SAFETY: an open index.
-    let is_computed = unsafe { is_computed(index.as_ptr()) };
-    let Some(definition) = storage::definition_of(index.as_ptr()) else {
+    let is_computed = is_computed(index);
+    let Some(definition) = storage::definition_of(index) else {
         return false;
     };
     let columns = definition.columns.iter().enumerate();

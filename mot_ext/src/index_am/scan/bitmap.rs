@@ -23,7 +23,8 @@ pub fn all(scan: ScanOfCore<'_>, bitmap: Node<'_, pg_sys::TIDBitmap>) -> i64 {
     state.is_for_bitmap = true;
     if state.view.is_none() {
         // SAFETY: the snapshot stays registered until the scan ends.
-        let view = unsafe { View::new(state.table_oid, state.table, scan.snapshot()) };
+        let snapshot = unsafe { scan.snapshot().unbound() };
+        let view = View::new(state.table_oid, state.table, snapshot);
         state.view = Some(Seen::By(view));
     }
     if std::mem::take(&mut state.wants_labels) {

@@ -1,6 +1,7 @@
 //! Fields of the executor's structures: queries, states, contexts, slots and receivers.
 use super::{Node, views};
 use crate::pg::list;
+use crate::pg::snapshot::Snapshot;
 use pgrx::pg_sys::{self, CommandDest, Oid};
 use std::ptr::null_mut;
 
@@ -8,7 +9,6 @@ views! {
     QueryDesc {
         value operation: pg_sys::CmdType::Type,
         node plannedstmt: pg_sys::PlannedStmt,
-        value snapshot: pg_sys::Snapshot,
         has crosscheck_snapshot,
         node dest: pg_sys::DestReceiver,
         value params: pg_sys::ParamListInfo,
@@ -50,6 +50,13 @@ impl<'p> Node<'p, pg_sys::QueryDesc> {
     #[inline]
     pub fn plan(self) -> Node<'p, pg_sys::PlannedStmt> {
         self.plannedstmt().expect("a query has its plan")
+    }
+
+    /// The snapshot, which stays registered as long as it runs.
+    #[inline]
+    pub fn snapshot(self) -> Snapshot<'p> {
+        // SAFETY: a query that begins or runs has its snapshot.
+        unsafe { Snapshot::enter((*self.as_ptr()).snapshot) }
     }
 
     /// What its rows go to.

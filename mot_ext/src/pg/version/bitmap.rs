@@ -1,5 +1,6 @@
 //! Bitmaps of tuple ids: how their pages are handed out, and read ahead.
 use crate::pg::guard::guarded;
+use crate::pg::relation::Relation;
 use pgrx::pg_sys;
 
 /// Rows of a page at most (`MaxHeapTuplesPerPage`).
@@ -153,7 +154,7 @@ pub const READS_AHEAD: bool = cfg!(not(feature = "pg18"));
 /// A started query.
 pub unsafe fn read_nothing_ahead(
     query: *mut pg_sys::QueryDesc,
-    is_concerned: unsafe fn(pg_sys::Relation) -> bool,
+    is_concerned: fn(Relation<'_>) -> bool,
 ) {
     // SAFETY: a started query (caller): lists of plan states.
     unsafe {
@@ -182,8 +183,8 @@ unsafe extern "C-unwind" fn look_at(
     unsafe {
         if (*state).type_ == pg_sys::NodeTag::T_BitmapHeapScanState {
             let scan = state.cast::<pg_sys::BitmapHeapScanState>();
-            let is_concerned = *concerned.cast::<unsafe fn(pg_sys::Relation) -> bool>();
-            if is_concerned((*scan).ss.ss_currentRelation) {
+            let is_concerned = *concerned.cast::<fn(Relation<'_>) -> bool>();
+            if is_concerned(Relation::enter((*scan).ss.ss_currentRelation)) {
                 #[cfg(not(feature = "pg18"))]
                 {
                     (*scan).prefetch_maximum = 0;

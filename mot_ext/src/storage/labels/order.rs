@@ -1,6 +1,8 @@
 //! The comparison of an operator class, as labels need it: between values of a column, and between
 //! one of these and an argument of another type.
 use crate::errors::labels;
+use crate::pg::node::KeyColumn;
+use crate::pg::relation::Relation;
 use pgrx::pg_sys;
 use std::cmp::Ordering;
 
@@ -14,50 +16,39 @@ pub struct Order {
 }
 
 impl Order {
-    /// Of a key column of an open index, from 0, with its own values. What the function keeps is
-    /// in the current memory context. Raises where the class has no comparison.
-    ///
-    /// # Safety
-    /// The index is open, and has the column.
-    pub unsafe fn own(index: pg_sys::Relation, column: usize) -> Order {
-        // SAFETY: the caller's index; its own functions live as long as its entry does, so only
-        // the oid is taken.
-        unsafe {
-            let info = pg_sys::index_getprocinfo(index, column as i16 + 1, COMPARISON);
-            Order::of((*info).fn_oid, index, column)
-        }
+    /// Of a key column of an index, from 0, with its own values. What the function keeps is in the
+    /// current memory context. Raises where the class has no comparison.
+    pub fn own(index: Relation<'_>, column: usize) -> Order {
+        let key = index.key_column(column);
+        // SAFETY: an open index, which has the column. Its own functions live as long as its entry
+        // does, so only the oid is taken.
+        let function = unsafe {
+            let info = pg_sys::index_getprocinfo(index.as_ptr(), column as i16 + 1, COMPARISON);
+            (*info).fn_oid
+        };
+        Order::of(function, key.collation)
     }
 
     /// The same with values of an operator's argument type; `None`: the family has no comparison.
-    ///
-    /// # Safety
-    /// As for [`Order::own`].
-    pub unsafe fn with(
-        index: pg_sys::Relation,
-        column: usize,
-        argument: pg_sys::Oid,
-    ) -> Option<Order> {
-        // SAFETY: the caller's index, which has a family and a type for each key column.
-        unsafe {
-            let family = *(*index).rd_opfamily.add(column);
-            let input = *(*index).rd_opcintype.add(column);
-            if argument == input {
-                return Some(Order::own(index, column));
-            }
-            let function = pg_sys::get_opfamily_proc(family, input, argument, COMPARISON as i16);
-            (function != pg_sys::InvalidOid).then(|| Order::of(function, index, column))
+    pub fn with(index: Relation<'_>, column: usize, argument: pg_sys::Oid) -> Option<Order> {
+        let key = index.key_column(column);
+        if argument == key.input {
+            return Some(Order::own(index, column));
         }
+        let kind = COMPARISON as i16;
+        // SAFETY: a catalog look-up.
+        let function = unsafe { pg_sys::get_opfamily_proc(key.family, key.input, argument, kind) };
+        (function != pg_sys::InvalidOid).then(|| Order::of(function, key.collation))
     }
 
-    unsafe fn of(function: pg_sys::Oid, index: pg_sys::Relation, column: usize) -> Order {
+    /// The comparison of a family's function, which the catalog has.
+    fn of(function: pg_sys::Oid, collation: pg_sys::Oid) -> Order {
         let mut info = pg_sys::FmgrInfo::default();
-        // SAFETY: a function of the catalog, and the caller's index.
-        unsafe {
-            pg_sys::fmgr_info_cxt(function, &raw mut info, pg_sys::CurrentMemoryContext);
-            Order {
-                function: info,
-                collation: *(*index).rd_indcollation.add(column),
-            }
+        // SAFETY: core raises for a function that is not there.
+        unsafe { pg_sys::fmgr_info_cxt(function, &raw mut info, pg_sys::CurrentMemoryContext) };
+        Order {
+            function: info,
+            collation,
         }
     }
 
@@ -74,18 +65,12 @@ impl Order {
 }
 
 /// The operator by which core sorts values of a column upward. Raises where there is none.
-///
-/// # Safety
-/// As for [`Order::own`].
-pub unsafe fn less_than(index: pg_sys::Relation, column: usize) -> pg_sys::Oid {
-    // SAFETY: the caller's index, which has a family and a type for each key column.
-    unsafe {
-        let family = *(*index).rd_opfamily.add(column);
-        let input = *(*index).rd_opcintype.add(column);
-        let less = pg_sys::BTLessStrategyNumber as i16;
-        match pg_sys::get_opfamily_member(family, input, input, less) {
-            pg_sys::InvalidOid => labels::no_ordering_operator(input),
-            found => found,
-        }
+pub fn less_than(index: Relation<'_>, column: usize) -> pg_sys::Oid {
+    let KeyColumn { family, input, .. } = index.key_column(column);
+    let less = pg_sys::BTLessStrategyNumber as i16;
+    // SAFETY: a catalog look-up.
+    match unsafe { pg_sys::get_opfamily_member(family, input, input, less) } {
+        pg_sys::InvalidOid => labels::no_ordering_operator(input),
+        found => found,
     }
 }

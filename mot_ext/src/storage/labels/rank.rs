@@ -8,6 +8,7 @@ use super::order::less_than;
 use super::{Label, Order, RowValues, datum};
 use crate::errors::or_raise;
 use crate::keys;
+use crate::pg::relation::Relation;
 use crate::pg::{self, interrupts, nodes};
 use crate::transaction::clock::PgClock;
 use crate::transaction::session;
@@ -35,27 +36,23 @@ pub struct Ranked {
 }
 
 impl Ranked {
-    /// Sorts the rows of an open table as an open index of it orders them. What is made is in the
-    /// current memory context, and goes with the statement after an error.
-    ///
-    /// # Safety
-    /// Both are open, and writers are locked out.
-    pub unsafe fn sort(
-        table: pg_sys::Relation,
-        index: pg_sys::Relation,
-        definition: IndexDefinition,
-    ) -> Ranked {
+    /// Sorts the rows of a table, whose writers are locked out, as an index of it orders them. What
+    /// is made is in the current memory context, and goes with the statement after an error.
+    pub fn sort(table: Relation<'_>, index: Relation<'_>, definition: IndexDefinition) -> Ranked {
         let count = definition.columns.len();
         let storage = crate::storage::described(table);
-        // SAFETY: the caller's relations: an index has a type, a family and a collation for each
-        // key column. The sort is this value's own.
+        // SAFETY: an open index has a type, a family and a collation for each key column. The sort
+        // is this value's own.
         unsafe {
             let description = pg_sys::CreateTemplateTupleDesc(count as i32 + 1);
-            for (at, attribute) in nodes::attributes(index)[..count].iter().enumerate() {
+            for (at, attribute) in nodes::attributes(index.as_ptr())[..count]
+                .iter()
+                .enumerate()
+            {
                 let number = at as i16 + 1;
                 let (name, own_type) = (std::ptr::null(), attribute.atttypid);
                 pg_sys::TupleDescInitEntry(description, number, name, own_type, -1, 0);
-                let collation = *(*index).rd_indcollation.add(at);
+                let collation = index.key_column(at).collation;
                 pg_sys::TupleDescInitEntryCollation(description, number, collation);
             }
             let (last, name) = (count as i16 + 1, std::ptr::null());
@@ -67,7 +64,7 @@ impl Ranked {
                 count as i32,
                 numbers.as_mut_ptr(),
                 operators.as_mut_ptr(),
-                (*index).rd_indcollation,
+                (*index.as_ptr()).rd_indcollation,
                 vec![false; count].as_mut_ptr(),
                 pg_sys::maintenance_work_mem,
                 std::ptr::null_mut(),

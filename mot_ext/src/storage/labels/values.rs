@@ -2,6 +2,7 @@
 use crate::executor::expressions::{evaluate, passes};
 use crate::pg::list::items;
 use crate::pg::memory::within;
+use crate::pg::relation::Relation;
 use crate::pg::{self, rights};
 use mot_engine::key::without_tail;
 use mot_engine::row::STAMP_BYTES;
@@ -40,12 +41,9 @@ struct Writer {
 }
 
 impl RowValues {
-    /// Of an open index of an open table, in a memory context below the current one.
-    ///
-    /// # Safety
-    /// Both are open.
-    pub unsafe fn new(table: pg_sys::Relation, index: pg_sys::Relation) -> RowValues {
-        // SAFETY: a context of the value's own below the current one; the caller's relations.
+    /// Of an index of a table, in a memory context below the current one.
+    pub fn new(table: Relation<'_>, index: Relation<'_>) -> RowValues {
+        // SAFETY: a context of the value's own below the current one.
         unsafe {
             let memory = pg::small_context(pg_sys::CurrentMemoryContext, c"mot key values");
             within(memory, || RowValues::in_memory(memory, table, index))
@@ -53,25 +51,21 @@ impl RowValues {
     }
 
     /// In this memory, which is the current one.
-    ///
-    /// # Safety
-    /// Both relations are open.
-    unsafe fn in_memory(
+    fn in_memory(
         memory: pg_sys::MemoryContext,
-        table: pg_sys::Relation,
-        index: pg_sys::Relation,
+        table: Relation<'_>,
+        index: Relation<'_>,
     ) -> RowValues {
         let kind = &raw const pg_sys::TTSOpsHeapTuple;
-        // SAFETY: the caller's relations; the row's description is a copy.
-        let (estate, context, info, slot, table) = unsafe {
+        // SAFETY: open relations; the row's description is a copy.
+        let (estate, context, info, slot) = unsafe {
             let estate = pg_sys::CreateExecutorState();
-            let description = pg_sys::CreateTupleDescCopyConstr((*table).rd_att);
+            let description = pg_sys::CreateTupleDescCopyConstr(table.row_type());
             (
                 estate,
                 pg_sys::MakePerTupleExprContext(estate),
-                pg_sys::BuildIndexInfo(index),
+                pg_sys::BuildIndexInfo(index.as_ptr()),
                 pg_sys::MakeSingleTupleTableSlot(description, kind),
-                (*table).rd_id,
             )
         };
         RowValues {
@@ -83,7 +77,7 @@ impl RowValues {
             expressions: [std::ptr::null_mut(); COLUMNS_MAX],
             writer: None,
             slot,
-            table,
+            table: table.oid(),
             image: Vec::new(),
             tuple: pg_sys::HeapTupleData::default(),
             values: [pg_sys::Datum::null(); COLUMNS_MAX],
@@ -93,13 +87,9 @@ impl RowValues {
 
     /// The same, for a row's writer: expressions of rows that are hidden from the current user
     /// are evaluated as the owner.
-    ///
-    /// # Safety
-    /// The table is open.
-    pub unsafe fn for_writer(mut self, table: pg_sys::Relation) -> RowValues {
+    pub fn for_writer(mut self, table: Relation<'_>) -> RowValues {
         self.writer = Some(Writer {
-            // SAFETY: the caller's table.
-            owner: unsafe { (*(*table).rd_rel).relowner },
+            owner: table.owner_and_schema().0,
             user: pg_sys::InvalidOid,
             is_hidden: false,
         });

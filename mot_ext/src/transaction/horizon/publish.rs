@@ -1,6 +1,7 @@
 //! A backend publishes the bounds of its snapshot, if it has only one.
 use super::{line, local_xid, processes};
 use crate::pg::local::ProcessLocal;
+use crate::pg::snapshot;
 use crate::shared_memory;
 use crate::transaction::clock::PgSnapshot;
 #[cfg(debug_assertions)]
@@ -67,7 +68,8 @@ unsafe extern "C-unwind" fn publish_once() {
         STATE.published.set(lxid);
         return;
     }
-    let snapshot = PgSnapshot::new(taken);
+    // SAFETY: as above.
+    let snapshot = PgSnapshot::new(unsafe { snapshot::Snapshot::enter(taken) });
     line.write(
         lxid,
         OldSnapshot {

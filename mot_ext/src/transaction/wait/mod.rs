@@ -11,10 +11,11 @@
 mod watch;
 
 use super::clock::narrow;
-use super::relation::Relation;
+use super::relation::LockedRelation;
 use super::{label_locks, session};
 use crate::errors;
-use crate::pg::{interrupts, text};
+use crate::pg::interrupts;
+use crate::pg::relation::{Relation, try_with};
 use mot_engine::pause::{Point, reach};
 use mot_engine::{LockStrength, Ordinal, Slot, Xid};
 use pgrx::prelude::*;
@@ -42,16 +43,16 @@ pub enum Purpose {
 }
 
 /// One operation's place in the queue of a row.
-pub struct RowLockQueue {
-    relation: Relation,
+pub struct RowLockQueue<'p> {
+    relation: LockedRelation<'p>,
     purpose: Purpose,
     held: Option<(pg_sys::ItemPointerData, pg_sys::LOCKMODE)>,
     is_queueing: bool,
 }
 
-impl RowLockQueue {
+impl<'p> RowLockQueue<'p> {
     /// An empty queue place for rows of `relation`, which stays locked while this value lives.
-    pub fn new(relation: Relation) -> Self {
+    pub fn new(relation: LockedRelation<'p>) -> Self {
         RowLockQueue {
             relation,
             purpose: Purpose::Lock,
@@ -115,16 +116,11 @@ impl RowLockQueue {
     /// entered; no queue, as in nbtree, which names the index.
     pub fn wait_to_enter(&mut self, slot: Slot, xid: Xid, index: u32) {
         let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+        let tid = tid_of(slot, Ordinal(0));
+        let wait = |index: Option<Relation<'_>>| wait_for_end(index, tid, xid, Purpose::Insert);
         self.wait_for_key(|| {
-            // SAFETY: an open index, or NULL of one that is gone: then the error has no such line.
-            // What is opened here is closed here, and by the resource owner after an error.
-            unsafe {
-                let index = pg_sys::try_relation_open(index.into(), lock);
-                wait_for_end(index, tid_of(slot, Ordinal(0)), xid, Purpose::Insert);
-                if !index.is_null() {
-                    pg_sys::relation_close(index, lock);
-                }
-            }
+            // The error has no such line of an index that is gone.
+            try_with(index.into(), lock, |index| wait(Some(index))).unwrap_or_else(|| wait(None));
         });
     }
 
@@ -137,9 +133,8 @@ impl RowLockQueue {
     }
 
     fn wait_for_end(&self, tid: pg_sys::ItemPointerData, xid: Xid, purpose: Purpose) {
-        // SAFETY: an open relation.
         self.relation
-            .with(|relation| unsafe { wait_for_end(relation, tid, xid, purpose) });
+            .with(|relation| wait_for_end(Some(relation), tid, xid, purpose));
     }
 
     /// Whether others of the row's queue wait behind this place.
@@ -152,7 +147,7 @@ impl RowLockQueue {
         if let Some((mut tid, mode)) = self.held.take() {
             // SAFETY: the lock was taken in `enter` with the same tag and mode.
             self.relation.with(|relation| unsafe {
-                pg_sys::UnlockTuple(relation, &mut tid, mode);
+                pg_sys::UnlockTuple(relation.as_ptr(), &mut tid, mode);
             });
         }
     }
@@ -166,35 +161,30 @@ impl RowLockQueue {
         }
         // SAFETY: the relation is open and `tid` lives for the call; may raise.
         self.relation.with(|relation| unsafe {
-            pg_sys::LockTuple(relation, &mut tid, mode);
+            pg_sys::LockTuple(relation.as_ptr(), &mut tid, mode);
         });
         self.held = Some((tid, mode));
     }
 
     fn not_available(&self) -> ! {
-        let name = self.relation.with(|relation| {
-            // SAFETY: the relation is open; its name is a NUL-terminated array.
-            unsafe { text::from_c((*(*relation).rd_rel).relname.data.as_ptr()) }
-        });
-        errors::row_not_available(&name)
+        self.relation
+            .with(|relation| errors::row_not_available(&relation.name_text()))
     }
 }
 
-/// Sleeps until a transaction has ended. An error names the relation and the tuple.
-///
-/// # Safety
-/// An open relation, or NULL.
-unsafe fn wait_for_end(
-    relation: pg_sys::Relation,
+/// Sleeps until a transaction has ended. An error names the relation, if one is given, and the
+/// tuple.
+fn wait_for_end(
+    relation: Option<Relation<'_>>,
     mut tid: pg_sys::ItemPointerData,
     xid: Xid,
     purpose: Purpose,
 ) {
-    let operation = match relation.is_null() {
-        true => pg_sys::XLTW_Oper::XLTW_None,
-        false => purpose.operation(),
+    let (relation, operation) = match relation {
+        None => (std::ptr::null_mut(), pg_sys::XLTW_Oper::XLTW_None),
+        Some(relation) => (relation.as_ptr(), purpose.operation()),
     };
-    // SAFETY: the caller's relation; `tid` lives for the call; may raise.
+    // SAFETY: an open relation, or NULL; `tid` lives for the call; may raise.
     unsafe {
         pg_sys::XactLockTableWait(narrow(xid), relation, &mut tid, operation);
     }
