@@ -338,6 +338,13 @@ impl VersionRef {
             && self.ordinal() == other.ordinal()
     }
 
+    /// Whether it stands for an earlier state of its transaction: it differs in its tail alone.
+    /// Both are the caller's own (`Transaction::replace_own`).
+    #[inline]
+    pub(crate) fn is_own_image_of(self, earlier: VersionRef) -> bool {
+        self.ordinal() == earlier.ordinal() && self.cid() == earlier.cid()
+    }
+
     /// Whether it took another one's place.
     pub(crate) fn is_reformed(self) -> bool {
         self.flags() & (flags::REFORMED | flags::LOCK_ONLY) == flags::REFORMED

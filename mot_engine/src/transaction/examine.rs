@@ -145,7 +145,9 @@ pub(super) fn examine(
                 busy = busy.or(in_the_way(version));
                 continue;
             }
-            TxnStatus::Mine if version == seen => held = held.max(Some(version.strength())),
+            TxnStatus::Mine if is_as_own(version, seen, clock) => {
+                held = held.max(Some(version.strength()))
+            }
             TxnStatus::Mine => return own_change(seen, version, strength, clock),
             TxnStatus::Committed if version.is_or_replaces(seen) => {}
             TxnStatus::Committed if version.is_tombstone() => return Found::Gone,
@@ -172,6 +174,15 @@ pub(super) fn examine(
     }
 }
 
+/// Whether an own state is the one seen, or its image.
+fn is_as_own(version: VersionRef, seen: VersionRef, clock: &impl Clock) -> bool {
+    version == seen
+        || (!version.is_lock()
+            && version.is_own_image_of(seen)
+            && clock.is_current(version.xid())
+            && clock.is_current(seen.xid()))
+}
+
 /// What is found where this transaction has changed the row since `seen`; `newest` is its newest
 /// state. As in heapam:
 ///
@@ -194,7 +205,7 @@ fn own_change(
             let held = Some(newest.strength());
             return Found::Clear { held };
         }
-        if version.is_or_replaces(seen) {
+        if version.is_or_replaces(seen) || is_as_own(version, seen, clock) {
             return Found::SelfModified(first);
         }
         at = version.next();

@@ -20,6 +20,7 @@
 //!
 //! Neither list nor numbers outlive the transaction.
 
+use super::examine::data_below;
 use super::{Kind, Operation, Transaction};
 use crate::errors::EngineError;
 use crate::ids::{CommandId, Ordinal, Slot};
@@ -196,7 +197,11 @@ impl OwnRows {
         }
         if let Some(row) = self.rows.get_mut(&(table, slot)) {
             debug_assert!(row.states.len() < row.states.capacity() && !row.lacks_block());
-            row.states.push(OwnState::of(version));
+            match row.states.last_mut() {
+                // Its image has its place, and its alias.
+                Some(last) if version.is_own_image_of(last.version) => last.version = version,
+                _ => row.states.push(OwnState::of(version)),
+            }
         }
     }
 
@@ -222,6 +227,13 @@ impl OwnRows {
                 taken.map(|state| state.version.address()),
                 Some(operation.address())
             );
+            let image = taken.map(|state| state.version);
+            let replaced = image.and_then(data_below);
+            if let (Some(image), Some(replaced)) = (image, replaced)
+                && image.is_own_image_of(replaced)
+            {
+                row.states.push(OwnState::of(replaced));
+            }
             if row.states.is_empty() {
                 let row = self.rows.remove(&key);
                 for block in row.iter().flat_map(|row| &row.blocks) {

@@ -1,7 +1,7 @@
 //! What a tuple id names: a slot and the ordinal of one of its row's states.
 //!
-//! Ordinals of the states of a chain that are not aborted rise from old to new, so two of them are
-//! the same only if the row was changed [`ORDINALS`](crate::ids::ORDINALS) times in between. A
+//! Ordinals of the states of a chain that are not aborted rise from old to new, but for an own
+//! state's image, which has the same. So two of them are the same only if the row was changed [`ORDINALS`](crate::ids::ORDINALS) times in between. A
 //! transaction that changes a row so often itself names its later states otherwise
 //! ([`Alias`](crate::transaction::Alias)). Which one a tuple id means follows from its holder:
 //!
@@ -32,6 +32,13 @@ pub enum StateAt {
     Overtaken,
 }
 
+/// In which order own states are met.
+#[derive(Copy, Clone)]
+enum Order {
+    NewestFirst,
+    OldestFirst,
+}
+
 /// States of one ordinal.
 #[derive(Copy, Clone, Default)]
 struct Matching {
@@ -40,6 +47,16 @@ struct Matching {
 }
 
 impl Matching {
+    /// Adds an own state. Of two with one ordinal one is the other's image
+    /// (`Transaction::replace_own`), and the newer one counts: an own state of that ordinal beyond
+    /// those has an alias.
+    fn add_own(&mut self, version: VersionRef, order: Order) {
+        self.newest = match (self.newest, order) {
+            (Some(newest), Order::NewestFirst) => Some(newest),
+            _ => Some(version),
+        };
+    }
+
     fn add(&mut self, version: VersionRef) {
         self.are_several |= self.newest.is_some_and(|newest| newest != version);
         self.newest = self.newest.or(Some(version));
@@ -138,7 +155,7 @@ impl Own {
         of_list
             .into_iter()
             .flatten()
-            .for_each(|own| found.named.add(own));
+            .for_each(|own| found.named.add_own(own, Order::OldestFirst));
         // What comes next is what the transaction replaced, or what it locked.
         let mut is_named = listed.is_some();
         let mut at = match listed {
@@ -152,7 +169,7 @@ impl Own {
                 TxnStatus::Mine => {
                     is_named = true;
                     if version.ordinal() == ordinal {
-                        found.named.add(version);
+                        found.named.add_own(version, Order::NewestFirst);
                     }
                 }
                 TxnStatus::Committed if !version.is_lock() => {

@@ -79,6 +79,31 @@ impl Transaction {
         self.put(session, clock, table, slot, seen, change, xid, cid)
     }
 
+    /// Puts another image of a state on its row: an own one, of which the tail alone changes. It
+    /// has the command and the ordinal of the one seen, so all that names or sees that finds it.
+    /// It goes with the subtransaction that made it, and the one seen is back.
+    #[allow(clippy::too_many_arguments)]
+    pub fn replace_own(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        slot: Slot,
+        seen: VersionRef,
+        body: &[u8],
+        xid: Xid,
+    ) -> Result<Written, EngineError> {
+        debug_assert!(!seen.is_known_committed() && clock.is_current(seen.xid()));
+        check_length(body)?;
+        let _pin = session.local.pin();
+        let changed = changed_keys(session, table, seen.body(), body)?;
+        let change = Change {
+            ordinal: Some(seen.ordinal()),
+            ..Change::to(body, changed, seen, clock)
+        };
+        self.put(session, clock, table, slot, seen, change, xid, seen.cid())
+    }
+
     /// The row lock that an update to a state takes: a transaction that waits for the row, or locks
     /// a newer state of it first, is to take the same.
     pub fn strength_of_update(
@@ -198,7 +223,8 @@ impl Transaction {
             // Each time: what is below may have changed since the last attempt.
             if has_ordinals && (is_first || !is_broken("rows: the ordinal of another attempt")) {
                 let below = head.newest_data();
-                version.put_ordinal(below.map_or(Ordinal(0), |below| below.ordinal().next()));
+                let next = below.map_or(Ordinal(0), |below| below.ordinal().next());
+                version.put_ordinal(change.ordinal.unwrap_or(next));
             }
             reach(Point::WriteBeforePublish);
             version.set_next(head);
@@ -235,6 +261,8 @@ fn key_change_of_own(seen: VersionRef, clock: &impl Clock) -> u32 {
 struct Change<'a> {
     kind: Kind,
     body: &'a [u8],
+    /// `None`: the one behind that of the state below.
+    ordinal: Option<Ordinal>,
     flags: u32,
     strength: LockStrength,
     urgency: Urgency,
@@ -246,6 +274,7 @@ impl<'a> Change<'a> {
         Change {
             kind: Kind::Update,
             body,
+            ordinal: None,
             flags: changed | key_change_of_own(seen, clock),
             strength: strength_of(changed),
             urgency: Urgency::Ordinary,
@@ -257,6 +286,7 @@ impl<'a> Change<'a> {
         Change {
             kind: Kind::Delete,
             body,
+            ordinal: None,
             flags: flags::TOMBSTONE,
             strength: LockStrength::Update,
             urgency: Urgency::Reserve,

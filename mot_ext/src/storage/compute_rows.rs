@@ -7,7 +7,8 @@
 //!   it. They form rows with keys of this index, because core has waited for all that do not know
 //!   it. The build waits for a row with unfinished work on top, unless the committed state below
 //!   has its key. So it waits once for a row at most, unless functions are not immutable.
-//! - **Own uncommitted rows** get a new state, as by any change.
+//! - **Own uncommitted rows** get another image, with the same command and tuple id: queued checks
+//!   of foreign keys and open cursors find it (`Transaction::replace_own`).
 //! - **In an index that is rebuilt** (REINDEX) rows have their keys. If a key differs now, because
 //!   a function is not immutable, the row gets a new state: a rollback brings the former index
 //!   back, and with it the former key. This takes an EXCLUSIVE lock (`ddl/tables/index_locks.rs`),
@@ -28,7 +29,9 @@ use crate::transaction::wal_log::WalLog;
 use crate::transaction::{session, xact};
 use mot_engine::key::{IndexDefinition, labels_in_tail, without_tail};
 use mot_engine::row::STAMP_BYTES;
-use mot_engine::{CommandId, Newest, Reforms, Slot, Standing, TableRef, VersionRef, Written, Xid};
+use mot_engine::{
+    Clock, CommandId, Newest, Reforms, Slot, Standing, TableRef, VersionRef, Written, Xid,
+};
 use pgrx::pg_sys;
 use std::collections::HashMap;
 
@@ -371,7 +374,10 @@ impl Rows {
         let command = CommandId(unsafe { pg_sys::GetCurrentCommandId(true) });
         let (session, storage) = (session::session(), self.storage);
         let work = xact::current();
-        let put = work.update(session, &PgClock, storage, row, seen, &body, xid, command);
+        let put = match is_own(seen) {
+            true => work.replace_own(session, &PgClock, storage, row, seen, &body, xid),
+            false => work.update(session, &PgClock, storage, row, seen, &body, xid, command),
+        };
         match or_raise(put) {
             Written::Done(_) => true,
             Written::Busy(xid) => {
@@ -381,6 +387,11 @@ impl Rows {
             Written::Changed | Written::Gone | Written::SelfModified(_) => false,
         }
     }
+}
+
+/// Whether this transaction has made a state.
+fn is_own(version: VersionRef) -> bool {
+    !version.is_known_committed() && PgClock.is_current(version.xid())
 }
 
 fn wait_for(xid: Xid) {
