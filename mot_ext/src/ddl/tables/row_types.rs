@@ -17,6 +17,7 @@ use crate::pg::relation::{self, Relation};
 use crate::pg::{catalog, version};
 use crate::storage;
 use crate::storage::computed_keys::is_computed;
+use mot_engine::key::KeyKind;
 use pgrx::pg_sys;
 use std::cell::{RefCell, RefMut};
 use std::collections::HashSet;
@@ -85,15 +86,20 @@ pub unsafe fn build_changed() {
         if row_type == pg_sys::InvalidOid {
             continue;
         }
-        for index in indexes_of_values(row_type) {
-            build_if_changed(index);
+        let (indexes, types) = values_of(row_type);
+        for index in indexes {
+            build_if_changed(index, &types);
         }
     }
 }
 
-/// Indexes of memory-optimized tables that may have values of a type in their keys.
-fn indexes_of_values(of: pg_sys::Oid) -> Vec<pg_sys::Oid> {
-    let mut seen = HashSet::new();
+/// Objects, by catalog and oid.
+type Objects = HashSet<(pg_sys::Oid, pg_sys::Oid)>;
+
+/// Indexes of memory-optimized tables that may have values of a type in their keys; and the objects
+/// that depend on the type, other types among them.
+fn values_of(of: pg_sys::Oid) -> (Vec<pg_sys::Oid>, Objects) {
+    let mut seen = Objects::new();
     let mut left = vec![(pg_sys::TypeRelationId, of)];
     let mut indexes = Vec::new();
     while let Some(object) = left.pop() {
@@ -116,7 +122,7 @@ fn indexes_of_values(of: pg_sys::Oid) -> Vec<pg_sys::Oid> {
         }
     }
     indexes.sort_unstable_by_key(|oid: &pg_sys::Oid| oid.to_u32());
-    indexes
+    (indexes, seen)
 }
 
 /// Indexes of memory-optimized tables that have a column of a row type in an expression.
@@ -189,13 +195,13 @@ fn rows_by_reference(
 
 /// Builds an index anew whose definition has another row type than the catalog. A dependency names
 /// it, so it is there.
-fn build_if_changed(index: pg_sys::Oid) {
+fn build_if_changed(index: pg_sys::Oid, types: &Objects) {
     // As core's REINDEX its table is locked before it, and as by one that may change rows.
     let exclusive = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
     catalog::lock(catalog::table_of(index), exclusive);
     let shared = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     let is_changed = relation::with_index(index, shared, |opened| {
-        let is_changed = has_other_row_type(opened);
+        let is_changed = has_other_row_type(opened, types);
         if is_changed {
             whose_index::refuse_other_methods(opened);
         }
@@ -207,17 +213,21 @@ fn build_if_changed(index: pg_sys::Oid) {
     }
 }
 
-/// Whether a key column's row type is another one in the catalog than in the index's definition.
-fn has_other_row_type(index: Relation<'_>) -> bool {
+/// Whether a key column's row type is another one in the catalog than in the index's definition, or
+/// the column has labels of values that hold one of these types. Values that differed may be equal
+/// now, but their labels are not.
+fn has_other_row_type(index: Relation<'_>, types: &Objects) -> bool {
     let is_computed = is_computed(index);
     let Some(definition) = storage::definition_of(index) else {
         return false;
     };
-    let columns = definition.columns.iter().enumerate();
-    columns
-        .filter(|(_, column)| column.kind.record().is_some())
-        .any(|(at, column)| {
-            let now = IndexColumn::of(index, at);
-            now.kind_in(is_computed) != Some(column.kind)
-        })
+    let attributes = index.description().columns();
+    let mut columns = definition.columns.iter().enumerate();
+    columns.any(|(at, column)| match column.kind {
+        KeyKind::Label => types.contains(&(pg_sys::TypeRelationId, attributes[at].atttypid)),
+        kind if kind.record().is_some() => {
+            IndexColumn::of(index, at).kind_in(is_computed) != Some(kind)
+        }
+        _ => false,
+    })
 }
