@@ -35,7 +35,8 @@ pub unsafe fn copy_data(relation: Relation<'_>, Given(file): Given<table_am::Fil
         tablespace: table_am::file_tablespace(&file),
         relation: table_am::file_number(&file),
     };
-    // Rows get other ids.
+    // Rows get other ids. ALTER TABLE ALL IN TABLESPACE does not ask this.
+    relation.check_not_in_use(c"ALTER TABLE");
     predicate::move_to_table(relation);
     let persistence = relation.persistence() as c_char;
     let kept = storage::persistence_of(persistence);

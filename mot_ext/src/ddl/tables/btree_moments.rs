@@ -364,10 +364,8 @@ fn method_named(command: Command<'_>) -> Oid {
 /// before anything is changed that such a query would see. All are locked exclusively.
 fn refuse_in_use(table: Oid, indexes: &[Oid]) {
     for relation in std::iter::once(&table).chain(indexes) {
-        let checked = relation::with_entry(*relation, |opened| {
-            // SAFETY: an open relation.
-            unsafe { pg_sys::CheckTableNotInUse(opened.as_ptr(), c"ALTER TABLE".as_ptr()) };
-        });
+        let check = |opened: Relation<'_>| opened.check_not_in_use(c"ALTER TABLE");
+        let checked = relation::with_entry(*relation, check);
         checked.expect("a locked relation has an entry");
     }
 }
