@@ -29,7 +29,7 @@ impl ComputedKeys {
         }
         let evaluator = Evaluator::of_table(table);
         let are_plain = expressions(&evaluator).all(|list| are_plain(list, ROW));
-        let is_plain = are_plain && !evaluator.has_labels();
+        let is_plain = are_plain && !evaluator.has_labels() && !evaluator.may_fail();
         match is_plain {
             true => Ok(Some(ComputedKeys(RefCell::new(evaluator)))),
             false => Err(Unplain),
@@ -76,5 +76,5 @@ fn expressions(evaluator: &Evaluator) -> impl Iterator<Item = List<'_, pg_sys::N
     lists.map(|list| unsafe { List::enter(list) })
 }
 
-/// An index of the table has an expression that is not plain, or values with labels.
+/// An index of the table has an expression that is not plain, or values with labels, or is not ready.
 pub struct Unplain;

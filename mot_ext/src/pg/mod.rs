@@ -58,6 +58,7 @@ pub mod rights;
 pub mod search_path;
 pub mod slot;
 pub mod snapshot;
+pub mod subtransaction;
 pub mod sxact;
 pub mod text;
 pub mod timeline;

@@ -13,6 +13,9 @@
 //!   less. A compiled statement keeps one longer, whose expressions are plain
 //!   (`compiled/computed.rs`).
 //! - Each index is locked as core locks those of a table that it writes to.
+//! - An index that is neither ready nor stored may be what a failed CREATE INDEX CONCURRENTLY has
+//!   left. Its keys are computed for the build, if one runs, and an error there is the build's: the
+//!   row has no such key then.
 use super::definition::index_definition;
 use super::labels::{LabelMaker, LabelSource};
 use crate::errors::or_raise;
@@ -22,8 +25,11 @@ use crate::pg;
 use crate::pg::local::ProcessLocal;
 use crate::pg::memory::within;
 use crate::pg::relation::{Relation, try_with, with_index};
+use crate::pg::subtransaction::attempt;
 use crate::pg::tuple_slot::TupleSlot;
-use crate::transaction::{label_locks, relation};
+use crate::transaction::clock::PgClock;
+use crate::transaction::{label_locks, relation, session};
+use mot_engine::TableRef;
 use mot_engine::key::{KeyColumn, Tail};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -35,6 +41,8 @@ const COLUMNS_MAX: usize = pg_sys::INDEX_MAX_KEYS as usize;
 
 /// One index whose keys are computed.
 struct Computed {
+    /// The index's oid.
+    oid: u32,
     /// The number of its entries in rows' tails: the index's oid, or its file's number where values
     /// have labels.
     number: u32,
@@ -44,6 +52,10 @@ struct Computed {
     columns: Vec<KeyColumn>,
     /// Of an index whose values have labels.
     label_maker: Option<Box<LabelMaker>>,
+    /// The table of an index that is not ready, for its writers.
+    not_ready_in: Option<TableRef>,
+    /// An error has left its expressions in the midst: they are not run again.
+    has_failed: bool,
 }
 
 impl Computed {
@@ -63,6 +75,7 @@ impl Computed {
         };
         let definition = index_definition(table, index);
         Computed {
+            oid: index.oid().to_u32(),
             number: definition.computed.unwrap_or_default(),
             info,
             predicate,
@@ -70,6 +83,48 @@ impl Computed {
             label_maker: definition
                 .has_labels()
                 .then(|| Box::new(LabelMaker::new(table, index, definition))),
+            not_ready_in: None,
+            has_failed: false,
+        }
+    }
+
+    /// Whether an error in its expressions is that of a build.
+    fn may_fail(&self) -> bool {
+        let find = |table| session::session().find_index(table, self.oid, &PgClock);
+        self.not_ready_in.is_some_and(|table| find(table).is_none())
+    }
+
+    /// Computes its key of the row that the context shows, and adds it to a tail; or keeps the
+    /// values, for a label.
+    ///
+    /// # Safety
+    /// The context, and the state that it is of, are those with which this was made. The context
+    /// shows a filled slot, and the current memory context is that of the row.
+    unsafe fn add_to(
+        &mut self,
+        tail: &mut Tail,
+        estate: *mut pg_sys::EState,
+        context: *mut pg_sys::ExprContext,
+    ) {
+        let mut values = [pg_sys::Datum::null(); COLUMNS_MAX];
+        let mut nulls = [true; COLUMNS_MAX];
+        // SAFETY: the caller's; the arrays have a place for each column.
+        unsafe {
+            if !self.predicate.is_null() && !passes(self.predicate, context) {
+                or_raise(tail.leave_out(self.number));
+                return;
+            }
+            let (given, are_null) = (values.as_mut_ptr(), nulls.as_mut_ptr());
+            let slot = (*context).ecxt_scantuple;
+            pg_sys::FormIndexDatum(self.info, slot, estate, given, are_null);
+            if let Some(label_maker) = &mut self.label_maker {
+                label_maker.take(&values, &nulls);
+                return;
+            }
+            let columns = self.columns.iter().enumerate();
+            let values =
+                columns.map(|(at, column)| keys::value(column.kind, values[at], nulls[at]));
+            or_raise(tail.enter(self.number, &self.columns, values));
         }
     }
 }
@@ -121,7 +176,11 @@ impl Evaluator {
         let mut evaluator = Evaluator::new();
         let lock = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
         for oid in computed_indexes(table) {
-            with_index(oid, lock, |index| evaluator.add(table, index));
+            with_index(oid, lock, |index| {
+                let is_ready = index.index_row().indisready;
+                let computed = evaluator.add(table, index);
+                computed.not_ready_in = (!is_ready).then(|| super::described(table));
+            });
         }
         evaluator
     }
@@ -133,11 +192,19 @@ impl Evaluator {
         evaluator
     }
 
-    fn add(&mut self, table: Relation<'_>, index: Relation<'_>) {
+    fn add(&mut self, table: Relation<'_>, index: Relation<'_>) -> &mut Computed {
         let estate = self.estate;
         // SAFETY: the executor state and what is made are in the evaluator's memory.
         let computed = unsafe { within(self.memory, || Computed::new(table, index, estate)) };
         self.indexes.push(computed);
+        self.indexes.last_mut().expect("one was added")
+    }
+
+    /// Whether an error in some index's expressions is that of a build.
+    pub fn may_fail(&self) -> bool {
+        self.indexes
+            .iter()
+            .any(|index| index.not_ready_in.is_some())
     }
 
     /// Whether values of some index have labels.
@@ -187,39 +254,35 @@ impl Evaluator {
     /// As for [`Evaluator::compute`].
     unsafe fn compute_where(&mut self, slot: TupleSlot<'_>, is_wanted: impl Fn(u32) -> bool) {
         let slot = slot.as_ptr();
-        let mut values = [pg_sys::Datum::null(); COLUMNS_MAX];
-        let mut nulls = [true; COLUMNS_MAX];
-        // SAFETY: the evaluator's own executor state; the arrays have a place for each column.
-        // What expressions make goes with the next row.
+        let Evaluator {
+            estate,
+            context,
+            indexes,
+            tail,
+            ..
+        } = self;
+        let (estate, context) = (*estate, *context);
+        // SAFETY: the evaluator's own executor state. What expressions make goes with the next row.
         unsafe {
-            let of_row = (*self.context).ecxt_per_tuple_memory;
+            let of_row = (*context).ecxt_per_tuple_memory;
             pg_sys::MemoryContextReset(of_row);
-            (*self.context).ecxt_scantuple = slot;
+            (*context).ecxt_scantuple = slot;
             let _back = Back(pg_sys::MemoryContextSwitchTo(of_row));
-            let indexes = self.indexes.iter_mut();
-            for index in indexes.filter(|index| is_wanted(index.number)) {
-                if !index.predicate.is_null() && !passes(index.predicate, self.context) {
-                    or_raise(self.tail.leave_out(index.number));
-                    continue;
+            let is_asked = |index: &&mut Computed| is_wanted(index.number) && !index.has_failed;
+            for index in indexes.iter_mut().filter(is_asked) {
+                if index.may_fail() {
+                    let add = || index.add_to(tail, estate, context);
+                    index.has_failed = attempt(add).is_none();
+                } else {
+                    index.add_to(tail, estate, context);
                 }
-                let (given, are_null) = (values.as_mut_ptr(), nulls.as_mut_ptr());
-                pg_sys::FormIndexDatum(index.info, slot, self.estate, given, are_null);
-                if let Some(label_maker) = &mut index.label_maker {
-                    label_maker.take(&values, &nulls);
-                    continue;
-                }
-                let columns = index.columns.iter().enumerate();
-                let values =
-                    columns.map(|(at, column)| keys::value(column.kind, values[at], nulls[at]));
-                or_raise(self.tail.enter(index.number, &index.columns, values));
             }
-            (*self.context).ecxt_scantuple = std::ptr::null_mut();
+            (*context).ecxt_scantuple = std::ptr::null_mut();
             // Behind all expressions, which may wait for others: no lock is held there.
-            let makers = self
-                .indexes
+            let makers = indexes
                 .iter_mut()
                 .filter_map(|index| index.label_maker.as_mut());
-            makers.for_each(|label_maker| label_maker.enter(&mut self.tail));
+            makers.for_each(|label_maker| label_maker.enter(tail));
         }
     }
 }
@@ -229,7 +292,8 @@ impl Drop for Evaluator {
         // SAFETY: its own memory, in which there is nothing else. After an error no callbacks run,
         // as core's clean-up runs none.
         unsafe {
-            if !std::thread::panicking() {
+            let has_failed = self.indexes.iter().any(|index| index.has_failed);
+            if !has_failed && !std::thread::panicking() {
                 pg_sys::FreeExecutorState(self.estate);
             }
             pg_sys::MemoryContextDelete(self.memory);

@@ -1,0 +1,43 @@
+//! A subtransaction of our own, around code of users that may fail.
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::CaughtError;
+use pgrx::prelude::*;
+use std::panic::AssertUnwindSafe;
+
+/// The class of SQLSTATEs by which an operator ends a statement, as its first two characters.
+const OPERATOR_CLASS: &[u8; 2] = b"57";
+
+/// What an action gives; `None`: it has raised an error, and all that it did is undone. Cancelling
+/// and shutting down are passed on.
+pub fn attempt<T>(action: impl FnOnce() -> T) -> Option<T> {
+    // SAFETY: in a transaction; what is current here is so again behind the subtransaction, whose
+    // end both arms reach.
+    unsafe {
+        let (memory, owner) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
+        pg_sys::BeginInternalSubTransaction(std::ptr::null());
+        pg_sys::MemoryContextSwitchTo(memory);
+        let done = PgTryBuilder::new(AssertUnwindSafe(|| Some(action())))
+            .catch_others(|error| match is_of_operator(&error) {
+                true => error.rethrow(),
+                false => None,
+            })
+            .execute();
+        match done {
+            Some(_) => pg_sys::ReleaseCurrentSubTransaction(),
+            None => pg_sys::RollbackAndReleaseCurrentSubTransaction(),
+        }
+        pg_sys::MemoryContextSwitchTo(memory);
+        pg_sys::CurrentResourceOwner = owner;
+        done
+    }
+}
+
+fn is_of_operator(error: &CaughtError) -> bool {
+    let (CaughtError::PostgresError(report) | CaughtError::ErrorReport(report)) = error else {
+        return true;
+    };
+    // `MAKE_SQLSTATE`: six bits a character.
+    let code = report.sql_error_code() as i32;
+    let character = |at: i32| ((code >> (6 * at)) & 0x3f) as u8 + b'0';
+    [character(0), character(1)] == *OPERATOR_CLASS
+}
