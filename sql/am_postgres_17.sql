@@ -133,5 +133,27 @@ RESET ROLE;
 SELECT rows FROM mot.check('m');
 DROP OWNED BY am_17_keeper;
 DROP ROLE am_17_keeper;
+
+-- A check of a domain is asked for, with the rights that it takes, wherever a statement reads a text as that domain.
+CREATE ROLE am_17_reader;
+GRANT USAGE ON SCHEMA am_17 TO am_17_reader;
+CREATE TABLE d (id int PRIMARY KEY) USING mot;
+INSERT INTO d VALUES (1);
+GRANT SELECT ON d TO am_17_reader;
+CREATE FUNCTION small(int) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN $1 < 10; END $$;
+REVOKE EXECUTE ON FUNCTION small FROM PUBLIC;
+CREATE DOMAIN number AS int CHECK (small(VALUE));
+SET plan_cache_mode = force_generic_plan;
+PREPARE valid(int) AS SELECT id, pg_input_is_valid('5', 'am_17.number') FROM d WHERE id = $1;
+EXECUTE valid(1);
+EXECUTE valid(1);
+EXECUTE valid(1);
+SET ROLE am_17_reader;
+EXECUTE valid(1);
+RESET ROLE;
+DEALLOCATE valid;
+RESET plan_cache_mode;
+DROP OWNED BY am_17_reader;
+DROP ROLE am_17_reader;
 SET client_min_messages = error;
 DROP SCHEMA am_17 CASCADE;

@@ -191,6 +191,26 @@ SET ROLE cr_user;
 EXECUTE get(1);
 RESET ROLE;
 
+-- A function that reads a domain's text asks for the rights of its checks at each start, too.
+GRANT SELECT ON cr TO cr_user;
+CREATE FUNCTION cr_small(int) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN $1 < 10; END $$;
+REVOKE EXECUTE ON FUNCTION cr_small FROM PUBLIC;
+CREATE DOMAIN cr_number AS int CHECK (cr_small(VALUE));
+PREPARE checked(int) AS SELECT id FROM cr WHERE id = $1 AND domain_in('5', 'cr_number'::regtype::oid, -1) IS NOT NULL;
+PREPARE shown(int) AS SELECT id, domain_in('5', 'cr_number'::regtype::oid, -1) IS NOT NULL AS fits FROM cr WHERE id = $1;
+EXECUTE checked(1);
+EXECUTE checked(1);
+EXECUTE checked(1);
+EXECUTE shown(1);
+EXECUTE shown(1);
+EXECUTE shown(1);
+SET ROLE cr_user;
+EXECUTE checked(1);
+EXECUTE shown(1);
+RESET ROLE;
+DROP DOMAIN cr_number;
+DROP FUNCTION cr_small;
+
 DROP VIEW cr_seen;
 DROP FUNCTION cr_mine, cr_lent, cr_both;
 DROP FOREIGN TABLE cr;

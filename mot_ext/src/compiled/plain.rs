@@ -248,6 +248,23 @@ pub fn is_own_operator(oid: pg_sys::Oid) -> bool {
 /// `nextval`, `currval`, `setval`, `lastval`, `random` (`catalog/pg_proc.dat`).
 const HARMLESS: [u32; 6] = [1574, 1575, 1576, 1765, 2559, 1598];
 
+/// `pg_input_is_valid` and `pg_input_error_info`, since 16.
+const READERS_OF_TEXT: [u32; 2] = [6210, 6211];
+
+/// Whether a function may read or write the text form of a type that an argument names.
+fn reads_text_form(oid: pg_sys::Oid) -> bool {
+    let mut declared = std::ptr::null_mut();
+    let mut count = 0;
+    // SAFETY: a catalog look-up of a function that is there, which gives as many types as it says.
+    unsafe {
+        let result = pg_sys::get_func_signature(oid, &raw mut declared, &raw mut count);
+        let mut types = (0..count as usize).map(|position| *declared.add(position));
+        READERS_OF_TEXT.contains(&oid.to_u32())
+            || result == pg_sys::CSTRINGOID
+            || types.any(|kind| kind == pg_sys::CSTRINGOID)
+    }
+}
+
 /// A function in C inside the server that every user may call, and that runs no SQL.
 fn is_own_function(oid: pg_sys::Oid) -> bool {
     if oid.to_u32() >= FIRST_NORMAL_OID {
@@ -260,5 +277,6 @@ fn is_own_function(oid: pg_sys::Oid) -> bool {
             && !function.gives_sets
             && runs_no_sql
             && function.is_unrestricted
+            && !reads_text_form(oid)
     })
 }
