@@ -53,6 +53,15 @@ PREPARE parsed_back(int) AS UPDATE cs SET n = n WHERE id = $1 RETURNING t::json;
 EXECUTE parsed_back(30);
 EXECUTE del(30);
 
+-- What locks rows is a command of its own: what follows has a later number.
+PREPARE lock_one(int) AS SELECT id FROM cs WHERE id = $1 FOR UPDATE;
+EXECUTE lock_one(1);
+BEGIN;
+EXECUTE lock_one(1);
+EXECUTE put(8, 80, 'h');
+SELECT cmin FROM cs WHERE id = 8;
+ROLLBACK;
+
 -- Rights are asked for at every execution.
 CREATE ROLE cs_reader;
 GRANT SELECT ON cs TO cs_reader;

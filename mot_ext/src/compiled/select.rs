@@ -109,6 +109,11 @@ impl Select {
         self.is_done = self.rows_max == 0;
     }
 
+    /// FOR UPDATE and the like.
+    pub fn locks_rows(&self) -> bool {
+        self.lock.is_some()
+    }
+
     pub fn end(&mut self) {
         self.scan.end();
     }

@@ -37,6 +37,14 @@ enum Work {
 }
 
 impl Work {
+    /// Whether core's executor marks the command's id as used when it starts this.
+    fn uses_command(&self) -> bool {
+        match self {
+            Work::Select(select) => select.locks_rows(),
+            Work::Insert(_) | Work::Change(_) => true,
+        }
+    }
+
     /// The indexes that an ON CONFLICT asks.
     fn arbiters(&mut self) -> Option<&mut Arbiters> {
         match self {
@@ -154,7 +162,7 @@ impl Statement {
         // Core's check of a row that violated something made them in the memory that was just
         // emptied.
         estate.forget_contexts();
-        if !matches!(self.work, Work::Select(_)) {
+        if self.work.uses_command() {
             estate.set_command(xact::command_id().0);
         }
         // SAFETY: the execution ends before the query does (caller).
