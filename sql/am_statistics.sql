@@ -42,6 +42,9 @@ SELECT * FROM am_counts($$UPDATE @ SET v = v + 1 WHERE id < 11$$);
 SELECT * FROM am_counts($$DELETE FROM @ WHERE id BETWEEN 101 AND 110$$);
 SELECT * FROM am_counts($$INSERT INTO @ VALUES (1, 0, '') ON CONFLICT (id) DO UPDATE SET v = 0$$);
 SELECT * FROM am_counts($$SELECT * FROM @ WHERE id BETWEEN 301 AND 305 FOR UPDATE$$);
+-- LIMIT 0 begins no scan.
+SELECT * FROM am_counts($$SELECT v FROM @ WHERE id = 7 LIMIT 0$$);
+SELECT * FROM am_counts($x$DO $do$ BEGIN FOR i IN 1..3 LOOP PERFORM v FROM @ WHERE id = 7 LIMIT 0; END LOOP; END $do$$x$);
 -- Each rescan is a scan.
 SET LOCAL enable_hashjoin = off;
 SET LOCAL enable_mergejoin = off;

@@ -109,6 +109,11 @@ impl Select {
         self.is_done = self.rows_max == 0;
     }
 
+    /// Whether it may ask for a row: not with LIMIT 0.
+    pub fn may_read(&self) -> bool {
+        self.rows_max != 0
+    }
+
     /// FOR UPDATE and the like.
     pub fn locks_rows(&self) -> bool {
         self.lock.is_some()

@@ -45,6 +45,16 @@ impl Work {
         }
     }
 
+    /// Whether an execution that has started scans: core begins a scan with the first row it asks
+    /// for.
+    fn scans(&self) -> bool {
+        match self {
+            Work::Select(select) => select.may_read(),
+            Work::Change(_) => true,
+            Work::Insert(_) => false,
+        }
+    }
+
     /// The indexes that an ON CONFLICT asks.
     fn arbiters(&mut self) -> Option<&mut Arbiters> {
         match self {
@@ -196,7 +206,7 @@ impl Statement {
         // SAFETY: the table and the index are locked.
         let open = || unsafe { Opened::open(frame.relation, frame.index, &mut self.entries) };
         frame.opened = known.unwrap_or_else(open);
-        if !matches!(self.work, Work::Insert(_)) {
+        if self.work.scans() {
             frame.opened.count_scan();
         }
         if let Some(arbiters) = self.work.arbiters() {
