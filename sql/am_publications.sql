@@ -34,3 +34,14 @@ CREATE TABLE am_published_child () INHERITS (am_published_heap) USING mot;
 DROP PUBLICATION am_above;
 ALTER TABLE am_published_mid ATTACH PARTITION am_published FOR VALUES FROM (10) TO (19);
 DROP TABLE am_published_above, am_published_child, am_published_heap;
+-- Whose table it is needs no rights on catalogs.
+CREATE ROLE am_publisher;
+CREATE SCHEMA am_publisher AUTHORIZATION am_publisher;
+BEGIN;
+REVOKE SELECT ON pg_publication, pg_publication_rel, pg_inherits FROM PUBLIC;
+SET LOCAL ROLE am_publisher;
+CREATE TABLE am_publisher.t (id int PRIMARY KEY) USING mot;
+INSERT INTO am_publisher.t VALUES (1) RETURNING id, current_user = 'am_publisher' AS is_theirs;
+ROLLBACK;
+DROP SCHEMA am_publisher;
+DROP ROLE am_publisher;

@@ -1,12 +1,14 @@
 //! Queries of catalogs under the latest snapshot, and under `pg_catalog` alone (`search_path`).
 //!
+//! They have the rights of the catalogs' owner: core's own look-ups need none.
+//!
 //! A session that holds the locks of DDL must see what others committed before it got them. SPI's
 //! own snapshot is the transaction's: in REPEATABLE READ one from before, under which a table that
 //! was made since is not there, while its rows would be misread. Core reads catalogs, and validates
 //! rows, under a new snapshot each time, as is done here. What the transaction itself has done is
 //! seen, too.
 use crate::errors::refuse::raise;
-use crate::pg::search_path::within_catalog;
+use crate::pg::rights::as_owner;
 use crate::pg::{guard, text};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -74,9 +76,9 @@ impl QueryRow {
     }
 }
 
-/// The rows that a query gives, each as `read` makes it.
+/// The rows that a query gives, each as `read` makes it; that runs with the same rights.
 pub fn select<T>(query: &str, arguments: &[Argument], read: impl Fn(&QueryRow) -> T) -> Vec<T> {
-    within_catalog(|| {
+    as_owner(pg_sys::BOOTSTRAP_SUPERUSERID.into(), || {
         let count = guard::without_context(|| run(query, arguments));
         // SAFETY: the result of the query, if it gave rows: so many.
         let (rows, shape) = match unsafe { pg_sys::SPI_tuptable.as_ref() } {

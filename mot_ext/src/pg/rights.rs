@@ -26,7 +26,7 @@ pub unsafe fn require_execute(
     }
 }
 
-/// Does something as the owner of a table, with nothing of the caller's but the transaction: the
+/// Does something as the owner of a relation, with nothing of the caller's but the transaction: the
 /// operation is a restricted one, under `pg_catalog` alone. An error in it leaves user and setting
 /// to the abort of the transaction or savepoint.
 pub fn as_owner<T>(owner: pg_sys::Oid, work: impl FnOnce() -> T) -> T {
