@@ -355,3 +355,17 @@ END $$;
 SELECT * FROM alt_deeps;
 DROP FOREIGN TABLE alt_deeps;
 DROP DOMAIN alt_deep;
+-- Parallel workers are kept away only while the catalog shows an index as a btree.
+CREATE TABLE alt_workers (a int, b int) USING mot;
+CREATE INDEX ON alt_workers (b);
+INSERT INTO alt_workers VALUES (1, 1);
+CREATE TABLE alt_workers_heap (a int) USING heap;
+CREATE INDEX ON alt_workers_heap (a);
+INSERT INTO alt_workers_heap VALUES (1);
+SET max_parallel_workers = 3;
+ALTER TABLE alt_workers_heap ALTER a TYPE text USING current_setting('max_parallel_workers');
+ALTER TABLE alt_workers ALTER a TYPE text USING current_setting('max_parallel_workers');
+ALTER TABLE alt_workers ALTER b TYPE text USING current_setting('max_parallel_workers');
+RESET max_parallel_workers;
+SELECT w.a, w.b, h.a AS heap FROM alt_workers w, alt_workers_heap h;
+DROP TABLE alt_workers, alt_workers_heap;

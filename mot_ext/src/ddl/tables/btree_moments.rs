@@ -103,10 +103,10 @@ pub fn alter_table<'p>(node: Node<'p, pg_sys::AlterTableStmt>, relid: Oid, after
             after.published = Some(Published::Altered(relid));
         } else if subtype == AT_AlterColumnType || version::changes_generated_column(subtype) {
             let reaches = reaches || node.objtype().get() == OBJECT_TYPE;
-            after
-                .flips
-                .push(write_out_as_btrees(command, relid, reaches));
-            after.settings.get_or_insert_with(defaults::no_workers);
+            if let Some(flips) = write_out_as_btrees(command, relid, reaches) {
+                after.flips.push(flips);
+                after.settings.get_or_insert_with(defaults::no_workers);
+            }
         } else if let Some(key) = key_of(command) {
             if is_ours && key.indexname().is_some() && key.deferrable() {
                 after.deferred = Some(relid);
@@ -120,9 +120,10 @@ pub fn alter_table<'p>(node: Node<'p, pg_sys::AlterTableStmt>, relid: Oid, after
 /// other tables that have it in an expression by its row type, say btree in the catalog until core
 /// drops them. They are shown as btrees in memory, too, for as long: event
 /// triggers of `ddl_command_start` can use them. Parallel workers could not, so there are none.
+/// `None`: there is no such index.
 ///
 /// The lock of the command is AccessExclusiveLock; descendants get it as core will lock them.
-fn write_out_as_btrees(command: Command<'_>, relid: Oid, reaches: bool) -> Flips {
+fn write_out_as_btrees(command: Command<'_>, relid: Oid, reaches: bool) -> Option<Flips> {
     let mut indexes = Vec::new();
     let mut tables = altered_tables(relid, reaches, EXCLUSIVE);
     if !tables.contains(&relid) {
@@ -133,13 +134,16 @@ fn write_out_as_btrees(command: Command<'_>, relid: Oid, reaches: bool) -> Flips
             add_written_out(&mut indexes, table, column);
         }
     }
+    if indexes.is_empty() {
+        return None;
+    }
     // SAFETY: the tables are locked exclusively.
     let flips = unsafe { flips::show(&indexes, EXCLUSIVE) };
     for index in indexes {
         // SAFETY: as above, so no other session changes the indexes.
         unsafe { access_method::write(index, Method::Btree) };
     }
-    flips
+    Some(flips)
 }
 
 /// Adds the indexes of ours that core writes out for a column of a locked table. The tables of
