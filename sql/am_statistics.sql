@@ -196,3 +196,14 @@ SELECT count(*) FROM am_vacuumed;
 \! psql -X -q -d "$VACUUMED_DATABASE" -c 'DELETE FROM am_vacuumed WHERE id <= 5' -c 'VACUUM (VERBOSE) am_vacuumed'
 COMMIT;
 DROP TABLE am_vacuumed;
+-- VACUUM notes that the last index has gone.
+CREATE TABLE am_unindexed (id int, v int) USING mot;
+CREATE INDEX am_unindexed_id ON am_unindexed (id);
+CREATE INDEX am_unindexed_v ON am_unindexed (v);
+DROP INDEX am_unindexed_id;
+VACUUM am_unindexed;
+SELECT hasindexes FROM pg_tables WHERE tablename = 'am_unindexed';
+DROP INDEX am_unindexed_v;
+VACUUM am_unindexed;
+SELECT hasindexes FROM pg_tables WHERE tablename = 'am_unindexed';
+DROP TABLE am_unindexed;

@@ -1,5 +1,6 @@
 //! Table access methods: what differs in their callbacks and around them.
 use crate::pg::guard::guarded;
+use crate::pg::relation::Relation;
 use pgrx::pg_sys;
 
 /// The counters of a table's statistics.
@@ -209,6 +210,9 @@ pub unsafe fn update_statistics(
 ) {
     // SAFETY: an open relation, locked as VACUUM locks it (caller).
     unsafe {
+        // As core's VACUUM: the last index may have been dropped.
+        let has_indexes =
+            (*(*relation).rd_rel).relhasindex && !Relation::enter(relation).indexes().is_empty();
         pg_sys::vac_update_relstats(
             relation,
             pages,
@@ -216,7 +220,7 @@ pub unsafe fn update_statistics(
             0,
             #[cfg(feature = "pg18")]
             0,
-            (*(*relation).rd_rel).relhasindex,
+            has_indexes,
             frozen_below,
             multixacts_from,
             std::ptr::null_mut(),
