@@ -77,6 +77,10 @@ SELECT command || E'\n  ' || pg_temp.refused(command) AS "command and answer" FR
   'INSERT INTO un_parted VALUES (1) ON CONFLICT (a) DO UPDATE SET a = 2'
 ]) WITH ORDINALITY AS c(command, n) ORDER BY n;
 \set VERBOSITY default
+CREATE ACCESS METHOD un_method TYPE TABLE HANDLER mot.table_handler;
+CREATE ACCESS METHOD un_method TYPE INDEX HANDLER mot.table_index_handler;
+CREATE ACCESS METHOD un_method TYPE TABLE HANDLER heap_tableam_handler;
+DROP ACCESS METHOD un_method;
 SELECT rows FROM mot.check('un');
 DROP FOREIGN TABLE un, un_plain;
 DROP TABLE un_heap, un_parted, un_parent;

@@ -7,6 +7,7 @@
 //! | [`tables`] | tables of the access method `mot`: a room of its own |
 //! | `foreign_spelling` | FOREIGN TABLE in a statement means a table of the access method |
 //! | `earlier_build` | the foreign-data wrapper, and foreign tables of an earlier build |
+//! | `access_methods` | no other access method has our handlers |
 //! | `publications` | no publication names a memory-optimized table |
 //! | `database` | CREATE DATABASE and DROP DATABASE |
 //! | `preload` | refuses DDL where the library is not preloaded |
@@ -19,6 +20,7 @@
 // PostgreSQL names its enum values in its own way; they appear as patterns throughout.
 #![allow(non_upper_case_globals)]
 
+mod access_methods;
 mod catalog_query;
 mod database;
 mod earlier_build;

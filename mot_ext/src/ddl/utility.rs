@@ -9,7 +9,7 @@
 //!   each PostgreSQL function is called through its guard.
 //! - A plan may be cached (`readOnlyTree`), and a handler rewrites what it is given: handlers
 //!   always work on a copy.
-use super::{database, foreign_spelling, publications, tables};
+use super::{access_methods, database, foreign_spelling, publications, tables};
 use crate::compiled;
 use crate::pg::guard;
 use crate::pg::hook::Previous;
@@ -127,6 +127,7 @@ fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
             | T_CreatePublicationStmt
             | T_AlterPublicationStmt
             | T_CreatedbStmt
+            | T_CreateAmStmt
             | T_LoadStmt
             | T_CreateExtensionStmt
             | T_AlterExtensionStmt
@@ -165,6 +166,8 @@ fn look_at(node: Any<'_>) {
         }
     } else if let Some(node) = node.cast() {
         database::create(node);
+    } else if let Some(node) = node.cast() {
+        access_methods::create(node);
     } else if node.tag() == T_LoadStmt {
         compiled::refuse_other_hooks();
     }

@@ -135,6 +135,9 @@ views! {
     CreatedbStmt = T_CreatedbStmt {
         list options: pg_sys::DefElem,
     }
+    CreateAmStmt = T_CreateAmStmt {
+        list handler_name: pg_sys::Node,
+    }
     EventTriggerData = T_EventTriggerData {
         node parsetree: pg_sys::Node,
     }
