@@ -35,23 +35,21 @@ UPDATE rb_child SET parent = 999 WHERE id = 1;
 REINDEX INDEX rb_child_v;
 SET CONSTRAINTS ALL IMMEDIATE;
 ROLLBACK;
--- So does an open cursor, before and behind a savepoint that goes.
-BEGIN;
-INSERT INTO rb_child VALUES (3, 1, 3);
-DECLARE c CURSOR FOR SELECT id FROM rb_child ORDER BY id FOR UPDATE;
-ROLLBACK;
+-- So does an open cursor, also behind a savepoint that goes.
 BEGIN;
 UPDATE rb_child SET v = v + 10;
+DECLARE c CURSOR FOR SELECT id, v FROM rb_child FOR UPDATE;
+FETCH 1 c;
 SAVEPOINT s;
 REINDEX INDEX rb_child_v;
 ROLLBACK TO s;
-SELECT id, v FROM rb_child WHERE v <# 11 ORDER BY id;
 REINDEX INDEX rb_child_v;
-DECLARE c CURSOR FOR SELECT id, v FROM rb_child FOR UPDATE;
-FETCH ALL c;
 UPDATE rb_child SET v = v + 10 WHERE CURRENT OF c;
+FETCH ALL c;
+SELECT id, v FROM rb_child WHERE v <# 11 ORDER BY id;
 COMMIT;
 SELECT * FROM rb_child ORDER BY id;
+
 -- A new index keeps the tuple ids of the transaction's rows.
 CREATE TABLE rb_ids (a int, t text) USING mot;
 BEGIN;
