@@ -314,7 +314,7 @@ fn it_is_told_who_has_replaced_or_locked_a_state() {
 }
 
 /// A tuple id that was handed out of a state: its alias, or its ordinal.
-#[derive(Copy, Clone, PartialEq, Debug)]
+#[derive(Clone, Copy)]
 enum Id {
     Alias(Alias),
     Ordinal(Ordinal),
@@ -444,57 +444,6 @@ fn savepoints_take_names_back_with_their_states() {
     me.end(Fate::Aborted);
     work.abort(session);
     assert!(work.own_row(place.table, slot).is_none());
-}
-
-/// An image has the name of the state that it stands for, with every number of changes before it,
-/// and a savepoint gives that state its name back.
-#[test]
-fn an_own_image_has_the_name_of_its_state() {
-    let (_region, engine) = common::engine(64 << 20);
-    let session = &engine.join().unwrap();
-    let place = Place::new(session, FILE);
-    let me = place.world.begin();
-    let mut work = Transaction::new();
-    let (slot, _) = place.insert(&me, &mut work, 0);
-    for changes in [0, 1, 70, 1100] {
-        for change in 0..changes {
-            place.update(&me, me.top, &mut work, slot, change);
-        }
-        let seen = place.newest(&me, slot);
-        let id = place.id(&work, slot, seen);
-        let inner = me.savepoint();
-        work.set_level(2).unwrap();
-        for _ in 0..2 {
-            let newest = place.newest(&me, slot);
-            let new = body(a_row(b_of(seen)));
-            let (xid, table) = (Xid(inner), place.table);
-            let put = work.replace_own(session, &me, table, slot, newest, &new, xid);
-            let Ok(Written::Done(image)) = put else {
-                panic!("{put:?}")
-            };
-            assert_eq!(place.id(&work, slot, image), id);
-            assert_eq!((image.cid(), image.xid()), (seen.cid(), xid));
-            let snapshot = me.snapshot(seen.cid().0 + 1);
-            for reading in [None, Some(&snapshot)] {
-                let named = place.named(&me, &work, slot, id, reading);
-                assert_eq!(named, StateAt::One(image));
-            }
-            // Whoever has read the former one may lock and change the row.
-            let strength = LockStrength::Update;
-            let locked = work.lock(session, &me, table, slot, seen, strength, xid);
-            assert_eq!(locked.unwrap(), Locked::Done);
-        }
-        me.abort_one(inner);
-        work.savepoint_abort(session, 2);
-        work.set_level(1).unwrap();
-        assert_eq!(place.newest(&me, slot), seen);
-        assert_eq!(place.id(&work, slot, seen), id);
-        let named = place.named(&me, &work, slot, id, None);
-        assert_eq!(named, StateAt::One(seen));
-    }
-    me.end(Fate::Committed);
-    work.commit(session);
-    common::check(session, place.table, &reader(&place.world));
 }
 
 /// Others' changes go on above a KEY SHARE lock. What it was put on is named, and so is what a

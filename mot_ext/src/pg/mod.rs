@@ -12,12 +12,11 @@
 //! | `executor`, `portal`, `wire` | execution, output |
 //! | `parameters`, `partition_routing` | values of a statement; the partition of a row |
 //! | `catalog`, `class_files`, `class_row`, `index_row`, `search_path` | the catalog |
-//! | `inheritance`, `rights` | children and rights of tables |
-//! | `index_routine`, `btree` | the functions of indexes |
-//! | `owner`, `predicate`, `snapshot`, `sxact` | transactions; snapshots; predicate locks |
+//! | `inheritance`, `rights`, `index_routine`, `btree` | children and rights; functions of indexes |
+//! | `owner`, `snapshot`, `subtransaction` | transactions and what they see |
+//! | `predicate`, `sxact` | predicate locks |
 //! | `interrupts`, `worker`, `checkpointer`, `title` | waits, background processes |
-//! | `slot`, `timeline`, `unlogged` | WAL and files |
-//! | `local`, `hook` | statics of a process; hooks |
+//! | `slot`, `timeline`, `unlogged`, `local`, `hook` | WAL and files; statics of a process; hooks |
 //!
 //! pgrx wraps each bound function in a thread check and a `sigsetjmp`. That is right wherever
 //! PostgreSQL may raise an error. The functions declared `extern "C"` here never raise one, as

@@ -40,8 +40,7 @@ pub fn before_reindex(node: Node<'_, pg_sys::ReindexStmt>) {
         }
         REINDEX_OBJECT_TABLE if storage::is_mot_table(named) => {
             let shared = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-            let is_computed =
-                relation::try_with(named, shared, |table| computed_keys::are_on(table));
+            let is_computed = relation::try_with(named, shared, computed_keys::are_on);
             if is_computed.unwrap_or(false) {
                 lock(named);
             }

@@ -1,0 +1,135 @@
+//! Images of a transaction's own states: an index that is built gives its rows keys.
+
+mod common;
+
+use common::{Fate, Me, Row, World, body, reader};
+use mot_engine::{
+    Alias, CommandId, LockStrength, Locked, Newest, Ordinal, RelationKey, Session, Slot, StateAt,
+    TableRef, Transaction, VersionRef, Written, Xid,
+};
+
+const FILE: RelationKey = RelationKey::of_file(1, 0, 100);
+
+fn a_row(b: i32) -> Vec<u8> {
+    body(Row {
+        a: 1,
+        b,
+        c: Some(7),
+    })
+}
+
+/// A transaction and the row that it changes.
+struct Writer<'a> {
+    session: &'a Session,
+    table: TableRef,
+    me: Me,
+    work: Transaction,
+    slot: Slot,
+}
+
+/// How a tuple id names a state: by an alias, or by its ordinal.
+type Id = (Option<Alias>, Ordinal);
+
+impl Writer<'_> {
+    fn newest(&self) -> VersionRef {
+        match self.session.newest(&self.me, self.table, self.slot) {
+            Newest::Live(version) => version,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn update(&mut self, b: i32) {
+        let (seen, xid) = (self.newest(), Xid(self.me.top));
+        let (session, table, slot) = (self.session, self.table, self.slot);
+        let (new, command) = (a_row(b), CommandId(1));
+        let written = self
+            .work
+            .update(session, &self.me, table, slot, seen, &new, xid, command);
+        assert!(matches!(written, Ok(Written::Done(_))), "{written:?}");
+    }
+
+    /// Another image of the newest state, by a subtransaction.
+    fn replace(&mut self, xid: Xid) -> VersionRef {
+        let (seen, new) = (self.newest(), a_row(-1));
+        let (session, table, slot) = (self.session, self.table, self.slot);
+        let put = self
+            .work
+            .replace_own(session, &self.me, table, slot, seen, &new, xid);
+        let Ok(Written::Done(image)) = put else {
+            panic!("{put:?}")
+        };
+        image
+    }
+
+    fn id(&self, version: VersionRef) -> Id {
+        let alias = self.work.alias(self.table, self.slot, version);
+        (alias, version.ordinal())
+    }
+
+    /// What an id names, by what a snapshot of a later command reads and by nothing.
+    fn named(&self, (alias, ordinal): Id) -> [StateAt; 2] {
+        if let Some(alias) = alias {
+            let (_, _, version) = self.work.aliased(alias).expect("an alias of this row");
+            return [StateAt::One(version); 2];
+        }
+        let later = self.me.snapshot(2);
+        let listed = self.work.own_row(self.table, self.slot);
+        let _pin = self.session.memory().pin();
+        [None, Some(&later)].map(|reading| {
+            let (session, me) = (self.session, &self.me);
+            session.state_at(me, self.table, self.slot, ordinal, listed, &[reading])
+        })
+    }
+}
+
+/// An image has the name of the state that it stands for, after every number of changes, and a
+/// savepoint gives that state its name back.
+#[test]
+fn an_own_image_has_the_name_of_its_state() {
+    let (_region, engine) = common::engine(64 << 20);
+    let session = &engine.join().unwrap();
+    let world = World::new();
+    let table = common::transact(session, &world, |work, _, xid| {
+        work.create_table(session, FILE, xid).unwrap()
+    });
+    let me = world.begin();
+    let mut work = Transaction::new();
+    let (xid, command) = (Xid(me.top), CommandId(1));
+    let inserted = work.insert(session, table, &a_row(0), xid, command);
+    let mut writer = Writer {
+        session,
+        table,
+        slot: inserted.unwrap().0,
+        me,
+        work,
+    };
+    for changes in [0, 1, 70, 1100] {
+        (0..changes).for_each(|change| writer.update(change));
+        let seen = writer.newest();
+        let id = writer.id(seen);
+        let inner = Xid(writer.me.savepoint());
+        writer.work.set_level(2).unwrap();
+        for _ in 0..2 {
+            let image = writer.replace(inner);
+            assert_eq!(writer.id(image), id);
+            assert_eq!((image.cid(), image.xid()), (seen.cid(), inner));
+            assert_eq!(writer.named(id), [StateAt::One(image); 2]);
+            // Whoever has read the former one may lock the row.
+            let (me, slot, strength) = (&writer.me, writer.slot, LockStrength::Update);
+            let locked = writer
+                .work
+                .lock(session, me, table, slot, seen, strength, inner);
+            assert_eq!(locked.unwrap(), Locked::Done);
+        }
+        writer.me.abort_one(inner.0);
+        writer.work.savepoint_abort(session, 2);
+        writer.work.set_level(1).unwrap();
+        assert_eq!(writer.newest(), seen);
+        assert_eq!(writer.id(seen), id);
+        assert_eq!(writer.named(id), [StateAt::One(seen); 2]);
+    }
+    let Writer { me, mut work, .. } = writer;
+    me.end(Fate::Committed);
+    work.commit(session);
+    common::check(session, table, &reader(&world));
+}
