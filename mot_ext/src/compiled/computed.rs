@@ -76,5 +76,5 @@ fn expressions(evaluator: &Evaluator) -> impl Iterator<Item = List<'_, pg_sys::N
     lists.map(|list| unsafe { List::enter(list) })
 }
 
-/// An index of the table has an expression that is not plain, or values with labels, or is not ready.
+/// An index of the table has an expression that is not plain, or labels, or is not ready.
 pub struct Unplain;

@@ -12,7 +12,7 @@
 //! | `executor`, `portal`, `wire` | execution, output |
 //! | `parameters`, `partition_routing` | values of a statement; the partition of a row |
 //! | `catalog`, `class_files`, `class_row`, `index_row`, `search_path` | the catalog |
-//! | `inheritance`, `rights`, `index_routine`, `btree` | children and rights; functions of indexes |
+//! | `inheritance`, `rights`, `index_routine`, `btree` | children, rights; indexes' functions |
 //! | `owner`, `snapshot`, `subtransaction` | transactions and what they see |
 //! | `predicate`, `sxact` | predicate locks |
 //! | `interrupts`, `worker`, `checkpointer`, `title` | waits, background processes |

@@ -243,8 +243,8 @@ impl<'p> Relation<'p> {
         unsafe { pg_sys::CheckRelationLockedByMe(self.as_ptr(), lock, true) }
     }
 
-    /// Raises 55006 if an open cursor of the session reads it, or a trigger is still to fire for it.
-    /// Its caller alone has it open.
+    /// Raises 55006 if an open cursor of the session reads it, or a trigger is still to fire for
+    /// it. Its caller alone has it open.
     pub fn check_not_in_use(self, statement: &CStr) {
         // SAFETY: an open relation.
         unsafe { pg_sys::CheckTableNotInUse(self.as_ptr(), statement.as_ptr()) };
