@@ -1,7 +1,6 @@
 //! The arena as its users see it: formatting, blocks, sizes, limits, memory that comes back.
 
 use mot_engine::memory::*;
-use std::alloc::Layout;
 use std::ptr::NonNull;
 
 const MIB: usize = 1 << 20;
@@ -129,34 +128,6 @@ fn blocks_of_all_sizes_are_apart_aligned_and_counted() {
     assert_eq!(after.purpose_bytes, [0; 5]);
     assert_eq!(after.classes, before.classes);
     assert_eq!(after.arena_bytes_used, before.arena_bytes_used);
-}
-
-#[test]
-fn layouts() {
-    let Arena {
-        memory,
-        region: _region,
-    } = arena(64 * MIB);
-    let local = memory.join().unwrap();
-    for align in [1, 2, 16, 32, 64, 128, 4096, 65536] {
-        for bytes in [1, 24, 64, 100, 1200, 9000, 70_000] {
-            let layout = Layout::from_size_align(bytes, align).unwrap();
-            let at = local
-                .allocate_layout(layout, Purpose::Index, Urgency::Ordinary)
-                .unwrap();
-            assert_eq!(at.addr().get() % align, 0, "{layout:?}");
-            // SAFETY: allocated just now with this layout.
-            unsafe { local.free_layout(at, layout, Purpose::Index) };
-        }
-    }
-    let impossible = Layout::from_size_align(8, 1 << 20).unwrap();
-    assert!(
-        local
-            .allocate_layout(impossible, Purpose::Index, Urgency::Ordinary)
-            .is_none()
-    );
-    local.flush();
-    assert_eq!(memory.purpose_bytes(Purpose::Index), 0);
 }
 
 #[test]

@@ -15,11 +15,8 @@ use super::chunk::SPAN_BYTES;
 use super::epoch::{EPOCH_PARTICIPANTS_MAX, Participant, TooManyParticipants};
 use super::garbage::Garbage;
 use super::placement::{Kernel, LinuxKernel, NoWait, Placement};
-use super::size_class::{
-    BLOCK_ALIGN, SMALL_BYTES_MAX, block_bytes, class_bytes, class_of, layout_bytes,
-};
+use super::size_class::{BLOCK_ALIGN, SMALL_BYTES_MAX, block_bytes, class_bytes, class_of};
 use crate::sync;
-use std::alloc::Layout;
 use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -205,26 +202,6 @@ impl LocalMemory {
             return;
         }
         self.with_cache(|cache, kernel| cache.give(kernel, class_of(bytes), at));
-    }
-
-    /// `allocate` for a layout (alignment up to a span's 64 KiB).
-    pub fn allocate_layout(
-        &self,
-        layout: Layout,
-        purpose: Purpose,
-        urgency: Urgency,
-    ) -> Option<NonNull<u8>> {
-        self.allocate(layout_bytes(layout)?, purpose, urgency).ok()
-    }
-
-    /// `free` for a block from `allocate_layout`.
-    ///
-    /// # Safety
-    /// As for `free`, with the block's own layout.
-    pub unsafe fn free_layout(&self, at: NonNull<u8>, layout: Layout, purpose: Purpose) {
-        let bytes = layout_bytes(layout).expect("the layout was allocated");
-        // SAFETY: the caller's promise, and the size is the one `allocate_layout` computed.
-        unsafe { self.free(at, bytes, purpose) }
     }
 
     /// Pins: until the guard is dropped nothing that can be found now is reused. Guards nest; keep

@@ -7,7 +7,6 @@
 //! there are no classes but runs of whole spans.
 
 use super::chunk::SPAN_BYTES;
-use std::alloc::Layout;
 
 /// Every block is at least so aligned, and at least so large.
 pub const BLOCK_ALIGN: usize = 8;
@@ -15,8 +14,7 @@ pub const BLOCK_ALIGN: usize = 8;
 /// Largest size with a class; larger ones are runs of spans.
 pub const SMALL_BYTES_MAX: usize = SPAN_BYTES / 2;
 
-/// Strongest alignment a class gives; stronger ones are served by span runs, which are
-/// span-aligned.
+/// Strongest alignment a class gives.
 const CLASS_ALIGN_MAX: usize = 64;
 
 /// (step, up to): fine steps where rows and index nodes live.
@@ -112,21 +110,6 @@ pub fn block_bytes(bytes: usize) -> usize {
     }
 }
 
-/// The size to ask for so that the block has the layout's alignment; None if no block can have it.
-pub(super) fn layout_bytes(layout: Layout) -> Option<usize> {
-    let (bytes, align) = (layout.size(), layout.align());
-    if align <= BLOCK_ALIGN {
-        Some(bytes)
-    } else if align <= CLASS_ALIGN_MAX {
-        // A class whose size is a multiple of the alignment has only aligned blocks.
-        Some(bytes.max(1).next_multiple_of(align))
-    } else if align <= SPAN_BYTES {
-        Some(bytes.max(SMALL_BYTES_MAX + 1))
-    } else {
-        None
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,25 +141,5 @@ mod tests {
         }
         assert_eq!(block_bytes(SMALL_BYTES_MAX + 1), SPAN_BYTES);
         assert_eq!(block_bytes(3 * SPAN_BYTES), 3 * SPAN_BYTES);
-    }
-
-    #[test]
-    fn layouts_keep_their_alignment() {
-        for align in [1, 4, 8, 16, 32, 64, 128, 4096, SPAN_BYTES] {
-            for bytes in [1, 17, 100, 700, 1500, 5000, 40_000] {
-                let asked = layout_bytes(Layout::from_size_align(bytes, align).unwrap()).unwrap();
-                assert!(asked >= bytes);
-                let stride = if asked <= SMALL_BYTES_MAX {
-                    block_bytes(asked)
-                } else {
-                    SPAN_BYTES
-                };
-                assert!(stride.is_multiple_of(align), "{bytes} {align}");
-            }
-        }
-        assert_eq!(
-            layout_bytes(Layout::from_size_align(8, 2 * SPAN_BYTES).unwrap()),
-            None
-        );
     }
 }

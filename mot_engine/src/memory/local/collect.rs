@@ -12,9 +12,8 @@ use crate::memory::epoch::EPOCHS_TO_SAFETY;
 use crate::memory::garbage::{Garbage, Retired};
 use crate::memory::orphan::{ORPHAN_PAGE_BYTES, ORPHANS_PER_PAGE, PAGES_PER_VISIT};
 use crate::memory::placement::Placement;
-use crate::memory::size_class::{block_bytes, class_of, layout_bytes};
+use crate::memory::size_class::{block_bytes, class_of};
 use crate::sync::{self, is_broken};
-use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
@@ -72,16 +71,6 @@ impl LocalMemory {
         {
             self.collect();
         }
-    }
-
-    /// `retire` for a block from `allocate_layout`.
-    ///
-    /// # Safety
-    /// As for `retire`, with the block's own layout.
-    pub unsafe fn retire_layout(&self, at: NonNull<u8>, layout: Layout, purpose: Purpose) {
-        let bytes = layout_bytes(layout).expect("the layout was allocated");
-        // SAFETY: the caller's promise, and the size is the one `allocate_layout` computed.
-        unsafe { self.retire(at, bytes, purpose) }
     }
 
     /// Frees what may be freed of this process's garbage, and some of what others left. The number
