@@ -84,14 +84,6 @@ impl<'a> Row<'a> {
         std::str::from_utf8(self.present()?).map_err(|e| Failure::unexpected(e.to_string()))
     }
 
-    /// A text column that may be null.
-    pub fn text_or_null(&mut self) -> Result<Option<&'a str>> {
-        self.next()?
-            .map(std::str::from_utf8)
-            .transpose()
-            .map_err(|e| Failure::unexpected(e.to_string()))
-    }
-
     /// A numeric column with at most `digits` digits after the point, in units of its last digit.
     pub fn numeric(&mut self, digits: u32) -> Result<i64> {
         let text = self.text()?;
