@@ -106,6 +106,20 @@ impl Place<'_> {
         std::iter::from_fn(next).collect()
     }
 
+    /// All states of a row by the value of `a`, and whom to wait for.
+    fn states(&self, me: &Me, slot: Slot) -> Vec<(i32, Option<u64>)> {
+        let mut states = Vec::new();
+        let told = |states: &[(VersionRef, Option<Xid>)]| {
+            assert!(self.session.memory().is_pinned());
+            let told = states.iter();
+            told.map(|(version, xid)| (row(version.body()).a, xid.map(|xid| xid.0)))
+                .collect()
+        };
+        self.session
+            .unfinished_and_current(me, (self.table, slot), &mut states, told)
+            .unwrap()
+    }
+
     fn check(&self) {
         common::sweep(self.session, &self.world, self.table);
         common::check(self.session, self.table, &reader(&self.world));
@@ -218,9 +232,9 @@ fn a_row_that_is_being_deleted_is_told_of_and_a_locked_one_waits_for_nobody() {
     });
 }
 
-/// A key that is no column's, as of an exclusion constraint: asked of the row itself.
+/// Of what is unfinished, its maker; of what is replaced, who has replaced it.
 #[test]
-fn a_row_is_asked_for_a_key_of_any_kind() {
+fn each_state_of_a_row_is_told_of_with_the_transaction_to_wait_for() {
     place_with(|place| {
         let slot = common::transact(place.session, &place.world, |work, me, _| {
             place.insert(me, work, a_row(1, 5))
@@ -230,29 +244,23 @@ fn a_row_is_asked_for_a_key_of_any_kind() {
         place.change(&me, me.top, &mut work, slot, Some(a_row(2, 6)));
         let inner = me.savepoint();
         place.change(&me, inner, &mut work, slot, Some(a_row(3, 7)));
-        let ask = |me: &Me, sum: i32| {
-            let has_key = |version: VersionRef| {
-                let row = row(version.body());
-                Ok(row.a + row.b == sum)
-            };
-            let (session, table) = (place.session, place.table);
-            let told =
-                |version: VersionRef, xid: Option<Xid>| (version.xid().0, xid.map(|xid| xid.0));
-            session
-                .unfinished_or_current(me, table, slot, has_key, told)
-                .unwrap()
-        };
         let other = reader(&place.world);
-        // Of what is unfinished, its maker; of what is replaced, who has replaced it.
-        assert_eq!(ask(&other, 10), Some((inner, Some(inner))));
-        assert_eq!(ask(&other, 8), Some((me.top, Some(me.top))));
-        assert_eq!(ask(&other, 6).map(|told| told.1), Some(Some(inner)));
-        assert_eq!(ask(&other, 7), None);
-        assert_eq!(ask(&me, 10), Some((inner, None)));
-        assert_eq!((ask(&me, 8), ask(&me, 6)), (None, None));
+        let told = [(3, Some(inner)), (2, Some(me.top)), (1, Some(inner))];
+        assert_eq!(place.states(&other, slot), told);
+        for (a, xid) in told {
+            let like = a_row(a, a + 4);
+            assert_eq!(place.look(&other, 0, like), [(slot, like, xid)]);
+        }
+        assert_eq!(place.look(&other, 0, a_row(4, 8)), []);
+        assert_eq!(place.states(&me, slot), [(3, None)]);
+        assert_eq!(place.look(&me, 0, a_row(3, 7)), [(slot, a_row(3, 7), None)]);
+        for (a, b) in [(2, 6), (1, 5)] {
+            assert_eq!(place.look(&me, 0, a_row(a, b)), []);
+        }
         me.end(Fate::Aborted);
         work.abort(place.session);
-        assert_eq!(ask(&other, 6).map(|told| told.1), Some(None));
+        assert_eq!(place.states(&other, slot), [(1, None)]);
+        place.check();
     });
 }
 
@@ -263,19 +271,7 @@ fn all_states_of_a_row_come_together() {
         let slot = common::transact(place.session, &place.world, |work, me, _| {
             place.insert(me, work, a_row(1, 5))
         });
-        let mut states = Vec::new();
-        let mut ask = |me: &Me| {
-            let (session, at) = (place.session, (place.table, slot));
-            let told = |states: &[(VersionRef, Option<Xid>)]| {
-                assert!(session.memory().is_pinned());
-                let told = states.iter();
-                told.map(|(version, xid)| (row(version.body()).a, xid.map(|xid| xid.0)))
-                    .collect::<Vec<_>>()
-            };
-            session
-                .unfinished_and_current(me, at, &mut states, told)
-                .unwrap()
-        };
+        let ask = |me: &Me| place.states(me, slot);
         let other = reader(&place.world);
         assert_eq!(ask(&other), [(1, None)]);
         let me = place.world.begin();

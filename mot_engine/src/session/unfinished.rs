@@ -12,35 +12,16 @@ use crate::table::TableRef;
 pub(crate) type Unfinished = (VersionRef, Option<Xid>);
 
 impl Session {
-    /// Finds the row's state that has a key: the newest state that is not aborted, or, while that
-    /// is another transaction's unfinished one, any down to and including the newest that is
-    /// committed or the asker's own.
+    /// Replaces `states` by those a row has or may get back, newest first, and calls `use_them`:
+    /// the newest one that is not aborted, and those below. The first one that is committed or the
+    /// asker's own is the last.
     ///
-    /// `use_it` is called at most once, with that state and the transaction to wait for. That is
-    /// the state's maker if it is unfinished itself, and else the one that replaces or deletes it.
-    /// The state is valid for as long as the call, which is pinned: `use_it` copies what it needs,
-    /// may raise, and does not wait. Row locks are not reported.
-    pub fn unfinished_or_current<R>(
-        &self,
-        clock: &impl Clock,
-        table: TableRef,
-        slot: Slot,
-        has_key: impl FnMut(VersionRef) -> Result<bool, EngineError>,
-        use_it: impl FnOnce(VersionRef, Option<Xid>) -> R,
-    ) -> Result<Option<R>, EngineError> {
-        let _pin = self.local.pin();
-        let Some(anchor) = table.anchor(slot) else {
-            return Ok(None);
-        };
-        let found = find_unfinished(anchor, clock, has_key)?;
-        Ok(found.map(|(version, xid)| use_it(version, xid)))
-    }
-
-    /// Replaces `states` by all states of a row that [`Self::unfinished_or_current`] can report,
-    /// newest first, each with the transaction to wait for. Then calls `use_them`.
+    /// Each comes with the transaction to wait for: the state's maker if it is unfinished itself,
+    /// and else the one that replaces or deletes it. Row locks are not reported.
     ///
     /// They are of one moment: a row whose newest state is taken back meanwhile is not passed over.
-    /// They are valid for as long as the call, as there.
+    /// They are valid for as long as the call, which is pinned: `use_them` copies what it needs,
+    /// may raise, and does not wait.
     pub fn unfinished_and_current<R>(
         &self,
         clock: &impl Clock,
@@ -70,9 +51,10 @@ impl Session {
     }
 }
 
-/// The same of an anchor. The caller is pinned. That no transaction is to be waited for is final,
-/// so it is said of a chain that still is the same afterwards. A transaction may have put another
-/// state on top before it ended, and then the one that was examined never was the row's.
+/// The newest state with a key, of those that [`Session::unfinished_and_current`] reports. The
+/// caller is pinned. That no transaction is to be waited for is final, so it is said of a chain
+/// that still is the same afterwards. A transaction may have put another state on top before it
+/// ended, and then the one that was examined never was the row's.
 pub(crate) fn find_unfinished(
     anchor: &Anchor,
     clock: &impl Clock,

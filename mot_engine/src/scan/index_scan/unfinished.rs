@@ -1,4 +1,4 @@
-//! A scan that also sees what is not finished yet ([`Session::unfinished_or_current`]).
+//! A scan that also sees what is not finished yet.
 
 use super::super::pending::PendingRow;
 use super::IndexScan;
@@ -13,9 +13,10 @@ use crate::session::{Session, Unfinished, find_lasting, find_unfinished};
 use crate::table::{EntryForm, IndexRef};
 
 impl IndexScan {
-    /// The next row of the range with a state that has the key of the entry which led to it, as
-    /// [`Session::unfinished_or_current`] reports it. `use_it` is called at most once, as there. A
-    /// row comes once for each entry: twice, if an unfinished change moves it within the range.
+    /// The next row of the range with a state that has the key of the entry which led to it, of
+    /// those that [`Session::unfinished_and_current`] reports. `use_it` is called at most once, and
+    /// as there: with the newest such state. A row comes once for each entry: twice, if an
+    /// unfinished change moves it within the range.
     ///
     /// A scan is asked by this or by `next`, not by both.
     pub fn next_unfinished_or_current<R>(
