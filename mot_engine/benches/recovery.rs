@@ -195,7 +195,7 @@ struct Model {
 fn definitions() -> Vec<u8> {
     let mut definitions = DefinitionsWriter::new();
     for (number, table) in [CUSTOMER, STOCK, ORDER_LINE].into_iter().enumerate() {
-        let key = RelationKey::of_earlier_build(1, 100 + number as u32);
+        let key = RelationKey::of_file(1, 0, 100 + number as u32);
         definitions
             .create_table(table, key, Persistence::Logged)
             .expect("memory");

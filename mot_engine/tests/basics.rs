@@ -153,7 +153,7 @@ fn engine() -> (Region, Session) {
     (region, session)
 }
 
-const TABLE: RelationKey = RelationKey::of_earlier_build(1, 100);
+const TABLE: RelationKey = RelationKey::of_file(1, 0, 100);
 
 fn all(session: &Session, table: TableRef, snapshot: &Snap<'_>) -> Vec<(i32, i32)> {
     let mut scan = RowScan::new(table);

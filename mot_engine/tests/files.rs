@@ -2,9 +2,13 @@
 
 mod common;
 
-use common::{Fate, World};
+use common::{Fate, Row, World};
 use mot_engine::key::IndexDefinition;
-use mot_engine::{Build, FileKey, RelationKey, Transaction, Xid};
+use mot_engine::log::{DefinitionsWriter, RowsWriter};
+use mot_engine::recovery::{Replayer, finish};
+use mot_engine::{
+    Build, FileKey, IndexId, Lsn, Persistence, RelationKey, Slot, State, TableId, Transaction, Xid,
+};
 
 fn file(tablespace: u32, relation: u32) -> FileKey {
     FileKey {
@@ -46,6 +50,51 @@ fn one_number_names_a_table_in_each_tablespace_and_a_foreign_one() {
     });
     assert_eq!(session.find_table(keys[2], &clock), None);
     assert_eq!(session.find_table(keys[1], &clock), Some(tables[1]));
+}
+
+/// No server writes such a table: what an earlier build logged is replayed, and goes with a drop.
+#[test]
+fn a_table_of_an_earlier_build_is_replayed_and_dropped() {
+    let (_region, engine) = common::engine(16 << 20);
+    engine.set_state(State::Replaying);
+    let session = &engine.join().unwrap();
+    let world = World::new();
+    let key = RelationKey::of_earlier_build(1, 7);
+    let me = world.begin();
+    let mut definitions = DefinitionsWriter::new();
+    definitions
+        .create_table(TableId(1), key, Persistence::Logged)
+        .unwrap();
+    definitions
+        .create_index(
+            IndexId(1),
+            TableId(1),
+            &common::definition(50, true, &[(1, false)]),
+        )
+        .unwrap();
+    let mut rows = RowsWriter::new();
+    let row = |a| Row { a, b: 0, c: None };
+    for a in 0..3 {
+        rows.insert(TableId(1), Slot(a), &common::body(row(a as i32)))
+            .unwrap();
+    }
+    let mut replayer = Replayer::new(1);
+    for (lsn, record) in [(100, definitions.record()), (200, rows.record())] {
+        replayer
+            .apply(session, record, Lsn(lsn), Xid(me.top))
+            .unwrap();
+    }
+    me.end(Fate::Committed);
+    let clock = common::reader(&world);
+    finish(session, &clock, 1).unwrap();
+    engine.set_state(State::Ready);
+    let table = session.find_table(key, &clock).unwrap();
+    assert!(session.find_index(table, 50, &clock).is_some());
+    assert_eq!(common::check(session, table, &clock).rows, 3);
+    common::transact(session, &world, |work, _, xid| {
+        work.drop_table(session, table, xid).unwrap();
+    });
+    assert_eq!(session.find_table(key, &clock), None);
 }
 
 /// REINDEX gives an index another file under the same oid; a change of types that leaves it alone

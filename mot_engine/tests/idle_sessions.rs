@@ -356,7 +356,7 @@ fn who_leaves_looks_for_its_tables_where_they_are() {
     let tables: Vec<TableRef> = (0..TABLES)
         .map(|number| {
             common::transact(&leaves, &world, |work, _, xid| {
-                let key = RelationKey::of_earlier_build(1, 1000 + number);
+                let key = RelationKey::of_file(1, 0, 1000 + number);
                 let table = work.create_table(&leaves, key, xid).unwrap();
                 let new = body(Row {
                     a: 1,

@@ -21,7 +21,7 @@ fn create(s: &Session, world: &World, wal: &mut Wal, tables: u32) -> Vec<TableRe
     let (me, mut t) = (world.begin(), Transaction::new());
     let tables = (0..tables)
         .map(|number| {
-            let key = RelationKey::of_earlier_build(1, 100 + number);
+            let key = RelationKey::of_file(1, 0, 100 + number);
             t.create_table(s, key, Xid(me.top)).unwrap()
         })
         .collect();

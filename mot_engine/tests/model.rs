@@ -24,7 +24,7 @@ mod transactions;
 use believed::ModelRow;
 use common::{Fate, Positions, Snap, World};
 use mot_engine::key::IndexDefinition;
-use mot_engine::{Build, IndexRef, RelationKey, Session, Slot, TableRef, Transaction, Xid};
+use mot_engine::{Build, IndexRef, Session, Slot, TableRef, Transaction, Xid};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use script::{SNAPSHOTS, Step, TRANSACTIONS, steps};
@@ -42,16 +42,15 @@ struct Test {
     log: Positions,
 }
 
-/// A table of the access method, whose states have ordinals.
-const FILE: RelationKey = RelationKey::of_file(1, 0, 100);
-
-fn run(script: &[Step], key: RelationKey) {
+fn run(script: &[Step]) {
     let (_region, engine) = common::engine(32 << 20);
     let session = engine.join().unwrap();
     let world = World::new();
     let me = world.begin();
     let mut work = Transaction::new();
-    let table = work.create_table(&session, key, Xid(me.top)).unwrap();
+    let table = work
+        .create_table(&session, common::TABLE, Xid(me.top))
+        .unwrap();
     let mut indexes = Vec::new();
     for (oid, unique, columns) in [
         (101, true, &[(1, false)][..]),
@@ -116,19 +115,14 @@ proptest! {
 
     #[test]
     fn the_engine_does_what_the_model_does(script in proptest::collection::vec(steps(), 1..120)) {
-        run(&script, common::TABLE);
-    }
-
-    #[test]
-    fn tuple_ids_name_what_the_model_says(script in proptest::collection::vec(steps(), 1..120)) {
-        run(&script, FILE);
+        run(&script);
     }
 }
 
-/// How many scripts to run: PROPTEST_CASES, or a number that takes a second or two.
+/// How many scripts to run: PROPTEST_CASES, or a number that takes a few seconds.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES")
         .ok()
         .and_then(|cases| cases.parse().ok())
-        .unwrap_or(200)
+        .unwrap_or(400)
 }

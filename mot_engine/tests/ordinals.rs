@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Fate, Me, Row, Snap, Wal, World, body, reader, row};
+use common::{Fate, Me, Row, Snap, TABLE, Wal, World, body, reader, row};
 use mot_engine::checkpoint::{CheckpointContext, CheckpointProgress, Pace, read_manifest, write};
 use mot_engine::disk::DirectoryDisk;
 use mot_engine::recovery::{Replayer, load};
@@ -11,8 +11,6 @@ use mot_engine::{
     RelationKey, Session, Slot, State, StateAt, TableRef, Transaction, Upon, VersionRef, Written,
     Xid,
 };
-
-const FILE: RelationKey = RelationKey::of_file(1, 0, 100);
 
 fn a_row(b: i32) -> Row {
     Row {
@@ -34,10 +32,10 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn new(session: &Session, key: RelationKey) -> Place<'_> {
+    fn new(session: &Session) -> Place<'_> {
         let world = World::new();
         let table = common::transact(session, &world, |work, _, xid| {
-            work.create_table(session, key, xid).unwrap()
+            work.create_table(session, TABLE, xid).unwrap()
         });
         Place {
             session,
@@ -82,11 +80,9 @@ impl Place<'_> {
         let seen = self.newest(me, slot);
         // As copied from a state that had an ordinal of its own.
         let mut new = body(a_row(b));
-        if !self.table.key().is_of_earlier_build() {
-            new[1] |= 0xE0;
-            new[2] |= 0xF0;
-            new[3] = 0xAB;
-        }
+        new[1] |= 0xE0;
+        new[2] |= 0xF0;
+        new[3] = 0xAB;
         let (session, table) = (self.session, self.table);
         let written = work.update(
             session,
@@ -133,7 +129,7 @@ impl Place<'_> {
 fn each_change_counts_one_and_a_new_row_begins_with_none() {
     let (_region, engine) = common::engine(16 << 20);
     let session = &engine.join().unwrap();
-    let place = Place::new(session, FILE);
+    let place = Place::new(session);
     let me = place.world.begin();
     let mut work = Transaction::new();
     let (slot, version) = place.insert(&me, &mut work, 0);
@@ -153,22 +149,10 @@ fn each_change_counts_one_and_a_new_row_begins_with_none() {
 }
 
 #[test]
-fn a_foreign_tables_bodies_stay_as_they_were_given() {
-    let (_region, engine) = common::engine(16 << 20);
-    let session = &engine.join().unwrap();
-    let place = Place::new(session, common::TABLE);
-    let slot = place.row(0);
-    place.change(slot, 1);
-    let me = reader(&place.world);
-    assert_eq!(place.newest(&me, slot).body(), body(a_row(1)));
-    assert_eq!(place.newest(&me, slot).ordinal(), Ordinal(0));
-}
-
-#[test]
 fn an_ordinal_rolled_back_is_given_out_again_once_its_state_is_gone() {
     let (_region, engine) = common::engine(16 << 20);
     let session = &engine.join().unwrap();
-    let place = Place::new(session, FILE);
+    let place = Place::new(session);
     let slot = place.row(0);
     let me = place.world.begin();
     let mut work = Transaction::new();
@@ -199,7 +183,7 @@ fn an_ordinal_rolled_back_is_given_out_again_once_its_state_is_gone() {
 fn a_tuple_id_names_what_its_transaction_made_or_replaced() {
     let (_region, engine) = common::engine(16 << 20);
     let session = &engine.join().unwrap();
-    let place = Place::new(session, FILE);
+    let place = Place::new(session);
     let slot = place.row(0);
     place.change(slot, 1);
     let me = place.world.begin();
@@ -233,7 +217,7 @@ fn a_tuple_id_names_what_its_transaction_made_or_replaced() {
 fn a_locked_state_is_named_below_newer_ones_and_so_is_the_newest() {
     let (_region, engine) = common::engine(16 << 20);
     let session = &engine.join().unwrap();
-    let place = Place::new(session, FILE);
+    let place = Place::new(session);
     let slot = place.row(0);
     let me = place.world.begin();
     let snapshot = me.snapshot(0);
@@ -270,7 +254,7 @@ fn a_locked_state_is_named_below_newer_ones_and_so_is_the_newest() {
 fn it_is_told_who_has_replaced_or_locked_a_state() {
     let (_region, engine) = common::engine(16 << 20);
     let session = &engine.join().unwrap();
-    let place = Place::new(session, FILE);
+    let place = Place::new(session);
     let slot = place.row(0);
     let upon = |me: &Me, ordinal: u16| {
         let is_named = |version: VersionRef| version.ordinal() == Ordinal(ordinal);
@@ -357,7 +341,7 @@ impl Place<'_> {
 fn each_of_a_transactions_states_has_an_id_of_its_own() {
     let (_region, engine) = common::engine(64 << 20);
     let session = &engine.join().unwrap();
-    let place = Place::new(session, FILE);
+    let place = Place::new(session);
     let slots = [place.row(0), place.row(0)];
     let replaced = slots.map(|slot| place.newest(&reader(&place.world), slot));
     let me = place.world.begin();
@@ -406,7 +390,7 @@ fn each_of_a_transactions_states_has_an_id_of_its_own() {
 fn savepoints_take_names_back_with_their_states() {
     let (_region, engine) = common::engine(64 << 20);
     let session = &engine.join().unwrap();
-    let place = Place::new(session, FILE);
+    let place = Place::new(session);
     let me = place.world.begin();
     let mut work = Transaction::new();
     let (slot, first) = place.insert(&me, &mut work, 0);
@@ -452,7 +436,7 @@ fn savepoints_take_names_back_with_their_states() {
 fn what_was_locked_is_named_though_others_have_used_its_ordinal_again() {
     let (_region, engine) = common::engine(32 << 20);
     let session = &engine.join().unwrap();
-    let place = Place::new(session, FILE);
+    let place = Place::new(session);
     let slot = place.row(-5);
     let me = place.world.begin();
     let snapshot = me.snapshot(0);
@@ -480,7 +464,7 @@ fn what_was_locked_is_named_though_others_have_used_its_ordinal_again() {
 fn a_state_that_overtakes_the_snapshots_ordinal_is_told_apart() {
     let (_region, engine) = common::engine(32 << 20);
     let session = &engine.join().unwrap();
-    let place = Place::new(session, FILE);
+    let place = Place::new(session);
     let slot = place.row(-5);
     let me = place.world.begin();
     let snapshot = me.snapshot(0);
@@ -517,7 +501,7 @@ fn a_state_that_overtakes_the_snapshots_ordinal_is_told_apart() {
 fn whoever_finds_a_row_gone_is_told_where_it_went() {
     let (_region, engine) = common::engine(16 << 20);
     let session = &engine.join().unwrap();
-    let place = Place::new(session, FILE);
+    let place = Place::new(session);
     let slot = place.row(0);
     let other = reader(&place.world);
     let (table, cid) = (place.table, CommandId(1));
@@ -554,7 +538,7 @@ fn log_and_checkpoint_keep_ordinals_and_marks() {
     let (_region, engine) = common::engine(16 << 20);
     engine.set_state(State::Ready);
     let session = &engine.join().unwrap();
-    let place = Place::new(session, FILE);
+    let place = Place::new(session);
     let mut wal = Wal::default();
     let me = place.world.begin();
     let mut work = Transaction::new();

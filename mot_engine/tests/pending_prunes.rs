@@ -177,7 +177,7 @@ fn what_is_forgotten_is_swept() {
     let (session, world) = (&place.session, &place.world);
     let tables: Vec<(TableRef, Vec<Slot>)> = common::transact(session, world, |work, _, xid| {
         let table = |relation| {
-            let key = RelationKey::of_earlier_build(1, 1000 + relation);
+            let key = RelationKey::of_file(1, 0, 1000 + relation);
             let table = work.create_table(session, key, xid).unwrap();
             let insert = |a| {
                 let tuple = body(Row { a, b: 0, c: None });

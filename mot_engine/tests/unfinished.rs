@@ -2,14 +2,13 @@
 
 mod common;
 
-use common::{Fate, Me, Row, World, body, reader, row};
+use common::{Fate, Me, Row, TABLE, World, body, reader, row};
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
     CommandId, Direction, Entered, IndexRef, IndexScan, KeyRange, LockStrength, Locked, Newest,
-    RelationKey, Session, Slot, TableRef, Transaction, VersionRef, Written, Xid,
+    Session, Slot, TableRef, Transaction, VersionRef, Written, Xid,
 };
 
-const FILE: RelationKey = RelationKey::of_file(1, 0, 100);
 const CID: CommandId = CommandId(0);
 
 struct Place<'a> {
@@ -34,7 +33,7 @@ impl Place<'_> {
             common::definition(103, true, &[(3, false)]),
         ];
         let table = common::transact(session, &world, |work, me, xid| {
-            let table = work.create_table(session, FILE, xid).unwrap();
+            let table = work.create_table(session, TABLE, xid).unwrap();
             for definition in &definitions {
                 let built = work.create_index(session, me, table, definition, xid);
                 assert!(matches!(built, Ok(mot_engine::Build::Done(_))));

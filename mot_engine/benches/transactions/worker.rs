@@ -150,7 +150,7 @@ impl<'a> Worker<'a> {
             .work
             .create_table(
                 &self.session,
-                RelationKey::of_earlier_build(1, relation),
+                RelationKey::of_file(1, 0, relation),
                 self.xid,
             )
             .expect("memory");

@@ -23,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 mod beside;
 mod rival;
 
-const KEY: RelationKey = RelationKey::of_earlier_build(1, 2);
+const KEY: RelationKey = RelationKey::of_file(1, 0, 2);
 const ROWS: u64 = 3000;
 
 /// A text of a common beginning, which makes layers, and a number.

@@ -8,7 +8,7 @@ use mot_model::{explore, finds, threads};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-const OTHER: RelationKey = RelationKey::of_earlier_build(1, 3);
+const OTHER: RelationKey = RelationKey::of_file(1, 0, 3);
 
 /// A round of the sweeping process, to which others have left something, too.
 fn round(place: &Place, session: &Session) {

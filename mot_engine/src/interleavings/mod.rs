@@ -213,13 +213,8 @@ unsafe impl Send for Place {}
 unsafe impl Sync for Place {}
 
 impl Place {
-    /// A foreign table without indexes.
-    fn new() -> Arc<Place> {
-        Place::of(RelationKey::of_earlier_build(1, 2))
-    }
-
     /// A table without indexes.
-    fn of(key: RelationKey) -> Arc<Place> {
+    fn new() -> Arc<Place> {
         let region = Region::create(ARENA_BYTES, HugePages::Off).unwrap();
         // SAFETY: the region is fresh and kept for as long as the engine.
         let memory = unsafe { Memory::format(&region, &ArenaOptions::default()) }.unwrap();
@@ -229,6 +224,7 @@ impl Place {
         let session = engine.join().unwrap();
         let me = world.begin();
         let mut work = Transaction::new();
+        let key = RelationKey::of_file(1, 0, 2);
         let table = work.create_table(&session, key, Xid(me.xid)).unwrap();
         me.commit(None);
         work.commit(&session);

@@ -3,7 +3,7 @@
 
 use super::chains::{insert, update};
 use super::{Me, Place, thread};
-use crate::{Ordinal, RelationKey, Session, Slot, Transaction, VersionRef};
+use crate::{Ordinal, Session, Slot, Transaction, VersionRef};
 use mot_model::{explore, finds, threads};
 
 /// Changes the row and looks at its chain: ordinals rise from old to new, also beside what was
@@ -37,7 +37,7 @@ fn assert_rising(place: &Place, session: &Session, slot: Slot) {
 
 /// One that commits between others that take back what they did.
 fn beside_rollbacks() {
-    let place = Place::of(RelationKey::of_file(1, 0, 2));
+    let place = Place::new();
     let session = place.join();
     let slot = insert(&place, &session, 1);
     threads(vec![

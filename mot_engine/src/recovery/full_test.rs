@@ -15,7 +15,7 @@ use crate::scan::{Direction, IndexScan, KeyRange, RowScan};
 use crate::session::Session;
 use crate::table::Persistence;
 
-const KEY: RelationKey = RelationKey::of_earlier_build(1, 2);
+const KEY: RelationKey = RelationKey::of_file(1, 0, 2);
 const ROWS: u64 = 3000;
 /// Small enough that blocks of all classes come one by one.
 const BALLAST_BYTES: usize = 16 << 10;

@@ -19,7 +19,7 @@ use crate::session::Session;
 use crate::table::Persistence;
 use crate::{Clock, Snapshot};
 
-const KEY: RelationKey = RelationKey::of_earlier_build(1, 2);
+const KEY: RelationKey = RelationKey::of_file(1, 0, 2);
 const ACCOUNTS: TableId = TableId(1);
 const WORKERS: usize = 3;
 const AHEAD: HandOver = HandOver {
@@ -40,7 +40,7 @@ fn arena(bytes: usize) -> (Region, Engine) {
 /// A table with a unique index on its first column and another on its second.
 fn define(table: TableId, relation: u32) -> Vec<u8> {
     let mut definitions = DefinitionsWriter::new();
-    let key = RelationKey::of_earlier_build(1, relation);
+    let key = RelationKey::of_file(1, 0, relation);
     definitions
         .create_table(table, key, Persistence::Logged)
         .expect("memory");

@@ -17,7 +17,7 @@ use crate::{Clock, Newest, Snapshot};
 const ROWS_PER_THREAD: u64 = 8;
 const WRITERS: u64 = 2;
 const CHECKPOINTS: u64 = 12;
-const KEY: RelationKey = RelationKey::of_earlier_build(1, 2);
+const KEY: RelationKey = RelationKey::of_file(1, 0, 2);
 
 /// A record: its end, its transaction, its bytes.
 type Record = (u64, u64, Vec<u8>);

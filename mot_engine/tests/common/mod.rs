@@ -316,7 +316,7 @@ impl Log for Wal {
     }
 }
 
-pub const TABLE: RelationKey = RelationKey::of_earlier_build(1, 100);
+pub const TABLE: RelationKey = RelationKey::of_file(1, 0, 100);
 
 /// What a row holds: two integers, an integer that may be NULL, and padding.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Debug, Hash)]

@@ -49,10 +49,6 @@ impl Running {
 }
 
 impl Test {
-    fn has_ordinals(&self) -> bool {
-        !self.table.key().is_of_earlier_build()
-    }
-
     /// A statement was given a row. Only REPEATABLE READ goes on seeing it.
     pub(super) fn note_picked(&mut self, t: usize, slot: Slot, version: VersionRef) {
         let running = self.running[t].as_mut().unwrap();
@@ -69,23 +65,16 @@ impl Test {
     }
 
     /// A new state's body as a caller may give it: as copied from a state with another ordinal.
-    pub(super) fn given(&self, new: Row) -> Vec<u8> {
+    pub(super) fn given(new: Row) -> Vec<u8> {
         let mut body = body(new);
-        if self.has_ordinals() {
-            body[1] |= 0xE0;
-            body[2] |= 0xF0;
-            body[3] = new.b as u8;
-        }
+        body[1] |= 0xE0;
+        body[2] |= 0xF0;
+        body[3] = new.b as u8;
         body
     }
 
     /// A state just put on its row has the ordinal that follows what lies below.
-    pub(super) fn assert_counted(&self, slot: Slot, version: VersionRef, given: &[u8]) {
-        if !self.has_ordinals() {
-            assert_eq!(version.ordinal(), Ordinal(0), "{slot:?}");
-            assert!(version.is_tombstone() || version.body() == given);
-            return;
-        }
+    pub(super) fn assert_counted(&self, slot: Slot, version: VersionRef) {
         let _pin = self.session.memory().pin();
         let mut chain = std::iter::successors(version.next(), VersionRef::next);
         let below = chain.find(|below| !below.is_lock());
@@ -105,7 +94,7 @@ impl Test {
 
     /// Every tuple id that the transaction has names what it was given with.
     pub(super) fn compare_named(&self, running: &Running) {
-        if running.decided.is_some() || !self.has_ordinals() {
+        if running.decided.is_some() {
             return;
         }
         let old = running.first.as_ref().map(|first| OldSnap {

@@ -56,7 +56,7 @@ impl Test {
             expected.contains(&entered),
             "{entered:?}, expected {expected:?}"
         );
-        self.assert_counted(slot, version, &body(row));
+        self.assert_counted(slot, version);
         let running = self.running[t].as_mut().unwrap();
         if entered == Entered::Done {
             running.note_made(slot, version, Some(row), xid);
@@ -106,7 +106,7 @@ impl Test {
         let (xid, cid, top) = (*running.levels.last().unwrap(), running.cid, running.me.top);
         let (obstacle, busy) = self.in_the_way(model, top, at, strength);
         let clock = running.me.clone();
-        let given = new.map(|new| self.given(new));
+        let given = new.map(Test::given);
         let work = &mut self.running[t].as_mut().unwrap().work;
         let (session, table) = (&self.session, self.table);
         let written = match new.zip(given.as_ref()) {
@@ -141,7 +141,7 @@ impl Test {
         let Written::Done(version) = written else {
             return;
         };
-        self.assert_counted(slot, version, &given.unwrap_or_default());
+        self.assert_counted(slot, version);
         // A transaction that changed unique keys of the row before goes on holding them.
         let before = &self.rows[&slot].versions[at];
         let is_own = self.world.fate(before.xid) == Fate::Running

@@ -95,7 +95,7 @@ fn a_row_is_refused_by_the_index_of_the_lowest_oid() {
     let region = Region::create(64 << 20, HugePages::Off).expect("memory");
     let session = &session_in(&region);
     let mut work = Transaction::new();
-    let key = RelationKey::of_earlier_build(1, 1);
+    let key = RelationKey::of_file(1, 0, 1);
     let table = work.create_table(session, key, Xid(3)).expect("memory");
     let make = |work: &mut Transaction, relation: u32| {
         let definition = definition(relation, true, &[1]);
@@ -155,7 +155,7 @@ fn keys_entered_together_lie_where_they_lie_entered_alone() {
     let session = &session_in(&region);
     let mut work = Transaction::new();
     let tables = [1, 2].map(|relation| {
-        let key = RelationKey::of_earlier_build(1, relation);
+        let key = RelationKey::of_file(1, 0, relation);
         let table = work.create_table(session, key, Xid(3)).expect("memory");
         for definition in definitions() {
             let built = work.create_index(session, &AllCommitted, table, &definition, Xid(3));

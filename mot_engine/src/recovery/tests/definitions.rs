@@ -485,7 +485,7 @@ fn many_tables_are_replayed_one_by_one() {
     use crate::steps::steps_taken;
     const TABLES: u32 = 300;
     let mut world = World::new(1);
-    let key = |relation| RelationKey::of_earlier_build(1, relation);
+    let key = |relation| RelationKey::of_file(1, 0, relation);
     for relation in 0..TABLES {
         world.run(|session, clock, open| {
             let xid = Xid(open.xid);

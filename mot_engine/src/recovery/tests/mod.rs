@@ -351,7 +351,7 @@ pub(super) fn index(relation: u32, attnum: u16, unique: bool) -> IndexDefinition
 }
 
 const RELATIONS: [RelationKey; 4] = [
-    RelationKey::of_earlier_build(1, 100),
+    RelationKey::of_file(1, 0, 100),
     RelationKey::of_file(1, 0, 200),
     UNLOGGED,
     TEMPORARY,

@@ -290,7 +290,7 @@ impl World {
                 }
                 open.storages.push((key, Some(fresh.id())));
             }
-            10 if RELATIONS[1..3].contains(&key) => switch(session, &clock, open, table),
+            10 if RELATIONS[..3].contains(&key) => switch(session, &clock, open, table),
             2..5 => {
                 open.transaction
                     .drop_index(session, &clock, table, 1001, xid)
