@@ -42,9 +42,7 @@ impl Transaction {
         };
         // SAFETY: the block is fresh and large enough; the body's length was checked.
         let version = unsafe { VersionRef::write(block, body, xid, cid, flags::KEYS_CHANGED) };
-        if !table.key().is_of_earlier_build() {
-            version.put_ordinal(Ordinal(0));
-        }
+        version.put_ordinal(Ordinal(0));
         let anchor = table
             .anchor(slot)
             .expect("a slot that was handed out has an anchor");

@@ -197,7 +197,6 @@ impl Transaction {
         let Some(anchor) = table.anchor(slot) else {
             return Ok(Written::Gone);
         };
-        let has_ordinals = !table.key().is_of_earlier_build();
         let is_own =
             |version: VersionRef| !version.is_known_committed() && clock.is_current(version.xid());
         let mut fresh = Fresh::none(session);
@@ -212,7 +211,7 @@ impl Transaction {
                 Found::SelfModified(cid) => return Ok(Written::SelfModified(cid)),
             };
             let is_first = fresh.version().is_none();
-            if has_ordinals && is_first && is_own(seen) {
+            if is_first && is_own(seen) {
                 self.own_rows
                     .make_room(session, table, slot, seen, is_own)?;
             }
@@ -221,7 +220,7 @@ impl Transaction {
                 None => fresh.insert(change.allocate(session, xid, cid)?),
             };
             // Each time: what is below may have changed since the last attempt.
-            if has_ordinals && (is_first || !is_broken("rows: the ordinal of another attempt")) {
+            if is_first || !is_broken("rows: the ordinal of another attempt") {
                 let below = head.newest_data();
                 let next = below.map_or(Ordinal(0), |below| below.ordinal().next());
                 version.put_ordinal(change.ordinal.unwrap_or(next));
