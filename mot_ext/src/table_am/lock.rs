@@ -34,12 +34,10 @@ pub fn locker_of(table: TableRef, row: Slot) -> Option<pg_sys::TransactionId> {
     (last_table == table && last_row == row && xid == own).then_some(xid)
 }
 
-/// Notes a row that a compiled statement has locked, if it is one of the access method's.
+/// Notes a row that a compiled statement has locked.
 #[inline]
 pub fn note_locked(table: TableRef, row: Slot) {
-    if !table.key().is_of_earlier_build()
-        && let Some(xid) = pg::full_xid_if_any()
-    {
+    if let Some(xid) = pg::full_xid_if_any() {
         LAST_LOCKED.0.set(Some((table, row, narrow(Xid(xid)))));
     }
 }
