@@ -39,14 +39,13 @@
 //! No process waits on a server on which the worker never began (no room among
 //! `max_worker_processes`). Where the tables could not be loaded it is not worth waiting: the
 //! failure is raised, to a primary's sessions, and on a standby to all.
-use crate::pg::local::ProcessLocal;
+use crate::pg::hook::Previous;
 use crate::pg::{self, interrupts};
 use crate::{errors, shared_memory};
 use mot_engine::State;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -63,15 +62,12 @@ unsafe extern "C-unwind" {
     static mut ClientAuthentication_hook: AuthenticationHook;
 }
 
-static PREVIOUS: ProcessLocal<Cell<AuthenticationHook>> = ProcessLocal(Cell::new(None));
+static PREVIOUS: Previous<AuthenticationHook> = Previous::new(None);
 
 /// Installs the hook; called once, while the server preloads libraries.
 pub fn init() {
     // SAFETY: single-threaded at load time.
-    unsafe {
-        PREVIOUS.0.set(ClientAuthentication_hook);
-        ClientAuthentication_hook = Some(authenticated);
-    }
+    unsafe { PREVIOUS.install(&raw mut ClientAuthentication_hook, Some(authenticated)) };
 }
 
 /// A plain frame: the previous hook's errors travel as without this library.
@@ -80,7 +76,7 @@ unsafe extern "C-unwind" fn authenticated(port: *mut pg_sys::Port, status: c_int
     const STATUS_OK: c_int = 0;
     // SAFETY: the arguments are PostgreSQL's own; nothing to drop is in this frame.
     unsafe {
-        if let Some(previous) = PREVIOUS.0.get() {
+        if let Some(previous) = PREVIOUS.get() {
             previous(port, status);
         }
         if status == STATUS_OK && pg_sys::am_walsender {

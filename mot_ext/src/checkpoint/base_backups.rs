@@ -25,6 +25,7 @@
 //! WAL sender is in the state BACKUP, a session among the beginners, before it asks for that
 //! checkpoint.
 use super::backup_start;
+use crate::pg::hook::Previous;
 use crate::pg::local::ProcessLocal;
 use crate::pg::version::local_transaction_of;
 use crate::{errors, shared_memory};
@@ -44,15 +45,15 @@ enum Copying {
 }
 
 struct BackupState {
-    previous: Cell<pg_sys::object_access_hook_type>,
     copying: Cell<Copying>,
     /// Among the beginners.
     begins: Cell<bool>,
     registered: Cell<bool>,
 }
 
+static PREVIOUS: Previous<pg_sys::object_access_hook_type> = Previous::new(None);
+
 static STATE: ProcessLocal<BackupState> = ProcessLocal(BackupState {
-    previous: Cell::new(None),
     copying: Cell::new(Copying::No),
     begins: Cell::new(false),
     registered: Cell::new(false),
@@ -61,10 +62,7 @@ static STATE: ProcessLocal<BackupState> = ProcessLocal(BackupState {
 /// Installs the hook; called once, while the server preloads libraries.
 pub fn init() {
     // SAFETY: single-threaded at load time.
-    unsafe {
-        STATE.previous.set(pg_sys::object_access_hook);
-        pg_sys::object_access_hook = Some(object_access);
-    }
+    unsafe { PREVIOUS.install(&raw mut pg_sys::object_access_hook, Some(object_access)) };
 }
 
 /// Called for every function of every plan: a plain frame that reads one integer first.
@@ -78,7 +76,7 @@ unsafe extern "C-unwind" fn object_access(
 ) {
     // SAFETY: the arguments are PostgreSQL's own; nothing to drop is in this frame.
     unsafe {
-        if let Some(previous) = STATE.previous.get() {
+        if let Some(previous) = PREVIOUS.get() {
             previous(access, class, object, sub_object, argument);
         }
         if access == pg_sys::ObjectAccessType::OAT_FUNCTION_EXECUTE {
