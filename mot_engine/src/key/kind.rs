@@ -190,21 +190,6 @@ const _: () = {
     }
 };
 
-/// Every kind there is without records.
-const KINDS: [KeyKind; 4 * SCALARS.len()] = {
-    let mut kinds = [KeyKind::Bool; 4 * SCALARS.len()];
-    let mut at = 0;
-    while at < SCALARS.len() {
-        let element = ElementKind(Held::Scalar(at as u8 + 1));
-        kinds[at] = SCALARS[at];
-        kinds[SCALARS.len() + at] = KeyKind::Range(element);
-        kinds[2 * SCALARS.len() + at] = KeyKind::Array(element);
-        kinds[3 * SCALARS.len() + at] = KeyKind::Multirange(element);
-        at += 1;
-    }
-    kinds
-};
-
 /// The kind of what an array, a range or a multirange holds. It is none of these itself.
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
 pub struct ElementKind(Held);
@@ -339,11 +324,6 @@ impl KeyKind {
             KeyKind::Jsonb => true,
             kind => kind.is_text(),
         }
-    }
-
-    /// Every kind there is without records.
-    pub fn all() -> &'static [KeyKind] {
-        &KINDS
     }
 
     /// How values of the type lie in a tuple: pg_type's typlen, typalign and typbyval.

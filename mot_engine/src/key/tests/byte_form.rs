@@ -63,15 +63,12 @@ fn byte_form_is_stable() {
             192.. => KeyKind::Multirange(element),
         })
     };
-    let mut all = Vec::new();
     for number in 0..=u8::MAX {
         assert_eq!(KeyKind::from_number(number), known(number));
         if let Some(kind) = known(number) {
             assert_eq!(kind.number(), number);
-            all.push(kind);
         }
     }
-    assert_eq!(KeyKind::all(), all);
     let mut bytes = Vec::new();
     definition_of(&[KeyKind::Int4, KeyKind::Text])
         .write_bytes(&mut bytes)

@@ -61,16 +61,16 @@ pub(super) fn add_missing(definition: &mut IndexDefinition, bits: u32) {
 /// A row that ends before a column has the key of one that holds the column's value.
 #[test]
 fn a_row_before_a_column_has_the_missing_value() {
-    for kind in KeyKind::all() {
+    for kind in all_kinds() {
         for nullable in [false, true] {
-            let mut definition = definition_of(&[KeyKind::Int4, *kind, KeyKind::Int8, *kind]);
+            let mut definition = definition_of(&[KeyKind::Int4, kind, KeyKind::Int8, kind]);
             for column in &mut definition.columns {
                 column.nullable = nullable;
             }
             // The last column has none: it is NULL, which needs a mark.
             definition.columns[3].nullable = true;
             add_missing(&mut definition, 0b0110);
-            let (number, value, long) = ([1; 4], a_value(*kind), a_value(KeyKind::Int8));
+            let (number, value, long) = ([1; 4], a_value(kind), a_value(KeyKind::Int8));
             let whole = [Some(&number[..]), Some(&value), Some(&long), None];
             let keys: Vec<_> = (1..=4)
                 .map(|columns| {

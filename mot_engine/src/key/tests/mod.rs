@@ -17,6 +17,11 @@ mod vectors;
 
 use super::*;
 
+/// Every kind there is without records.
+fn all_kinds() -> Vec<KeyKind> {
+    (0..=u8::MAX).filter_map(KeyKind::from_number).collect()
+}
+
 fn column(kind: KeyKind) -> KeyColumn {
     KeyColumn {
         attnum: 1,

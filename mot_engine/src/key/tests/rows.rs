@@ -17,7 +17,7 @@ proptest! {
     fn damaged_bodies_never_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..120),
         header in prop::option::of((0..40_u16, any::<bool>(), 20..40_u8)),
-        kinds in prop::collection::vec(0..KeyKind::all().len(), 1..8),
+        kinds in prop::collection::vec(0..all_kinds().len(), 1..8),
         missing in any::<u32>(),
     ) {
         let mut body = bytes;
@@ -44,11 +44,11 @@ proptest! {
 
     #[test]
     fn arbitrary_payloads_never_panic(
-        kind in 0..KeyKind::all().len(),
+        kind in 0..all_kinds().len(),
         bytes in prop::collection::vec(any::<u8>(), 0..80),
     ) {
         let mut key = KeyBuffer::new();
-        let kind = KeyKind::all()[kind];
+        let kind = all_kinds()[kind];
         if encode_value(&column(kind), KeyValue::Bytes(&bytes), &mut key).is_ok() {
             prop_assert!(!key.is_empty());
         }
@@ -56,7 +56,7 @@ proptest! {
 
     #[test]
     fn definitions_survive_their_byte_form(
-        kinds in prop::collection::vec(0..KeyKind::all().len(), 1..33),
+        kinds in prop::collection::vec(0..all_kinds().len(), 1..33),
         missing in any::<u32>(),
         cut in any::<prop::sample::Index>(),
         flip in any::<(prop::sample::Index, u8)>(),
@@ -190,14 +190,14 @@ const FIXED: usize = 11;
 /// A kind and a valid value of it, or NULL.
 fn row_value() -> impl Strategy<Value = (KeyKind, Option<Vec<u8>>)> {
     (
-        0..KeyKind::all().len(),
+        0..all_kinds().len(),
         decimal(),
         prop::collection::vec(1..255_u8, 64),
         0..200_usize,
         any::<bool>(),
     )
         .prop_map(|(kind, number, bytes, length, null)| {
-            let kind = KeyKind::all()[kind];
+            let kind = all_kinds()[kind];
             let held = match kind {
                 KeyKind::Range(element)
                 | KeyKind::Array(element)
@@ -276,7 +276,7 @@ pub(super) fn any_definition(kinds: &[usize]) -> IndexDefinition {
     definition_of(
         &kinds
             .iter()
-            .map(|kind| KeyKind::all()[*kind])
+            .map(|kind| all_kinds()[*kind])
             .collect::<Vec<_>>(),
     )
 }
