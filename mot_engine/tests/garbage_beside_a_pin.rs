@@ -99,7 +99,7 @@ fn who_leaves_waits_for_a_short_pin_rather_than_leave_garbage_to_others() {
         retire_some(&leaves, 20_000);
         assert!(leaves.garbage_blocks() > 19_000);
         unpin();
-        leaves.leave();
+        drop(leaves);
         engine.memory().report().epochs
     });
     assert!(epochs.orphan_blocks <= FEW_BLOCKS as u64, "{epochs:?}");
@@ -115,7 +115,7 @@ fn all_that_gone_sessions_left_is_freed_in_one_go() {
     );
     pinned_beside(engine, Duration::ZERO, |unpin| {
         retire_some(&leaves, 20_000);
-        leaves.leave();
+        drop(leaves);
         let left = engine.memory().report().epochs;
         assert_eq!((left.orphan_blocks, left.lost_bytes), (20_000, 0));
         unpin();
@@ -227,7 +227,7 @@ fn two_that_hand_over_beside_one_that_collects_lose_nothing() {
     });
     let last = engine.memory().join().unwrap();
     last.collect_all(|| {});
-    last.leave();
+    drop(last);
     assert_all_is_free(engine);
 }
 
@@ -258,7 +258,7 @@ fn who_may_be_idle_takes_little_of_a_nearly_full_arena() {
     });
     idle.collect_all(|| {});
     retire(&idle, live, SPAN_BYTES as usize);
-    idle.leave();
+    drop(idle);
     memory.join().unwrap().collect_all(|| {});
     assert_all_is_free(engine);
 }

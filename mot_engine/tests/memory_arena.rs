@@ -123,7 +123,7 @@ fn blocks_of_all_sizes_are_apart_aligned_and_counted() {
         // SAFETY: allocated above with this size.
         unsafe { local.free(at, bytes, Purpose::Rows) };
     }
-    local.leave();
+    drop(local);
     let after = memory.report();
     assert_eq!(after.purpose_bytes, [0; 5]);
     assert_eq!(after.classes, before.classes);
@@ -285,7 +285,7 @@ fn chunks_change_their_class() {
             }
         }
     }
-    local.leave();
+    drop(local);
     let after = memory.report();
     assert_eq!(after.arena_bytes_used, before.arena_bytes_used);
     assert_eq!(after.classes, before.classes);

@@ -105,7 +105,7 @@ fn garbage_outlives_its_process_and_is_freed_by_others() {
             .unwrap();
         // SAFETY: allocated just now.
         unsafe { writer.retire(at, 5 * MIB, Purpose::Index) };
-        writer.leave();
+        drop(writer);
         let epochs = memory.report().epochs;
         assert_eq!(epochs.orphan_blocks, blocks as u64 + 1);
         assert_eq!(epochs.orphan_bytes, (blocks * 100 + 5 * MIB) as u64);
@@ -144,7 +144,7 @@ fn retired_contents_stay_until_everybody_has_unpinned() {
             writer.retire(at, 16, Purpose::Rows);
         }
     }
-    writer.leave(); // 16-byte blocks: orphaning writes nothing into them
+    drop(writer); // 16-byte blocks: orphaning writes nothing into them
     let other = memory.join().unwrap();
     retire_some(&other, 1000, 16);
     for &at in &blocks {
@@ -172,7 +172,7 @@ fn leaving_a_full_arena_loses_nothing() {
         // SAFETY: allocated above with this size.
         unsafe { writer.retire(at, bytes, Purpose::Rows) };
     }
-    writer.leave();
+    drop(writer);
     let epochs = memory.report().epochs;
     assert_eq!((epochs.orphan_blocks, epochs.lost_bytes), (retired, 0));
     drop(pin);
@@ -195,7 +195,7 @@ fn the_table_of_participants_is_finite_and_reusable() {
         memory.report().epochs.participants,
         EPOCH_PARTICIPANTS_MAX as u64
     );
-    locals.swap_remove(1000).leave();
+    drop(locals.swap_remove(1000));
     let again = memory.join().unwrap();
     let _pin = again.pin();
     assert!(memory.join().is_err());

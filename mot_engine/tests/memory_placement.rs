@@ -189,7 +189,7 @@ fn freeing_on_another_node_moves_nothing() {
         // SAFETY: allocated above with this size.
         unsafe { local.free(at, 256, Purpose::Rows) };
     }
-    local.leave();
+    drop(local);
     let after = memory.report();
     assert_eq!(after.arena_bytes_used, before.arena_bytes_used);
     assert_eq!(after.purpose_bytes, [0; 5]);

@@ -196,7 +196,7 @@ fn run(steps: &[Step], nodes: &[u32]) {
                 );
             }
             Step::Rejoin { who } => {
-                locals.swap_remove(who).leave();
+                drop(locals.swap_remove(who));
                 locals.push(memory.join().unwrap());
             }
         }

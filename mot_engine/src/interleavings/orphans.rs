@@ -61,7 +61,7 @@ fn those_who_leave_and_one_who_collects() {
     ]);
     let last = place.engine.memory().join().unwrap();
     last.collect_all(|| {});
-    last.leave();
+    drop(last);
     let report = place.engine.memory().report().epochs;
     assert_eq!((report.orphan_blocks, report.lost_bytes), (0, 0));
     let left = place.engine.memory().purpose_bytes(Purpose::Other) - before;

@@ -1,9 +1,9 @@
 //! One process's (or thread's) way into the arena.
 //!
 //! Contract: made by [`Memory::join`] in the process that uses it, never used in another (not even
-//! a forked child), used by one thread. Leaving (or dropping) gives the cache back, hands unfreed
-//! garbage over to the others and releases the epoch line. Nothing in here calls out while it uses
-//! the cache or the garbage (waiting does, between: `pause`), so neither is entered twice.
+//! a forked child), used by one thread. Dropping it gives the cache back, hands unfreed garbage
+//! over to the others and releases the epoch line. Nothing in here calls out while it uses the
+//! cache or the garbage (waiting does, between: `pause`), so neither is entered twice.
 
 mod charge;
 mod collect;
@@ -240,9 +240,6 @@ impl LocalMemory {
     pub fn is_pinned(&self) -> bool {
         self.pins.get() > 0
     }
-
-    /// Leaves the arena; the same as dropping.
-    pub fn leave(self) {}
 
     /// Bytes in this process's cache.
     pub fn cache_bytes(&self) -> usize {
