@@ -84,11 +84,6 @@ impl DirectoryDisk {
         }
         Ok(Self { path })
     }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
 }
 
 impl Disk for DirectoryDisk {
@@ -233,7 +228,7 @@ mod tests {
         let scratch = tempfile::tempdir().expect("a directory");
         let disk = DirectoryDisk::open(scratch.path().join("mot")).expect("creates");
         exercise(&disk);
-        let again = DirectoryDisk::open(disk.path()).expect("exists");
+        let again = DirectoryDisk::open(&disk.path).expect("exists");
         assert_eq!(again.list().expect("lists"), ["c"]);
     }
 

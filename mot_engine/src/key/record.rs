@@ -138,15 +138,6 @@ impl Record {
         has_one
     }
 
-    /// Whether it is of this row type, or one in it is.
-    pub fn has_row_type(self, row_type: u32) -> bool {
-        let mut inner = self
-            .fields()
-            .iter()
-            .filter_map(|field| field.kind?.record());
-        self.row_type() == row_type || inner.any(|inner| inner.has_row_type(row_type))
-    }
-
     /// The same whose texts lie by their bytes.
     pub(super) fn without_collations(self) -> Result<Record, EngineError> {
         let fields = self.fields().iter().map(|field| {

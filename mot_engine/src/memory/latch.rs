@@ -21,11 +21,6 @@ const HELD: u32 = 1;
 pub struct Latch(AtomicU32);
 
 impl Latch {
-    /// A free latch.
-    pub const fn new() -> Latch {
-        Latch(AtomicU32::new(FREE))
-    }
-
     /// Takes the latch, waiting for it if need be.
     #[inline]
     pub fn lock(&self) -> LatchGuard<'_> {
@@ -151,7 +146,7 @@ mod tests {
 
     #[test]
     fn excludes_and_counts() {
-        let latch = Latch::new();
+        let latch = Latch::default();
         assert_eq!(latches_held(), 0);
         let guard = latch.lock();
         assert!(latch.try_lock().is_none());
@@ -166,7 +161,7 @@ mod tests {
 
     #[test]
     fn threads_do_not_lose_updates() {
-        let latch = Latch::new();
+        let latch = Latch::default();
         let counter = AtomicU64::new(0);
         std::thread::scope(|scope| {
             for _ in 0..4 {

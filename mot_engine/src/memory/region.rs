@@ -176,11 +176,6 @@ impl Region {
         self.bytes
     }
 
-    /// Whether reserved huge pages back it.
-    pub fn has_huge_pages(&self) -> bool {
-        self.huge_pages
-    }
-
     /// Gives all pages back: the region reads as zero, unformatted, everywhere. Reserved huge pages
     /// it keeps, and writes the zeroes.
     ///
@@ -422,7 +417,7 @@ mod tests {
         assert!(matches!(error, RegionError::HugePages { .. }));
         assert!(error.to_string().contains("vm.nr_hugepages"), "{error}");
         let region = Region::create(bytes, HugePages::Try).unwrap();
-        assert!(!region.has_huge_pages());
+        assert!(!region.huge_pages);
         // SAFETY: inside the mapping, which only this test uses.
         unsafe { region.base().write(1) };
     }

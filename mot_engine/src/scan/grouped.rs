@@ -94,11 +94,6 @@ struct Part {
 type Ends = [u32; INDEX_COLUMNS_MAX];
 
 impl GroupedScan {
-    /// A scan of nothing.
-    pub fn new() -> GroupedScan {
-        GroupedScan::default()
-    }
-
     /// Begins a scan of a range, in which so many leading columns are fixed.
     pub fn start(
         &mut self,
