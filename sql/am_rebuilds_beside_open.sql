@@ -1,6 +1,8 @@
 -- Index builds beside what a transaction still has to do with its rows: deferred checks, open
 -- cursors, tuple ids that it has read. Heap's indexes do not change rows, and neither is to be
 -- seen here.
+CREATE SCHEMA rb;
+SET search_path = rb, public;
 CREATE FUNCTION rb_compare(int, int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT sign($2 - $1)::int';
 CREATE FUNCTION rb_less(int, int) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT $1 > $2';
 CREATE FUNCTION rb_less_equal(int, int) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT $1 >= $2';
@@ -117,13 +119,34 @@ SELECT a FROM rb_left WHERE 10 / a > 1 AND b = 8;
 RESET enable_seqscan;
 INSERT INTO rb_left VALUES (0, 1);
 
-SELECT mot.check(c::regclass) IS NOT NULL FROM unnest('{rb_child,rb_ids,rb_moved,rb_rows,rb_left}'::text[]) c;
-DROP TABLE rb_child, rb_parent, rb_ids, rb_moved, rb_rows, rb_left;
-DROP TYPE rb_outer;
-DROP OPERATOR CLASS rb_inner_ops USING btree;
-DROP OPERATOR FAMILY IF EXISTS rb_inner_ops USING btree;
-DROP TYPE rb_inner CASCADE;
-DROP OPERATOR CLASS rb_reverse USING btree CASCADE;
-DROP OPERATOR FAMILY IF EXISTS rb_reverse USING btree;
-DROP OPERATOR <# (int, int), <=# (int, int), =# (int, int), >=# (int, int), ># (int, int);
-DROP FUNCTION rb_compare, rb_less, rb_less_equal, rb_equal, rb_greater_equal, rb_greater;
+-- Nor has it left anything with rows that come meanwhile.
+CREATE TABLE rb_long (id int, body text) USING mot;
+INSERT INTO rb_long VALUES (1, repeat('x', 20000));
+CREATE INDEX CONCURRENTLY rb_long_body ON rb_long (id, lower(body));
+INSERT INTO rb_long VALUES (2, repeat('y', 20000)), (3, 'short');
+DROP INDEX rb_long_body;
+CREATE INDEX ON rb_long (md5(body));
+SET enable_seqscan = off;
+SELECT id FROM rb_long WHERE md5(body) = md5(repeat('y', 20000));
+RESET enable_seqscan;
+-- A cancelled statement is cancelled, and what its block has done is undone.
+CREATE FUNCTION rb_cancelled(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+    $$ BEGIN IF $1 = 0 THEN RAISE SQLSTATE '57014'; END IF; RETURN $1; END $$;
+CREATE TABLE rb_cancels (a int) USING mot;
+INSERT INTO rb_cancels VALUES (0);
+CREATE INDEX CONCURRENTLY rb_cancels_a ON rb_cancels (rb_cancelled(a));
+DO $$
+BEGIN
+    INSERT INTO rb_cancels VALUES (1);
+    INSERT INTO rb_cancels VALUES (0);
+EXCEPTION WHEN query_canceled THEN
+    RAISE NOTICE 'cancelled';
+END $$;
+SAVEPOINT s;
+SELECT * FROM rb_cancels;
+
+SELECT mot.check(c::regclass) IS NOT NULL FROM unnest('{rb_child,rb_ids,rb_moved,rb_rows,rb_left,rb_long,rb_cancels}'::text[]) c;
+SET client_min_messages = warning;
+DROP SCHEMA rb CASCADE;
+RESET client_min_messages;
+RESET search_path;

@@ -38,8 +38,8 @@ impl Writer<'_> {
         }
     }
 
-    fn update(&mut self, b: i32) {
-        let (seen, xid) = (self.newest(), Xid(self.me.top));
+    fn update(&mut self, xid: Xid, b: i32) {
+        let seen = self.newest();
         let (session, table, slot) = (self.session, self.table, self.slot);
         let (new, command) = (a_row(b), CommandId(1));
         let written = self
@@ -104,7 +104,7 @@ fn an_own_image_has_the_name_of_its_state() {
         work,
     };
     for changes in [0, 1, 70, 1100] {
-        (0..changes).for_each(|change| writer.update(change));
+        (0..changes).for_each(|change| writer.update(xid, change));
         let seen = writer.newest();
         let id = writer.id(seen);
         let inner = Xid(writer.me.savepoint());
@@ -128,6 +128,50 @@ fn an_own_image_has_the_name_of_its_state() {
         assert_eq!(writer.id(seen), id);
         assert_eq!(writer.named(id), [StateAt::One(seen); 2]);
     }
+    let Writer { me, mut work, .. } = writer;
+    me.end(Fate::Committed);
+    work.commit(session);
+    common::check(session, table, &reader(&world));
+}
+
+/// A row whose states are listed above an image: a savepoint takes all of them back.
+#[test]
+fn what_is_listed_above_an_image_is_taken_back() {
+    let (_region, engine) = common::engine(64 << 20);
+    let session = &engine.join().unwrap();
+    let world = World::new();
+    let table = common::transact(session, &world, |work, _, xid| {
+        work.create_table(session, FILE, xid).unwrap()
+    });
+    let me = world.begin();
+    let mut work = Transaction::new();
+    let (xid, command) = (Xid(me.top), CommandId(1));
+    let inserted = work.insert(session, table, &a_row(0), xid, command);
+    let mut writer = Writer {
+        session,
+        table,
+        slot: inserted.unwrap().0,
+        me,
+        work,
+    };
+    let first = writer.newest();
+    for changes_after in [1, 4, 10, 70] {
+        let inner = Xid(writer.me.savepoint());
+        writer.work.set_level(2).unwrap();
+        (0..60).for_each(|change| writer.update(inner, change));
+        writer.replace(inner);
+        (0..changes_after).for_each(|change| writer.update(inner, change));
+        let last = writer.newest();
+        assert_eq!(writer.named(writer.id(last)), [StateAt::One(last); 2]);
+        writer.me.abort_one(inner.0);
+        writer.work.savepoint_abort(session, 2);
+        writer.work.set_level(1).unwrap();
+        assert_eq!(writer.newest(), first);
+        assert_eq!(writer.named(writer.id(first)), [StateAt::One(first); 2]);
+    }
+    (0..200).for_each(|change| writer.update(xid, change));
+    let last = writer.newest();
+    assert_eq!(writer.named(writer.id(last)), [StateAt::One(last); 2]);
     let Writer { me, mut work, .. } = writer;
     me.end(Fate::Committed);
     work.commit(session);

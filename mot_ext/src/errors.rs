@@ -48,12 +48,14 @@ macro_rules! raise_report {
 
 // Behind the macro, which they raise by.
 mod engine;
+mod indexes;
 pub mod labels;
 mod log_messages;
 pub mod refuse;
 mod start;
 
 pub use engine::{HINT_LONG_KEY, or_raise, raise};
+pub use indexes::*;
 pub use log_messages::*;
 pub use start::*;
 
@@ -348,17 +350,6 @@ pub fn no_common_collation(number: usize) -> ! {
         "could not determine which collation to use for string comparison",
         format!("The values have different collations at record column {number}."),
         "Cast the value to the row type of the column that it is compared with."
-    )
-}
-
-/// Raises 55000: the catalog knows the index, the engine does not.
-pub fn no_index_storage(name: &str) -> ! {
-    raise_report!(
-        PgLogLevel::ERROR,
-        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        format!("index \"{name}\" of a memory-optimized table has no entries in this database"),
-        "Its file was made otherwise than by building it.",
-        "REINDEX the index."
     )
 }
 

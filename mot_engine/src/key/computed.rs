@@ -220,6 +220,16 @@ impl Tail {
         self.notes.clear();
     }
 
+    /// Where it ends now, for [`Tail::go_back`].
+    pub fn end(&self) -> usize {
+        self.notes.len()
+    }
+
+    /// Takes back what was added behind an end that it had, whole or not.
+    pub fn go_back(&mut self, end: usize) {
+        self.notes.truncate(end);
+    }
+
     /// Begins anew with the notes that a body has, but for that of one index.
     pub fn take_others(&mut self, body: &[u8], number: u32) -> Result<(), EngineError> {
         self.take_if(body, |of| of != number)

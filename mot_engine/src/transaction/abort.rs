@@ -38,7 +38,7 @@ impl Transaction {
     pub fn savepoint_abort(&mut self, session: &Session, level: i32) {
         let level = level.max(0) as u32;
         let first = self.suffix(level);
-        self.own_rows.take_back(&self.operations[first..]);
+        self.take_names_back(session, first);
         give_slots_back(session, &self.operations[first..]);
         self.undo_from(session, first).end(PATIENCE);
         self.operations.truncate(first);
@@ -66,11 +66,17 @@ impl Transaction {
                 .is_some_and(|last| last.kind().is_data())
         );
         let last = self.operations.len().saturating_sub(1);
-        self.own_rows.take_back(&self.operations[last..]);
+        self.take_names_back(session, last);
         drop(self.undo_from(session, last));
         self.operations.truncate(last);
         self.own_tables.forget_since(last);
         self.known.forget();
+    }
+
+    /// Takes the names of states back that operations from `first` on have made.
+    fn take_names_back(&mut self, session: &Session, first: usize) {
+        let _pin = session.local.pin();
+        self.own_rows.take_back(&self.operations[first..]);
     }
 
     /// Takes back the insert of just now: this row and no other, with the entries that were made of

@@ -162,7 +162,9 @@ impl OwnRows {
             let is_none = |at: VersionRef| at.flags() & (flags::LOCK_ONLY | flags::ABORTED) != 0;
             while let Some(version) = at.filter(|at| is_none(*at) || is_own(*at)) {
                 at = version.next();
-                if !is_none(version) {
+                let above = states.last().map(|state: &OwnState| state.version);
+                let has_image = above.is_some_and(|above| above.is_own_image_of(version));
+                if !is_none(version) && !has_image {
                     states.try_reserve(1).map_err(no_memory)?;
                     states.push(OwnState::of(version));
                 }
@@ -205,7 +207,7 @@ impl OwnRows {
         }
     }
 
-    /// These operations, the last ones, are taken back.
+    /// These operations, the last ones, are taken back. The caller is pinned.
     pub(super) fn take_back(&mut self, operations: &[Operation]) {
         if self.rows.is_empty() {
             return;

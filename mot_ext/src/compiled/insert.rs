@@ -9,7 +9,6 @@ use crate::pg::snapshot::Snapshot;
 use crate::rows::tuple;
 use crate::rows::write::Target;
 use crate::table_am::{RowChange, check_row_id};
-use crate::transaction::clock::PgSnapshot;
 use mot_engine::{Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
 
@@ -71,7 +70,7 @@ impl Insert {
     /// Begins an execution.
     pub fn start(&mut self, snapshot: Snapshot<'static>) {
         if let Some(upsert) = &mut self.upsert {
-            upsert.start(PgSnapshot::new(snapshot));
+            upsert.start(snapshot);
         }
     }
 

@@ -12,6 +12,7 @@ use crate::access::scan::Scan;
 use crate::access::search::Search;
 use crate::errors::or_raise;
 use crate::pg::interrupts;
+use crate::pg::snapshot::Snapshot;
 use crate::rows::insert::Inserted;
 use crate::rows::tuple;
 use crate::rows::write::{Target, refuse_under_old_snapshot};
@@ -33,7 +34,7 @@ pub struct Upsert {
     pub(super) arbiters: Arbiters,
     update: Option<Update>,
     /// The statement's snapshot.
-    snapshot: PgSnapshot<'static>,
+    snapshot: Option<Snapshot<'static>>,
 }
 
 /// DO UPDATE.
@@ -71,13 +72,13 @@ impl Upsert {
         Some(Upsert {
             arbiters,
             update,
-            snapshot,
+            snapshot: None,
         })
     }
 
     /// Begins an execution.
-    pub fn start(&mut self, snapshot: PgSnapshot<'static>) {
-        self.snapshot = snapshot;
+    pub fn start(&mut self, snapshot: Snapshot<'static>) {
+        self.snapshot = Some(snapshot);
     }
 
     /// Follows the table to another storage; false: core has to do it.
@@ -204,7 +205,10 @@ impl Upsert {
             return;
         }
         let (session, table) = (target.session, target.table);
-        let seen = session.visible(table, row, &self.snapshot);
+        let snapshot = self
+            .snapshot
+            .expect("an execution begins with its snapshot");
+        let seen = session.visible(table, row, &PgSnapshot::new(snapshot));
         if seen != Some(version) && !session.is_own_state(&PgClock, table, row, version) {
             refuse_under_old_snapshot("concurrent update");
         }

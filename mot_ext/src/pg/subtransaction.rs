@@ -8,36 +8,40 @@ use std::panic::AssertUnwindSafe;
 const OPERATOR_CLASS: &[u8; 2] = b"57";
 
 /// What an action gives; `None`: it has raised an error, and all that it did is undone. Cancelling
-/// and shutting down are passed on.
+/// and shutting down are passed on, behind the subtransaction.
 pub fn attempt<T>(action: impl FnOnce() -> T) -> Option<T> {
-    // SAFETY: in a transaction; what is current here is so again behind the subtransaction, whose
-    // end both arms reach.
-    unsafe {
+    // SAFETY: in a transaction. Each way ends the subtransaction before others see its end, and
+    // what is current here is so again behind it.
+    let done = unsafe {
         let (memory, owner) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
         pg_sys::MemoryContextSwitchTo(memory);
-        let done = PgTryBuilder::new(AssertUnwindSafe(|| Some(action())))
-            .catch_others(|error| match is_of_operator(&error) {
-                true => error.rethrow(),
-                false => None,
-            })
+        let done = PgTryBuilder::new(AssertUnwindSafe(|| Ok(action())))
+            .catch_others(Err)
+            .catch_rust_panic(Err)
             .execute();
         match done {
-            Some(_) => pg_sys::ReleaseCurrentSubTransaction(),
-            None => pg_sys::RollbackAndReleaseCurrentSubTransaction(),
+            Ok(_) => pg_sys::ReleaseCurrentSubTransaction(),
+            Err(_) => pg_sys::RollbackAndReleaseCurrentSubTransaction(),
         }
         pg_sys::MemoryContextSwitchTo(memory);
         pg_sys::CurrentResourceOwner = owner;
         done
+    };
+    match done {
+        Ok(done) => Some(done),
+        Err(error) if is_of_users(&error) => None,
+        Err(error) => error.rethrow(),
     }
 }
 
-fn is_of_operator(error: &CaughtError) -> bool {
+/// Whether an error is neither an operator's nor a bug of ours.
+fn is_of_users(error: &CaughtError) -> bool {
     let (CaughtError::PostgresError(report) | CaughtError::ErrorReport(report)) = error else {
-        return true;
+        return false;
     };
     // `MAKE_SQLSTATE`: six bits a character.
     let code = report.sql_error_code() as i32;
     let character = |at: i32| ((code >> (6 * at)) & 0x3f) as u8 + b'0';
-    [character(0), character(1)] == *OPERATOR_CLASS
+    [character(0), character(1)] != *OPERATOR_CLASS
 }

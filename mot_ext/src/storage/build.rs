@@ -1,7 +1,7 @@
 //! Building an index's storage from its table's rows, with writers locked out or beside them
 //! (index_am/README.md).
 use super::build_report::{duplicated, keep_from_older, tuple_of};
-use super::compute_rows::{compute_keys_of_rows, put_keys_of_rows};
+use super::compute_rows::{compute_keys_of_rows, put_keys_of_rows, rows_with_other_keys};
 use super::definition::index_definition;
 use super::missing::missing_values;
 use super::{core_keys, duplicate, file_of, find, long_key, table};
@@ -227,13 +227,24 @@ pub fn build_index_beside_writers(heap: Relation<'_>, index: Relation<'_>) {
     let made = or_raise(begun);
     core_keys::note_made(index, made);
     reach(Point::BuildBeforeRows);
-    long_key::or_raise(fill(storage, made), heap, index.oid());
+    let filled = fill(storage, made);
+    if let Err(EngineError::KeyNotComputed) = filled {
+        refuse_failed_keys(heap, index);
+    }
+    long_key::or_raise(filled, heap, index.oid());
     reach(Point::BuildBeforeDuplicates);
     // What runs may be of writers that ask for nothing yet: that is for the validation.
     if let Some(slots) = find_repeated(index, storage, made, Xid(0), |_| false) {
         duplicated(heap, index, storage, slots[0])
     }
     reach(Point::BuildBeforeReady);
+}
+
+/// Raises the error of an index's expression that a writer passed over before the engine knew the
+/// index (`computed_keys.rs`); or 55006, if the row is not committed, or gone.
+fn refuse_failed_keys(heap: Relation<'_>, index: Relation<'_>) -> ! {
+    rows_with_other_keys(heap, index);
+    errors::row_without_key(&index.name_text())
 }
 
 /// `index_validate_scan`: every writer enters and asks the index by now, and all that did not have

@@ -27,10 +27,9 @@ use crate::pg::memory::within;
 use crate::pg::relation::{Relation, try_with, with_index};
 use crate::pg::subtransaction::attempt;
 use crate::pg::tuple_slot::TupleSlot;
-use crate::transaction::clock::PgClock;
 use crate::transaction::{label_locks, relation, session};
-use mot_engine::TableRef;
 use mot_engine::key::{KeyColumn, Tail};
+use mot_engine::{FileKey, TableRef};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::cell::{Cell, RefCell};
@@ -41,8 +40,7 @@ const COLUMNS_MAX: usize = pg_sys::INDEX_MAX_KEYS as usize;
 
 /// One index whose keys are computed.
 struct Computed {
-    /// The index's oid.
-    oid: u32,
+    file: FileKey,
     /// The number of its entries in rows' tails: the index's oid, or its file's number where values
     /// have labels.
     number: u32,
@@ -75,7 +73,7 @@ impl Computed {
         };
         let definition = index_definition(table, index);
         Computed {
-            oid: index.oid().to_u32(),
+            file: super::file_of(index),
             number: definition.computed.unwrap_or_default(),
             info,
             predicate,
@@ -88,10 +86,11 @@ impl Computed {
         }
     }
 
-    /// Whether an error in its expressions is that of a build.
+    /// Whether an error in its expressions is that of a build: as long as there is none in the
+    /// engine, whose rows all need their keys.
     fn may_fail(&self) -> bool {
-        let find = |table| session::session().find_index(table, self.oid, &PgClock);
-        self.not_ready_in.is_some_and(|table| find(table).is_none())
+        let is_built = |table| session::session().knows_file(table, self.file);
+        self.not_ready_in.is_some_and(|table| !is_built(table))
     }
 
     /// Computes its key of the row that the context shows, and adds it to a tail; or keeps the
@@ -271,8 +270,12 @@ impl Evaluator {
             let is_asked = |index: &&mut Computed| is_wanted(index.number) && !index.has_failed;
             for index in indexes.iter_mut().filter(is_asked) {
                 if index.may_fail() {
+                    let end = tail.end();
                     let add = || index.add_to(tail, estate, context);
                     index.has_failed = attempt(add).is_none();
+                    if index.has_failed {
+                        tail.go_back(end);
+                    }
                 } else {
                     index.add_to(tail, estate, context);
                 }
