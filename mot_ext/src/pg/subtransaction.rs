@@ -17,8 +17,8 @@ pub fn attempt<T>(action: impl FnOnce() -> T) -> Option<T> {
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
         pg_sys::MemoryContextSwitchTo(memory);
         let done = PgTryBuilder::new(AssertUnwindSafe(|| Ok(action())))
-            .catch_others(Err)
-            .catch_rust_panic(Err)
+            .catch_others(|error| Err(Box::new(error)))
+            .catch_rust_panic(|error| Err(Box::new(error)))
             .execute();
         match done {
             Ok(_) => pg_sys::ReleaseCurrentSubTransaction(),
