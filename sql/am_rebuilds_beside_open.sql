@@ -1,6 +1,6 @@
 -- Index builds beside what a transaction still has to do with its rows: deferred checks, open
--- cursors, tuple ids that it has read. Heap's indexes do not change rows, and neither is to be
--- seen here.
+-- cursors, tuple ids that it has read. Builds of heap's indexes change no rows, and no change is
+-- to be seen here.
 CREATE SCHEMA rb;
 SET search_path = rb, public;
 CREATE FUNCTION rb_compare(int, int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT sign($2 - $1)::int';
@@ -119,7 +119,7 @@ SELECT a FROM rb_left WHERE 10 / a > 1 AND b = 8;
 RESET enable_seqscan;
 INSERT INTO rb_left VALUES (0, 1);
 
--- Nor has it left anything with rows that come meanwhile.
+-- Rows that come meanwhile keep no part of a key that failed.
 CREATE TABLE rb_long (id int, body text) USING mot;
 INSERT INTO rb_long VALUES (1, repeat('x', 20000));
 CREATE INDEX CONCURRENTLY rb_long_body ON rb_long (id, lower(body));
@@ -142,6 +142,7 @@ BEGIN
 EXCEPTION WHEN query_canceled THEN
     RAISE NOTICE 'cancelled';
 END $$;
+-- No transaction is left open.
 SAVEPOINT s;
 SELECT * FROM rb_cancels;
 

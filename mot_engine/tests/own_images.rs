@@ -82,8 +82,8 @@ impl Writer<'_> {
     }
 }
 
-/// An image has the name of the state that it stands for, after every number of changes, and a
-/// savepoint gives that state its name back.
+/// An image has the name of the state that it stands for, after every number of changes. A rollback
+/// to a savepoint gives that state its name back.
 #[test]
 fn an_own_image_has_the_name_of_its_state() {
     let (_region, engine) = common::engine(64 << 20);

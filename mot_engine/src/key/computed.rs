@@ -225,7 +225,7 @@ impl Tail {
         self.notes.len()
     }
 
-    /// Takes back what was added behind an end that it had, whole or not.
+    /// Takes back what was added since [`Tail::end`] gave this end, also half a note.
     pub fn go_back(&mut self, end: usize) {
         self.notes.truncate(end);
     }

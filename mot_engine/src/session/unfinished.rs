@@ -12,9 +12,9 @@ use crate::table::TableRef;
 pub(crate) type Unfinished = (VersionRef, Option<Xid>);
 
 impl Session {
-    /// Replaces `states` by those a row has or may get back, newest first, and calls `use_them`:
-    /// the newest one that is not aborted, and those below. The first one that is committed or the
-    /// asker's own is the last.
+    /// Replaces `states` by those that a row has or may get back, newest first: the newest one that
+    /// is not aborted, and those below it. The first one that is committed or the asker's own is
+    /// the last. Then calls `use_them`.
     ///
     /// Each comes with the transaction to wait for: the state's maker if it is unfinished itself,
     /// and else the one that replaces or deletes it. Row locks are not reported.

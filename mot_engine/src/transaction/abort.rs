@@ -73,7 +73,7 @@ impl Transaction {
         self.known.forget();
     }
 
-    /// Takes the names of states back that operations from `first` on have made.
+    /// Takes back the names of the states that operations from `first` on have made.
     fn take_names_back(&mut self, session: &Session, first: usize) {
         let _pin = session.local.pin();
         self.own_rows.take_back(&self.operations[first..]);

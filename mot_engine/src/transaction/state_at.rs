@@ -1,10 +1,10 @@
 //! What a tuple id names: a slot and the ordinal of one of its row's states.
 //!
-//! Ordinals of the states of a chain that are not aborted rise from old to new, but for an own
-//! state's image, which has the same. So two of them are the same only if the row was changed
-//! [`ORDINALS`](crate::ids::ORDINALS) times in between. A transaction that changes a row so often
-//! itself names its later states otherwise ([`Alias`](crate::transaction::Alias)). Which one a
-//! tuple id means follows from its holder:
+//! Ordinals of the states of a chain that are not aborted rise from old to new. An own state's
+//! image has the ordinal of that state. So two of the others are the same only if the row was
+//! changed [`ORDINALS`](crate::ids::ORDINALS) times in between. A transaction that changes a row so
+//! often itself names its later states otherwise ([`Alias`](crate::transaction::Alias)). Which one
+//! a tuple id means follows from its holder:
 //!
 //! 1. The snapshots': what a scan has handed out.
 //! 2. The transaction's own: states that it made, the one that it replaced first, and the first

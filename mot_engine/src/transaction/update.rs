@@ -93,7 +93,7 @@ impl Transaction {
         body: &[u8],
         xid: Xid,
     ) -> Result<Written, EngineError> {
-        debug_assert!(!seen.is_known_committed() && clock.is_current(seen.xid()));
+        assert!(!seen.is_known_committed() && clock.is_current(seen.xid()));
         check_length(body)?;
         let _pin = session.local.pin();
         let changed = changed_keys(session, table, seen.body(), body)?;

@@ -29,7 +29,7 @@ impl ComputedKeys {
         }
         let evaluator = Evaluator::of_table(table);
         let are_plain = expressions(&evaluator).all(|list| are_plain(list, ROW));
-        let is_plain = are_plain && !evaluator.has_labels() && !evaluator.may_fail();
+        let is_plain = are_plain && !evaluator.has_labels() && !evaluator.has_unready();
         match is_plain {
             true => Ok(Some(ComputedKeys(RefCell::new(evaluator)))),
             false => Err(Unplain),

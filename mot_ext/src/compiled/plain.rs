@@ -265,7 +265,8 @@ fn reads_text_form(oid: pg_sys::Oid) -> bool {
     }
 }
 
-/// A function in C inside the server that every user may call, and that runs no SQL.
+/// A function in C inside the server that every user may call. It runs no SQL, and reads and writes
+/// no text form of a type.
 fn is_own_function(oid: pg_sys::Oid) -> bool {
     if oid.to_u32() >= FIRST_NORMAL_OID {
         return false;

@@ -13,13 +13,13 @@ pub fn no_index_storage(name: &str) -> ! {
     )
 }
 
-/// Raises 55006: a row that another session has come with lacks its key in an index that is built.
+/// Raises 55006: a row has no key in an index that is built, or was built since it was formed.
 pub fn row_without_key(name: &str) -> ! {
     raise_report!(
         PgLogLevel::ERROR,
         ERRCODE_OBJECT_IN_USE,
-        format!("index \"{name}\" cannot be built beside another session's change of a row"),
-        "An expression of the index failed for that row.",
-        "Drop the index, and create it again."
+        format!("a row has no key in index \"{name}\", which is built beside its change"),
+        "An expression of the index failed for the row.",
+        "Repeat the statement. Drop an index that is not valid, and create it again."
     )
 }

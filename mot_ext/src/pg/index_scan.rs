@@ -167,7 +167,8 @@ impl<'p> IndexScan<'p> {
     #[inline]
     pub fn snapshot(self) -> Snapshot<'p> {
         // SAFETY: a live scan.
-        unsafe { Snapshot::enter((*self.as_ptr()).xs_snapshot) }
+        let snapshot = unsafe { Snapshot::enter_if_any((*self.as_ptr()).xs_snapshot) };
+        snapshot.expect("a scan has its snapshot from the first row on")
     }
 
     /// The conditions.

@@ -111,7 +111,7 @@ impl<'p> Relation<'p> {
         unsafe { (*self.as_ptr()).rd_tableam }
     }
 
-    /// The number of a temporary relation's session, from 0; of others -1.
+    /// The number of a temporary relation's session, as the server counts them; of others -1.
     #[inline]
     pub fn session(self) -> i32 {
         // SAFETY: an open relation.
@@ -171,7 +171,7 @@ impl<'p> Relation<'p> {
         self.index_row().indrelid
     }
 
-    /// Whether it is an index, not a partitioned one.
+    /// Whether it is an index, partitioned ones included.
     pub fn is_index(self) -> bool {
         // SAFETY: an open relation.
         unsafe { !(*self.as_ptr()).rd_index.is_null() }
@@ -231,6 +231,24 @@ impl<'p> Relation<'p> {
         unsafe { !pg_sys::RelationGetIndexPredicate(self.as_ptr()).is_null() }
     }
 
+    /// Waits until all transactions have ended that may write to it now.
+    pub fn wait_for_writers(self) {
+        let share = pg_sys::ShareLock as pg_sys::LOCKMODE;
+        // SAFETY: an open relation, whose lock has a tag.
+        unsafe {
+            let lock = (*self.as_ptr()).rd_lockInfo.lockRelId;
+            let tag = pg_sys::LOCKTAG {
+                locktag_field1: lock.dbId.to_u32(),
+                locktag_field2: lock.relId.to_u32(),
+                locktag_field3: 0,
+                locktag_field4: 0,
+                locktag_type: pg_sys::LockTagType::LOCKTAG_RELATION as u8,
+                locktag_lockmethodid: pg_sys::DEFAULT_LOCKMETHOD as u8,
+            };
+            pg_sys::WaitForLockers(tag, share, false);
+        }
+    }
+
     /// Whether this session holds exactly this lock of it.
     pub fn is_locked(self, lock: pg_sys::LOCKMODE) -> bool {
         // SAFETY: an open relation.
@@ -244,7 +262,7 @@ impl<'p> Relation<'p> {
     }
 
     /// Raises 55006 if an open cursor of the session reads it, or a trigger is still to fire for
-    /// it. Its caller alone has it open.
+    /// it. Only the caller may have it open.
     pub fn check_not_in_use(self, statement: &CStr) {
         // SAFETY: an open relation.
         unsafe { pg_sys::CheckTableNotInUse(self.as_ptr(), statement.as_ptr()) };

@@ -7,11 +7,11 @@ use std::panic::AssertUnwindSafe;
 /// The class of SQLSTATEs by which an operator ends a statement, as its first two characters.
 const OPERATOR_CLASS: &[u8; 2] = b"57";
 
-/// What an action gives; `None`: it has raised an error, and all that it did is undone. Cancelling
-/// and shutting down are passed on, behind the subtransaction.
+/// What an action gives; `None`: it has raised an error, and all that it did is undone. Errors of
+/// class 57 and panics of ours are passed on when the subtransaction has ended.
 pub fn attempt<T>(action: impl FnOnce() -> T) -> Option<T> {
-    // SAFETY: in a transaction. Each way ends the subtransaction before others see its end, and
-    // what is current here is so again behind it.
+    // SAFETY: in a transaction. Both ways end the subtransaction before this returns or raises.
+    // Memory context and owner are as before then.
     let done = unsafe {
         let (memory, owner) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
         pg_sys::BeginInternalSubTransaction(std::ptr::null());

@@ -7,7 +7,7 @@
 //! an error.
 use super::{tid, tuple};
 use crate::errors::{self, or_raise};
-use crate::pg::{self, index_row, version as pg_version};
+use crate::pg::{self, catalog, index_row, version as pg_version};
 use crate::serializable;
 use crate::shared_memory::test_switch::{self, Step};
 use crate::storage::{duplicate, long_key};
@@ -91,6 +91,7 @@ impl<'p> Target<'p> {
                     Err(EngineError::KeyTooLong { bytes, max }) => {
                         self.key_too_long(body, bytes, max)
                     }
+                    Err(EngineError::KeyNotComputed) => self.key_not_computed(body),
                     made => or_raise(made),
                 }
             }
@@ -100,22 +101,41 @@ impl<'p> Target<'p> {
 
     /// Raises 54000 for the first index in which a row's key is too long.
     fn key_too_long(&self, body: &[u8], bytes: usize, max: usize) -> ! {
+        let is_meant = |error| matches!(error, EngineError::KeyTooLong { .. });
+        let Some(index) = self.first_to_refuse(body, is_meant) else {
+            errors::raise(EngineError::KeyTooLong { bytes, max })
+        };
+        self.relation
+            .with(|relation| long_key::raise(relation, index, bytes, max))
+    }
+
+    /// Raises 55006: the row was formed before the engine knew an index (`computed_keys.rs`).
+    fn key_not_computed(&self, body: &[u8]) -> ! {
+        let is_meant = |error| matches!(error, EngineError::KeyNotComputed);
+        let index = self.first_to_refuse(body, is_meant);
+        match index.and_then(catalog::name) {
+            Some(name) => errors::row_without_key(&name),
+            None => errors::raise(EngineError::KeyNotComputed),
+        }
+    }
+
+    /// The first index, by oid, that refuses a row by an error of this kind.
+    fn first_to_refuse(
+        &self,
+        body: &[u8],
+        is_meant: impl Fn(EngineError) -> bool,
+    ) -> Option<pg_sys::Oid> {
         let mut key = KeyBuffer::new();
         let mut refuses = |index: &IndexRef| {
             let definition = self.session.definition(*index);
             definition.is_ok_and(|definition| {
-                let encoded = encode_row(definition, body, &mut key);
-                matches!(encoded, Err(EngineError::KeyTooLong { .. }))
+                encode_row(definition, body, &mut key).is_err_and(&is_meant)
             })
         };
         let mut indexes = self.session.indexes(self.table, &PgClock);
         indexes.sort_by_key(|index| index.relation_oid());
-        let Some(index) = indexes.into_iter().find(|index| refuses(index)) else {
-            errors::raise(EngineError::KeyTooLong { bytes, max })
-        };
-        let index = index.relation_oid().into();
-        self.relation
-            .with(|relation| long_key::raise(relation, index, bytes, max))
+        let index = indexes.into_iter().find(|index| refuses(index))?;
+        Some(index.relation_oid().into())
     }
 
     /// Whether an index that has refused a row was dropped since, and freed.

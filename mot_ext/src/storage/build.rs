@@ -227,11 +227,7 @@ pub fn build_index_beside_writers(heap: Relation<'_>, index: Relation<'_>) {
     let made = or_raise(begun);
     core_keys::note_made(index, made);
     reach(Point::BuildBeforeRows);
-    let filled = fill(storage, made);
-    if let Err(EngineError::KeyNotComputed) = filled {
-        refuse_failed_keys(heap, index);
-    }
-    long_key::or_raise(filled, heap, index.oid());
+    fill_or_raise((heap, index), storage, made);
     reach(Point::BuildBeforeDuplicates);
     // What runs may be of writers that ask for nothing yet: that is for the validation.
     if let Some(slots) = find_repeated(index, storage, made, Xid(0), |_| false) {
@@ -240,11 +236,21 @@ pub fn build_index_beside_writers(heap: Relation<'_>, index: Relation<'_>) {
     reach(Point::BuildBeforeReady);
 }
 
-/// Raises the error of an index's expression that a writer passed over before the engine knew the
-/// index (`computed_keys.rs`); or 55006, if the row is not committed, or gone.
-fn refuse_failed_keys(heap: Relation<'_>, index: Relation<'_>) -> ! {
-    rows_with_other_keys(heap, index);
-    errors::row_without_key(&index.name_text())
+/// Fills an index beside writers. Raises what keeps a row out of it: also an error of the index's
+/// expression that a writer passed over before the engine knew the index (`computed_keys.rs`).
+fn fill_or_raise((heap, index): (Relation<'_>, Relation<'_>), storage: TableRef, made: IndexRef) {
+    let mut filled = fill(storage, made);
+    if let Err(EngineError::KeyNotComputed) = filled {
+        // A committed row raises its error here. Another one may go with its transaction.
+        rows_with_other_keys(heap, index);
+        heap.wait_for_writers();
+        filled = fill(storage, made);
+    }
+    if let Err(EngineError::KeyNotComputed) = filled {
+        rows_with_other_keys(heap, index);
+        errors::row_without_key(&index.name_text());
+    }
+    long_key::or_raise(filled, heap, index.oid());
 }
 
 /// `index_validate_scan`: every writer enters and asks the index by now, and all that did not have
@@ -254,7 +260,7 @@ pub fn validate_index(heap: Relation<'_>, index: Relation<'_>) {
     let storage = table(heap);
     let made = super::index(storage, index);
     reach(Point::ValidateBeforeRows);
-    long_key::or_raise(fill(storage, made), heap, index.oid());
+    fill_or_raise((heap, index), storage, made);
     // A writer that was not asked may have come right behind one that was, and runs.
     let asked_from = Xid(pg::next_full_xid());
     if let Some(slots) = find_repeated(index, storage, made, asked_from, wait_for) {

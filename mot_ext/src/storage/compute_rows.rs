@@ -143,9 +143,9 @@ fn refuse_without_lock(table: Relation<'_>) {
     }
 }
 
-/// How many rows have another key in an index with computed keys than their columns give: a
-/// function of it is not immutable. It runs as the current user. Rows that a transaction is
-/// changing are passed over.
+/// How many rows have another key in an index with computed keys than their columns give, or none:
+/// a function of it is not immutable, or failed for a writer. Functions run as the current user.
+/// Rows that a transaction is changing are passed over.
 pub fn rows_with_other_keys(table: Relation<'_>, index: Relation<'_>) -> u64 {
     let mut count = 0;
     walk(table, index, |rows, row| {

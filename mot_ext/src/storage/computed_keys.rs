@@ -52,7 +52,7 @@ struct Computed {
     label_maker: Option<Box<LabelMaker>>,
     /// The table of an index that is not ready, for its writers.
     not_ready_in: Option<TableRef>,
-    /// An error has left its expressions in the midst: they are not run again.
+    /// An error has ended its expressions half-way: they are not run again.
     has_failed: bool,
 }
 
@@ -199,8 +199,8 @@ impl Evaluator {
         self.indexes.last_mut().expect("one was added")
     }
 
-    /// Whether an error in some index's expressions is that of a build.
-    pub fn may_fail(&self) -> bool {
+    /// Whether some index is not ready: an error in its expressions may be a build's.
+    pub fn has_unready(&self) -> bool {
         self.indexes
             .iter()
             .any(|index| index.not_ready_in.is_some())

@@ -21,6 +21,7 @@ pub fn raise(table: Relation<'_>, index: pg_sys::Oid, bytes: usize, max: usize) 
     // SAFETY: an index that is there; the name is palloc'd, and nothing else is left to drop.
     unsafe {
         let name = pg_sys::get_rel_name(index);
+        assert!(!name.is_null());
         let message = format!(
             "index row size {bytes} exceeds maximum {max} for index \"{}\"",
             text::from_c(name)

@@ -14,9 +14,9 @@ use crate::table::{EntryForm, IndexRef};
 
 impl IndexScan {
     /// The next row of the range with a state that has the key of the entry which led to it, of
-    /// those that [`Session::unfinished_and_current`] reports. `use_it` is called at most once, and
-    /// as there: with the newest such state. A row comes once for each entry: twice, if an
-    /// unfinished change moves it within the range.
+    /// those that [`Session::unfinished_and_current`] reports. `use_it` is called at most once,
+    /// with the newest such state, and may do what `use_them` may. A row comes once for each entry:
+    /// twice, if an unfinished change moves it within the range.
     ///
     /// A scan is asked by this or by `next`, not by both.
     pub fn next_unfinished_or_current<R>(

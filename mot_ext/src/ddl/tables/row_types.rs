@@ -213,9 +213,9 @@ fn build_if_changed(index: pg_sys::Oid, types: &Objects) {
     }
 }
 
-/// Whether a key column's row type is another one in the catalog than in the index's definition, or
-/// the column has labels of values that hold one of these types. Values that differed may be equal
-/// now, but their labels are not.
+/// Whether a key column's row type in the catalog is not that of the index's definition. Also,
+/// whether the column has labels of values that hold one of these types. Values that differed may
+/// be equal now, but their labels are not.
 fn has_other_row_type(index: Relation<'_>, types: &Objects) -> bool {
     let is_computed = is_computed(index);
     let Some(definition) = storage::definition_of(index) else {

@@ -56,7 +56,8 @@ impl<'p> Node<'p, pg_sys::QueryDesc> {
     #[inline]
     pub fn snapshot(self) -> Snapshot<'p> {
         // SAFETY: a query that begins or runs has its snapshot.
-        unsafe { Snapshot::enter((*self.as_ptr()).snapshot) }
+        let snapshot = unsafe { Snapshot::enter_if_any((*self.as_ptr()).snapshot) };
+        snapshot.expect("a query that begins has its snapshot")
     }
 
     /// What its rows go to.
