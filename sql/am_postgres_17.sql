@@ -134,7 +134,8 @@ SELECT rows FROM mot.check('m');
 DROP OWNED BY am_17_keeper;
 DROP ROLE am_17_keeper;
 
--- A check of a domain is asked for, with the rights that it takes, wherever a statement reads a text as that domain.
+-- A domain's check is asked for, with the rights that it takes, wherever a statement reads a text
+-- as that domain.
 CREATE ROLE am_17_reader;
 GRANT USAGE ON SCHEMA am_17 TO am_17_reader;
 CREATE TABLE d (id int PRIMARY KEY) USING mot;

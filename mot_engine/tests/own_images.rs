@@ -30,7 +30,52 @@ struct Writer<'a> {
 /// How a tuple id names a state: by an alias, or by its ordinal.
 type Id = (Option<Alias>, Ordinal);
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    /// In a transaction that has inserted the row.
+    fn begin(session: &'a Session, world: &World) -> Writer<'a> {
+        let table = common::transact(session, world, |work, _, xid| {
+            work.create_table(session, FILE, xid).unwrap()
+        });
+        let me = world.begin();
+        let mut work = Transaction::new();
+        let (xid, command) = (Xid(me.top), CommandId(1));
+        let inserted = work.insert(session, table, &a_row(0), xid, command);
+        Writer {
+            session,
+            table,
+            slot: inserted.unwrap().0,
+            me,
+            work,
+        }
+    }
+
+    fn savepoint(&mut self) -> Xid {
+        let inner = Xid(self.me.savepoint());
+        self.work.set_level(2).unwrap();
+        inner
+    }
+
+    fn roll_back(&mut self, inner: Xid) {
+        self.me.abort_one(inner.0);
+        self.work.savepoint_abort(self.session, 2);
+        self.work.set_level(1).unwrap();
+    }
+
+    fn commit(mut self, world: &World) {
+        self.me.end(Fate::Committed);
+        self.work.commit(self.session);
+        common::check(self.session, self.table, &reader(world));
+    }
+
+    fn lock(&mut self, seen: VersionRef, xid: Xid) -> Locked {
+        let (session, table, slot) = (self.session, self.table, self.slot);
+        let strength = LockStrength::Update;
+        let locked = self
+            .work
+            .lock(session, &self.me, table, slot, seen, strength, xid);
+        locked.unwrap()
+    }
+
     fn newest(&self) -> VersionRef {
         match self.session.newest(&self.me, self.table, self.slot) {
             Newest::Live(version) => version,
@@ -54,7 +99,7 @@ impl Writer<'_> {
         let (session, table, slot) = (self.session, self.table, self.slot);
         let put = self
             .work
-            .replace_own(session, &self.me, table, slot, seen, &new, xid);
+            .replace_own(session, &self.me, (table, slot), (seen, &new), xid);
         let Ok(Written::Done(image)) = put else {
             panic!("{put:?}")
         };
@@ -89,49 +134,27 @@ fn an_own_image_has_the_name_of_its_state() {
     let (_region, engine) = common::engine(64 << 20);
     let session = &engine.join().unwrap();
     let world = World::new();
-    let table = common::transact(session, &world, |work, _, xid| {
-        work.create_table(session, FILE, xid).unwrap()
-    });
-    let me = world.begin();
-    let mut work = Transaction::new();
-    let (xid, command) = (Xid(me.top), CommandId(1));
-    let inserted = work.insert(session, table, &a_row(0), xid, command);
-    let mut writer = Writer {
-        session,
-        table,
-        slot: inserted.unwrap().0,
-        me,
-        work,
-    };
+    let mut writer = Writer::begin(session, &world);
+    let xid = Xid(writer.me.top);
     for changes in [0, 1, 70, 1100] {
         (0..changes).for_each(|change| writer.update(xid, change));
         let seen = writer.newest();
         let id = writer.id(seen);
-        let inner = Xid(writer.me.savepoint());
-        writer.work.set_level(2).unwrap();
+        let inner = writer.savepoint();
         for _ in 0..2 {
             let image = writer.replace(inner);
             assert_eq!(writer.id(image), id);
             assert_eq!((image.cid(), image.xid()), (seen.cid(), inner));
             assert_eq!(writer.named(id), [StateAt::One(image); 2]);
             // Whoever has read the former one may lock the row.
-            let (me, slot, strength) = (&writer.me, writer.slot, LockStrength::Update);
-            let locked = writer
-                .work
-                .lock(session, me, table, slot, seen, strength, inner);
-            assert_eq!(locked.unwrap(), Locked::Done);
+            assert_eq!(writer.lock(seen, inner), Locked::Done);
         }
-        writer.me.abort_one(inner.0);
-        writer.work.savepoint_abort(session, 2);
-        writer.work.set_level(1).unwrap();
+        writer.roll_back(inner);
         assert_eq!(writer.newest(), seen);
         assert_eq!(writer.id(seen), id);
         assert_eq!(writer.named(id), [StateAt::One(seen); 2]);
     }
-    let Writer { me, mut work, .. } = writer;
-    me.end(Fate::Committed);
-    work.commit(session);
-    common::check(session, table, &reader(&world));
+    writer.commit(&world);
 }
 
 /// A row whose states are listed above an image: a savepoint takes all of them back.
@@ -140,40 +163,22 @@ fn what_is_listed_above_an_image_is_taken_back() {
     let (_region, engine) = common::engine(64 << 20);
     let session = &engine.join().unwrap();
     let world = World::new();
-    let table = common::transact(session, &world, |work, _, xid| {
-        work.create_table(session, FILE, xid).unwrap()
-    });
-    let me = world.begin();
-    let mut work = Transaction::new();
-    let (xid, command) = (Xid(me.top), CommandId(1));
-    let inserted = work.insert(session, table, &a_row(0), xid, command);
-    let mut writer = Writer {
-        session,
-        table,
-        slot: inserted.unwrap().0,
-        me,
-        work,
-    };
+    let mut writer = Writer::begin(session, &world);
+    let xid = Xid(writer.me.top);
     let first = writer.newest();
     for changes_after in [1, 4, 10, 70] {
-        let inner = Xid(writer.me.savepoint());
-        writer.work.set_level(2).unwrap();
+        let inner = writer.savepoint();
         (0..60).for_each(|change| writer.update(inner, change));
         writer.replace(inner);
         (0..changes_after).for_each(|change| writer.update(inner, change));
         let last = writer.newest();
         assert_eq!(writer.named(writer.id(last)), [StateAt::One(last); 2]);
-        writer.me.abort_one(inner.0);
-        writer.work.savepoint_abort(session, 2);
-        writer.work.set_level(1).unwrap();
+        writer.roll_back(inner);
         assert_eq!(writer.newest(), first);
         assert_eq!(writer.named(writer.id(first)), [StateAt::One(first); 2]);
     }
     (0..200).for_each(|change| writer.update(xid, change));
     let last = writer.newest();
     assert_eq!(writer.named(writer.id(last)), [StateAt::One(last); 2]);
-    let Writer { me, mut work, .. } = writer;
-    me.end(Fate::Committed);
-    work.commit(session);
-    common::check(session, table, &reader(&world));
+    writer.commit(&world);
 }

@@ -82,15 +82,12 @@ impl Transaction {
     /// Puts another image of a state on its row: an own one, of which the tail alone changes. It
     /// has the command and the ordinal of the one seen, so all that names or sees that finds it.
     /// It goes with the subtransaction that made it, and the one seen is back.
-    #[allow(clippy::too_many_arguments)]
     pub fn replace_own(
         &mut self,
         session: &Session,
         clock: &impl Clock,
-        table: TableRef,
-        slot: Slot,
-        seen: VersionRef,
-        body: &[u8],
+        (table, slot): (TableRef, Slot),
+        (seen, body): (VersionRef, &[u8]),
         xid: Xid,
     ) -> Result<Written, EngineError> {
         assert!(!seen.is_known_committed() && clock.is_current(seen.xid()));

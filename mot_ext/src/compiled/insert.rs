@@ -74,6 +74,12 @@ impl Insert {
         }
     }
 
+    pub fn end(&mut self) {
+        if let Some(upsert) = &mut self.upsert {
+            upsert.end();
+        }
+    }
+
     /// Follows the table to another storage; false: core has to run the statement.
     pub fn move_to(&mut self, table: TableRef, frame: &Frame) -> bool {
         self.target.table = table;

@@ -348,7 +348,7 @@ impl Statement {
     fn end_work(&mut self) {
         match &mut self.work {
             Work::Select(select) => select.end(),
-            Work::Insert(_) => {}
+            Work::Insert(insert) => insert.end(),
             Work::Change(change) => change.end(),
         }
     }

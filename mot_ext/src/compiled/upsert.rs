@@ -33,7 +33,7 @@ use pgrx::prelude::*;
 pub struct Upsert {
     pub(super) arbiters: Arbiters,
     update: Option<Update>,
-    /// The statement's snapshot.
+    /// The execution's snapshot; `None`: between two.
     snapshot: Option<Snapshot<'static>>,
 }
 
@@ -79,6 +79,10 @@ impl Upsert {
     /// Begins an execution.
     pub fn start(&mut self, snapshot: Snapshot<'static>) {
         self.snapshot = Some(snapshot);
+    }
+
+    pub fn end(&mut self) {
+        self.snapshot = None;
     }
 
     /// Follows the table to another storage; false: core has to do it.

@@ -375,7 +375,7 @@ impl Rows {
         let (session, storage) = (session::session(), self.storage);
         let work = xact::current();
         let put = match is_own(seen) {
-            true => work.replace_own(session, &PgClock, storage, row, seen, &body, xid),
+            true => work.replace_own(session, &PgClock, (storage, row), (seen, &body), xid),
             false => work.update(session, &PgClock, storage, row, seen, &body, xid, command),
         };
         match or_raise(put) {
