@@ -124,11 +124,16 @@ impl<'a> Note<'a> {
 
 /// What a body's tail says of the index with this number; `None`: nothing.
 pub(super) fn note_of(body: &[u8], number: u32) -> Result<Option<Note<'_>>, EngineError> {
+    Ok(entry_of(body, number)?.map(|(note, _)| note))
+}
+
+/// The same, with its bytes, which begin with the number.
+fn entry_of(body: &[u8], number: u32) -> Result<Option<(Note<'_>, &[u8])>, EngineError> {
     let mut rest = notes(body)?;
     while !rest.is_empty() {
         let (of, note, behind) = Note::split(rest)?;
         if of == number {
-            return Ok(Some(note));
+            return Ok(Some((note, &rest[..rest.len() - behind.len()])));
         }
         rest = behind;
     }
@@ -251,6 +256,15 @@ impl Tail {
             rest = behind;
         }
         Ok(())
+    }
+
+    /// Adds the note that a body has of an index; false: it has none.
+    pub fn keep(&mut self, body: &[u8], number: u32) -> Result<bool, EngineError> {
+        let entry = entry_of(body, number)?;
+        if let Some((_, bytes)) = entry {
+            self.push(bytes)?;
+        }
+        Ok(entry.is_some())
     }
 
     /// With all notes that a body has.

@@ -181,7 +181,7 @@ impl Change {
             command: frame.command(),
             // SAFETY: a filled slot of the table's row type; it is used before the row's memory is
             // emptied.
-            form: |new: Row<'_>| unsafe { frame.check_and_form(new) },
+            form: |new: Row<'_>, seen| unsafe { frame.check_and_form(new, seen) },
         };
         // SAFETY: the caller's.
         unsafe { frame.within_row(|| self.change.apply(changer, row, version)) }

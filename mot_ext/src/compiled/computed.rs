@@ -11,6 +11,7 @@ use crate::pg::node::List;
 use crate::pg::relation::Relation;
 use crate::rows::tuple;
 use crate::storage::computed_keys::{self, Evaluator};
+use mot_engine::VersionRef;
 use pgrx::pg_sys;
 use std::cell::RefCell;
 
@@ -44,15 +45,16 @@ impl ComputedKeys {
     }
 
     /// The row that was formed of a filled slot's values, with its keys, in the current memory
-    /// context.
+    /// context. It may replace an old one.
     ///
     /// # Safety
-    /// A filled slot of the table's row type. The row is used no longer than the context is kept.
-    pub unsafe fn add<'a>(&self, formed: &[u8], row: Row<'_>) -> &'a [u8] {
+    /// A filled slot of the table's row type. The row is used no longer than the context is kept,
+    /// and the old version is kept meanwhile.
+    pub unsafe fn add<'a>(&self, formed: &[u8], row: Row<'_>, old: Option<VersionRef>) -> &'a [u8] {
         let mut evaluator = self.0.borrow_mut();
         evaluator.tail.clear();
-        // SAFETY: the caller's slot. Plain expressions do not come back here.
-        unsafe { evaluator.compute(row) };
+        // SAFETY: the caller's slot and version. Plain expressions do not come back here.
+        unsafe { evaluator.compute_changed(row, old) };
         tuple::extend(formed, &evaluator.tail)
     }
 

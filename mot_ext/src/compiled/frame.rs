@@ -272,29 +272,27 @@ impl Frame {
         !self.has_checks() && !self.has_missing_values && self.keys.is_none()
     }
 
-    /// Forms the row of a slot with its computed keys, in the current memory context.
+    /// A row that was formed of a slot without the keys that indexes compute, with all of them,
+    /// in the current memory context.
     ///
     /// # Safety
-    /// A filled slot of the table's row type. The row is used no longer than the context is kept.
-    pub unsafe fn form<'a>(&self, row: Row<'_>) -> &'a [u8] {
+    /// A filled slot of the table's row type, and an old version that the row may replace, which is
+    /// kept meanwhile. The row is used no longer than the context is kept.
+    pub unsafe fn add_keys<'a>(
+        &self,
+        formed: &'a [u8],
+        row: Row<'_>,
+        old: Option<VersionRef>,
+    ) -> &'a [u8] {
         // SAFETY: the caller's.
-        unsafe { self.add_keys(tuple::form(row.as_ptr()), row) }
-    }
-
-    /// A row that was formed of a slot without the keys that indexes compute, with all of them.
-    ///
-    /// # Safety
-    /// As for [`Frame::form`].
-    pub unsafe fn add_keys<'a>(&self, formed: &'a [u8], row: Row<'_>) -> &'a [u8] {
-        // SAFETY: the caller's.
-        let add = |keys: &ComputedKeys| unsafe { keys.add(formed, row) };
+        let add = |keys: &ComputedKeys| unsafe { keys.add(formed, row, old) };
         self.keys.as_ref().map_or(formed, add)
     }
 
     /// The same with the key of one index alone.
     ///
     /// # Safety
-    /// As for [`Frame::form`].
+    /// As for [`Frame::add_keys`].
     pub unsafe fn add_key<'a>(
         &self,
         formed: &'a [u8],
@@ -440,16 +438,17 @@ impl Frame {
         }
     }
 
-    /// Forms the row of a slot, in the current memory context, after [`Frame::check`].
+    /// Forms the row of a slot with its computed keys, in the current memory context, after
+    /// [`Frame::check`].
     ///
     /// # Safety
     /// As for both.
     #[inline]
-    pub unsafe fn check_and_form<'a>(&self, row: Row<'_>) -> &'a [u8] {
+    pub unsafe fn check_and_form<'a>(&self, row: Row<'_>, old: VersionRef) -> &'a [u8] {
         // SAFETY: the caller's.
         unsafe {
             self.check(row);
-            self.form(row)
+            self.add_keys(tuple::form(row.as_ptr()), row, Some(old))
         }
     }
 

@@ -176,7 +176,7 @@ unsafe fn insert(frame: &Frame, target: &Target<'_>, row: Row<'_>) -> Outcome {
     let body = unsafe {
         // As heapam counts: a row whose keys then fail has been inserted.
         frame.count_change(RowChange::Insert);
-        frame.within_row(|| frame.form(row))
+        frame.within_row(|| frame.add_keys(tuple::form(row.as_ptr()), row, None))
     };
     let (row, version) = target.insert(body, frame.command());
     Outcome::Inserted(row, version)

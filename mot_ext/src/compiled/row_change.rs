@@ -73,7 +73,7 @@ pub struct Changer<'a, F> {
     pub scan: &'a mut Scan,
     pub values: Node<'a, pg_sys::ExprContext>,
     pub command: CommandId,
-    /// Raises what a new row violates, and forms it.
+    /// Raises what a new row violates, and forms it, which replaces a version.
     pub form: F,
 }
 
@@ -133,7 +133,7 @@ impl Change {
         version: VersionRef,
     ) -> Option<VersionRef>
     where
-        F: Fn(Row<'_>) -> &'static [u8],
+        F: Fn(Row<'_>, VersionRef) -> &'static [u8],
     {
         let Changer {
             scan,
@@ -169,7 +169,7 @@ impl Change {
                     _ => {
                         // SAFETY: as above.
                         unsafe { self.assign() };
-                        form(self.new.view())
+                        form(self.new.view(), seen)
                     }
                 };
                 self.target

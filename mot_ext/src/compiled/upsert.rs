@@ -132,7 +132,7 @@ impl Upsert {
                     let count = |change| unsafe { frame.count_change(change) };
                     count(RowChange::Insert);
                     // SAFETY: as above.
-                    let body = unsafe { frame.within_row(|| frame.add_keys(row, inserted)) };
+                    let body = unsafe { frame.within_row(|| frame.add_keys(row, inserted, None)) };
                     let is_arbiter = |index: u32| self.arbiters.contains(index);
                     match target.insert_unless(body, command, &is_arbiter) {
                         Inserted::Done(row, version) => {
@@ -278,7 +278,7 @@ impl Update {
             command: frame.command(),
             // SAFETY: a filled slot of the table's row type; it is used before the row's memory is
             // emptied.
-            form: |new: Row<'_>| unsafe { frame.check_and_form(new) },
+            form: |new: Row<'_>, seen| unsafe { frame.check_and_form(new, seen) },
         };
         // SAFETY: the row is locked in this state, so it stays.
         unsafe { frame.within_row(|| self.change.apply(changer, row, version)) }

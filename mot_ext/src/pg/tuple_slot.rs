@@ -2,6 +2,17 @@
 use super::heap_tuple::OwnTuple;
 use super::node::Node;
 use pgrx::pg_sys;
+use std::ffi::c_int;
+
+unsafe extern "C" {
+    /// Whether two values have the same bytes; raises nothing.
+    fn datumIsEqual(
+        value: pg_sys::Datum,
+        other: pg_sys::Datum,
+        by_value: bool,
+        length: c_int,
+    ) -> bool;
+}
 
 /// An initialized slot.
 pub type TupleSlot<'p> = Node<'p, pg_sys::TupleTableSlot>;
@@ -120,6 +131,27 @@ impl<'p> Node<'p, pg_sys::TupleTableSlot> {
                 pg_sys::slot_getsomeattrs_int(slot, count);
             }
             ((*slot).tts_values, (*slot).tts_isnull)
+        }
+    }
+
+    /// Whether another row has the same bytes in a column, or both have NULL (`datumIsEqual`). A
+    /// value that is compressed or stored elsewhere has others than a whole one.
+    ///
+    /// # Safety
+    /// Both are filled, and of one row type, which has the column; it is no system column.
+    pub unsafe fn has_equal(self, other: TupleSlot<'_>, column: i16) -> bool {
+        let attribute = &self.row_type().columns()[column as usize - 1];
+        let (by_value, length) = (attribute.attbyval, attribute.attlen.into());
+        // SAFETY: live slots, which are filled (caller), and values of the column's type.
+        unsafe {
+            let (mut is_null, mut is_other_null) = (false, false);
+            let value = pg_sys::slot_getattr(self.as_ptr(), column.into(), &raw mut is_null);
+            let of_other =
+                pg_sys::slot_getattr(other.as_ptr(), column.into(), &raw mut is_other_null);
+            match (is_null, is_other_null) {
+                (false, false) => datumIsEqual(value, of_other, by_value, length),
+                _ => is_null == is_other_null,
+            }
         }
     }
 

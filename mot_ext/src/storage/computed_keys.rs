@@ -8,32 +8,27 @@
 //! - Expressions and comparisons run code of users, so no engine latch and no pin is held
 //!   meanwhile, and no row is half written. That code may write to the same table. So an evaluator
 //!   in use is taken out of the cache.
-//! - An evaluator here lives no longer than the transaction, and no longer than the next
-//!   invalidation of any relation or function: as long as core would keep what it has prepared, or
-//!   less. A compiled statement keeps one longer, whose expressions are plain
-//!   (`compiled/computed.rs`).
+//! - A transaction keeps what it has prepared (`evaluators.rs`), and so does a compiled statement
+//!   whose expressions are plain (`compiled/computed.rs`).
 //! - Each index is locked as core locks those of a table that it writes to.
 //! - An index that is neither ready nor stored may be what a failed CREATE INDEX CONCURRENTLY has
 //!   left. Its keys are computed for the build, if one runs, and an error there is the build's: the
 //!   row has no such key then.
 use super::definition::index_definition;
+use super::kept_keys::{ColumnsRead, OldRow};
 use super::labels::{LabelMaker, LabelSource};
 use crate::errors::or_raise;
 use crate::executor::expressions::passes;
 use crate::keys::{self, IndexColumn};
 use crate::pg;
-use crate::pg::local::ProcessLocal;
 use crate::pg::memory::within;
 use crate::pg::relation::{Relation, try_with, with_index};
 use crate::pg::subtransaction::attempt;
 use crate::pg::tuple_slot::TupleSlot;
-use crate::transaction::{label_locks, relation, session};
-use mot_engine::key::{KeyColumn, Tail};
-use mot_engine::{FileKey, TableRef};
+use crate::transaction::{relation, session};
+use mot_engine::key::{KeyColumn, Tail, tail_bytes};
+use mot_engine::{FileKey, TableRef, VersionRef};
 use pgrx::pg_sys;
-use pgrx::prelude::*;
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 
 /// Most columns of an index, as core's arrays have them.
 const COLUMNS_MAX: usize = pg_sys::INDEX_MAX_KEYS as usize;
@@ -48,6 +43,8 @@ struct Computed {
     /// NULL: every row is in the index.
     predicate: *mut pg_sys::ExprState,
     columns: Vec<KeyColumn>,
+    /// What its keys follow from; `None`: from all of the row.
+    columns_read: Option<ColumnsRead>,
     /// Of an index whose values have labels.
     label_maker: Option<Box<LabelMaker>>,
     /// The table of an index that is not ready, for its writers.
@@ -78,6 +75,7 @@ impl Computed {
             info,
             predicate,
             columns: definition.columns.clone(),
+            columns_read: ColumnsRead::of(index, info),
             label_maker: definition
                 .has_labels()
                 .then(|| Box::new(LabelMaker::new(table, index, definition))),
@@ -91,6 +89,17 @@ impl Computed {
     fn may_fail(&self) -> bool {
         let is_built = |table| session::session().knows_file(table, self.file);
         self.not_ready_in.is_some_and(|table| !is_built(table))
+    }
+
+    /// Adds the key of the row that an UPDATE replaces to a tail, if the new row has it, too.
+    ///
+    /// # Safety
+    /// The old row is shown by the first, which has this body; the slot is a filled one.
+    unsafe fn keep(&self, tail: &mut Tail, old: (&OldRow, &[u8]), new: TupleSlot<'_>) -> bool {
+        let (shown, body) = old;
+        // SAFETY: the caller's rows.
+        let is_equal = |columns: &ColumnsRead| unsafe { shown.has_equal(columns, new) };
+        self.columns_read.as_ref().is_some_and(is_equal) && or_raise(tail.keep(body, self.number))
     }
 
     /// Computes its key of the row that the context shows, and adds it to a tail; or keeps the
@@ -145,20 +154,22 @@ pub struct Evaluator {
     estate: *mut pg_sys::EState,
     context: *mut pg_sys::ExprContext,
     indexes: Vec<Computed>,
+    old: OldRow,
     /// What was computed last.
     pub tail: Tail,
 }
 
 impl Evaluator {
     /// Without indexes yet.
-    fn new() -> Evaluator {
+    fn new(table: Relation<'_>) -> Evaluator {
         // SAFETY: below a context that lives as long as the process.
         let memory = unsafe { pg::small_context(pg_sys::TopMemoryContext, c"mot computed keys") };
         // SAFETY: nodes of its own, in that memory.
-        let (estate, context) = unsafe {
+        let (estate, context, old) = unsafe {
             within(memory, || {
                 let estate = pg_sys::CreateExecutorState();
-                (estate, pg_sys::MakePerTupleExprContext(estate))
+                let context = pg_sys::MakePerTupleExprContext(estate);
+                (estate, context, OldRow::of(table))
             })
         };
         Evaluator {
@@ -166,13 +177,14 @@ impl Evaluator {
             estate,
             context,
             indexes: Vec::new(),
+            old,
             tail: Tail::default(),
         }
     }
 
     /// For all indexes that are live and have computed keys, of a table that is locked for writing.
     pub fn of_table(table: Relation<'_>) -> Evaluator {
-        let mut evaluator = Evaluator::new();
+        let mut evaluator = Evaluator::new(table);
         let lock = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
         for oid in computed_indexes(table) {
             with_index(oid, lock, |index| {
@@ -186,7 +198,7 @@ impl Evaluator {
 
     /// For one index with computed keys.
     pub fn of_index(table: Relation<'_>, index: Relation<'_>) -> Evaluator {
-        let mut evaluator = Evaluator::new();
+        let mut evaluator = Evaluator::new(table);
         evaluator.add(table, index);
         evaluator
     }
@@ -237,7 +249,16 @@ impl Evaluator {
     /// A filled slot of the table's row type.
     pub unsafe fn compute(&mut self, slot: TupleSlot<'_>) {
         // SAFETY: the caller's slot.
-        unsafe { self.compute_where(slot, |_| true) };
+        unsafe { self.compute_where(slot, None, |_| true) };
+    }
+
+    /// The same of a row that replaces an old one, with the old one's keys where they are its own.
+    ///
+    /// # Safety
+    /// As for [`Evaluator::compute`]; the old version is kept meanwhile.
+    pub unsafe fn compute_changed(&mut self, slot: TupleSlot<'_>, old: Option<VersionRef>) {
+        // SAFETY: the caller's slot and version.
+        unsafe { self.compute_where(slot, old, |_| true) };
     }
 
     /// The same for one of the indexes.
@@ -246,29 +267,43 @@ impl Evaluator {
     /// As for [`Evaluator::compute`].
     pub unsafe fn compute_one(&mut self, slot: TupleSlot<'_>, index: pg_sys::Oid) {
         // SAFETY: the caller's slot.
-        unsafe { self.compute_where(slot, |number| number == index.to_u32()) };
+        unsafe { self.compute_where(slot, None, |number| number == index.to_u32()) };
     }
 
     /// # Safety
-    /// As for [`Evaluator::compute`].
-    unsafe fn compute_where(&mut self, slot: TupleSlot<'_>, is_wanted: impl Fn(u32) -> bool) {
-        let slot = slot.as_ptr();
+    /// As for [`Evaluator::compute_changed`].
+    unsafe fn compute_where(
+        &mut self,
+        slot: TupleSlot<'_>,
+        version: Option<VersionRef>,
+        is_wanted: impl Fn(u32) -> bool,
+    ) {
         let Evaluator {
             estate,
             context,
             indexes,
+            old,
             tail,
             ..
         } = self;
+        let body = version.filter(|version| tail_bytes(version.body()) > 0);
+        if let Some(version) = body {
+            // SAFETY: a version of the table's, which is kept meanwhile (caller).
+            unsafe { old.show(version) };
+        }
+        let body = body.as_ref().map(VersionRef::body);
         let (estate, context) = (*estate, *context);
         // SAFETY: the evaluator's own executor state. What expressions make goes with the next row.
         unsafe {
             let of_row = (*context).ecxt_per_tuple_memory;
             pg_sys::MemoryContextReset(of_row);
-            (*context).ecxt_scantuple = slot;
+            (*context).ecxt_scantuple = slot.as_ptr();
             let _back = Back(pg_sys::MemoryContextSwitchTo(of_row));
             let is_asked = |index: &&mut Computed| is_wanted(index.number) && !index.has_failed;
             for index in indexes.iter_mut().filter(is_asked) {
+                if body.is_some_and(|body| index.keep(tail, (old, body), slot)) {
+                    continue;
+                }
                 if index.may_fail() {
                     let end = tail.end();
                     let add = || index.add_to(tail, estate, context);
@@ -281,6 +316,7 @@ impl Evaluator {
                 }
             }
             (*context).ecxt_scantuple = std::ptr::null_mut();
+            old.clear();
             // Behind all expressions, which may wait for others: no lock is held there.
             let makers = indexes
                 .iter_mut()
@@ -340,125 +376,4 @@ pub fn is_computed(index: Relation<'_>) -> bool {
 /// Whether an index is on expressions, or has a predicate.
 pub fn is_on_expressions(index: Relation<'_>) -> bool {
     index.key_columns().contains(&0) || index.has_predicate()
-}
-
-/// Until when an evaluator is good.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-struct Moment {
-    /// The transaction.
-    transaction: u64,
-    invalidations: Invalidations,
-}
-
-/// How many invalidations there were, of relations and of functions.
-type Invalidations = (u64, u64);
-
-/// The evaluators of this transaction, by table.
-#[derive(Default)]
-struct Kept {
-    moment: Moment,
-    of_tables: HashMap<u32, Evaluator>,
-}
-
-struct Cache {
-    kept: RefCell<Option<Kept>>,
-    /// How many invalidations of functions this process has seen.
-    functions: Cell<u64>,
-}
-
-static CACHE: ProcessLocal<Cache> = ProcessLocal(Cache {
-    kept: RefCell::new(None),
-    functions: Cell::new(0),
-});
-
-#[pg_guard]
-unsafe extern "C-unwind" fn on_function(_arg: pg_sys::Datum, _cache: i32, _hash: u32) {
-    CACHE.functions.set(CACHE.functions.get() + 1);
-}
-
-fn invalidations() -> Invalidations {
-    (relation::generation(), CACHE.functions.get())
-}
-
-fn moment() -> Moment {
-    Moment {
-        // SAFETY: the caller is about to write, so it may have an id.
-        transaction: unsafe { pg_sys::GetTopFullTransactionId() }.value,
-        invalidations: invalidations(),
-    }
-}
-
-/// Takes the evaluator of a table that is locked for writing out of the cache, or makes one.
-fn take(table: Relation<'_>, now: Moment) -> Evaluator {
-    let oid = table.oid().to_u32();
-    let stale = {
-        let mut kept = CACHE.kept.borrow_mut();
-        let kept = kept.get_or_insert_with(|| {
-            let functions = pg_sys::SysCacheIdentifier::PROCOID as i32;
-            // SAFETY: once in a process; the callback only counts.
-            unsafe {
-                pg_sys::CacheRegisterSyscacheCallback(
-                    functions,
-                    Some(on_function),
-                    pg_sys::Datum::null(),
-                );
-            }
-            Kept::default()
-        });
-        if kept.moment == now {
-            if let Some(evaluator) = kept.of_tables.remove(&oid) {
-                return evaluator;
-            }
-            HashMap::new()
-        } else {
-            kept.moment = now;
-            std::mem::take(&mut kept.of_tables)
-        }
-    };
-    // Freed outside the cache: it calls core.
-    drop(stale);
-    Evaluator::of_table(table)
-}
-
-/// Puts an evaluator back that this transaction took at a moment, unless that is over.
-fn put_back(table: u32, taken: Moment, evaluator: Evaluator) {
-    let replaced = match CACHE.kept.borrow_mut().as_mut() {
-        Some(kept) if kept.moment == taken && taken.invalidations == invalidations() => {
-            kept.of_tables.insert(table, evaluator)
-        }
-        _ => Some(evaluator),
-    };
-    drop(replaced);
-}
-
-/// Calls `action` with the computed keys of the row in a slot; `None`: the table has no such
-/// indexes. The action runs no code of users.
-///
-/// # Safety
-/// The table is locked for writing, and the slot a filled one of its row type.
-pub unsafe fn with_tail<R>(
-    table: Relation<'_>,
-    slot: TupleSlot<'_>,
-    action: impl FnOnce(Option<&Tail>) -> R,
-) -> R {
-    if !are_on(table) {
-        return action(None);
-    }
-    let taken = moment();
-    let mut evaluator = take(table, taken);
-    let outer = label_locks::begin();
-    loop {
-        evaluator.tail.clear();
-        // SAFETY: the caller's slot.
-        unsafe { evaluator.compute(slot) };
-        // Code of users has waited for another transaction, which no comparison should.
-        if !label_locks::were_released() {
-            break;
-        }
-        label_locks::begin_again();
-    }
-    let result = action(Some(&evaluator.tail));
-    label_locks::end(outer);
-    put_back(table.oid().to_u32(), taken, evaluator);
-    result
 }

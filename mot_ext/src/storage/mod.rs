@@ -6,7 +6,8 @@
 //! | `temporary`, `database_copy` | temporary tables; the tables of a copied database |
 //! | `definition`, `missing`, `core_keys` | an index's definition, from the catalog |
 //! | `build`, `build_report`, `duplicate`, `key_text` | index builds, and a key met twice |
-//! | `computed_keys`, `compute_rows` | computed keys of a new row, and of rows before their index |
+//! | `computed_keys`, `kept_keys`, `evaluators` | computed keys of a new or changed row |
+//! | `compute_rows` | computed keys of rows before their index |
 //! | [`labels`] | keys of values without an encoding |
 //! | `key_kinds` | which keys are labels, for tests |
 //!
@@ -32,6 +33,8 @@ mod core_keys;
 mod database_copy;
 pub mod definition;
 pub mod duplicate;
+pub mod evaluators;
+mod kept_keys;
 #[cfg(debug_assertions)]
 mod key_kinds;
 mod key_text;

@@ -5,12 +5,12 @@ use crate::pg::relation::Relation;
 use crate::pg::tuple_slot::TupleSlot;
 use crate::rows::write::Target;
 use crate::rows::{tid, tuple};
-use crate::storage::computed_keys::with_tail;
+use crate::storage::evaluators::with_tail;
 use crate::transaction::relation::LockedRelation;
 use crate::transaction::session;
 use crate::{errors, pg, serializable, storage};
 use mot_engine::key::Tail;
-use mot_engine::{CommandId, Slot};
+use mot_engine::{CommandId, Slot, VersionRef};
 use pgrx::pg_sys;
 use std::cell::Cell;
 
@@ -38,11 +38,27 @@ static ROW_MEMORY: ProcessLocal<Cell<pg_sys::MemoryContext>> =
 pub unsafe fn with_body<R>(
     relation: Relation<'_>,
     slot: TupleSlot<'_>,
+    action: impl FnMut(&[u8]) -> Option<R>,
+) -> R {
+    // SAFETY: the caller's table and slot.
+    unsafe { with_changed_body(relation, slot, || None, action) }
+}
+
+/// The same of a row that replaces one: `old` says which, for a table with computed keys.
+///
+/// # Safety
+/// As for [`with_body`]. The old version is kept by the statement.
+pub unsafe fn with_changed_body<R>(
+    relation: Relation<'_>,
+    slot: TupleSlot<'_>,
+    old: impl Fn() -> Option<VersionRef>,
     mut action: impl FnMut(&[u8]) -> Option<R>,
 ) -> R {
     loop {
-        // SAFETY: the caller's table and slot.
-        let done = unsafe { with_body_once(relation, slot, &mut action) };
+        // SAFETY: the caller's slot.
+        let form = |tail: Option<&Tail>| action(unsafe { formed(slot, tail) });
+        // SAFETY: the caller's table, slot and version.
+        let done = unsafe { with_tail(relation, slot, &old, form) };
         if let Some(done) = done {
             return done;
         }
@@ -58,12 +74,12 @@ pub unsafe fn with_body_once<R>(
     slot: TupleSlot<'_>,
     action: impl FnOnce(&[u8]) -> R,
 ) -> R {
-    // Computing keys runs code of users, which may form rows, too: so it comes first.
     // SAFETY: the caller's table and slot.
-    unsafe { with_tail(relation, slot, |tail| action(formed(slot, tail))) }
+    unsafe { with_tail(relation, slot, || None, |tail| action(formed(slot, tail))) }
 }
 
-/// The row of a slot with its tail, in the process's memory for this.
+/// The row of a slot with its tail, in the process's memory for this. It is formed behind the code
+/// of users that computes keys: that may form rows, too.
 ///
 /// # Safety
 /// A filled slot. The row is used until the next one is formed.

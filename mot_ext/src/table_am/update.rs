@@ -74,10 +74,11 @@ pub unsafe fn update(
     // Ahead of the row lock, whose strength it may concern.
     let has_keys_of_core = storage::has_keys_of_core(relation);
     let asked = Asked::new(command, crosscheck, wait);
-    // The version is looked up behind the code of users that computes keys.
+    // The version is looked up again behind the code of users that computes keys.
+    let named = || resolve::named_by(relation, old.get(), snapshot);
+    let replaced = || named().and_then(|(_, seen)| seen);
     let attempt = |body: &[u8]| {
-        let named = resolve::named_by(relation, old.get(), snapshot);
-        let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("update"));
+        let (row, seen) = named().unwrap_or_else(|| errors::invisible_version("update"));
         let updated = match seen {
             None => {
                 mode.set(pg_sys::LockTupleMode::LockTupleExclusive);
@@ -90,8 +91,8 @@ pub unsafe fn update(
         };
         (updated != Err(Refusal::Waited)).then_some((row, updated))
     };
-    // SAFETY: the caller's table and slot.
-    let (row, updated) = unsafe { target::with_body(relation, slot, attempt) };
+    // SAFETY: the caller's table and slot. The statement keeps what the tuple id names.
+    let (row, updated) = unsafe { target::with_changed_body(relation, slot, replaced, attempt) };
     match updated {
         Ok(new) => {
             statistics::row_changed(relation, RowChange::update_to(new));

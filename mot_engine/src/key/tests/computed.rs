@@ -132,6 +132,14 @@ fn one_entry_is_replaced_beside_the_others() {
         key_of(&bare, &new),
         Err(EngineError::KeyNotComputed)
     ));
+    // Entries of another row are kept, those that it has.
+    tail.clear();
+    assert!(tail.keep(&new, 8).expect("reads") && tail.keep(&new, 7).expect("reads"));
+    assert!(tail.is_last_in(&new, 7).expect("reads"));
+    assert!(!tail.keep(&new, 9).expect("reads") && !tail.keep(&row(), 7).expect("reads"));
+    let kept = with(&tail, &row());
+    assert_eq!(tail.bytes(), tail_bytes(&new));
+    assert!(is_outside(&computed(8, &[KeyKind::Int4]), &kept));
     // Without entries there is no tail.
     tail.take_others(&row(), 7).expect("reads");
     assert_eq!(with(&tail, without_tail(&new)), row());

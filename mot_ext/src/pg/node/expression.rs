@@ -99,31 +99,36 @@ views! {
 }
 
 impl Any<'_> {
-    /// Whether an expression, or one of a list, names one of these columns of a relation.
-    pub fn names_any_of(self, relation: pg_sys::Index, columns: &[i32]) -> bool {
+    /// The columns of a relation that an expression, or one of a list, names: 0 for the whole row,
+    /// system columns below (`pull_varattnos`).
+    pub fn columns_named(self, relation: pg_sys::Index) -> Vec<i16> {
         let mut named = std::ptr::null_mut();
+        let mut columns = Vec::new();
         // SAFETY: a live tree; the set is memory of the current context.
         unsafe {
             pg_sys::pull_varattnos(self.as_ptr(), relation, &raw mut named);
-            let is_named = |column: &i32| {
-                let member = column - pg_sys::FirstLowInvalidHeapAttributeNumber;
-                pg_sys::bms_is_member(member, named)
-            };
-            let names = columns.iter().any(is_named);
+            let mut member = pg_sys::bms_next_member(named, -1);
+            while member >= 0 {
+                columns.push((member + pg_sys::FirstLowInvalidHeapAttributeNumber) as i16);
+                member = pg_sys::bms_next_member(named, member);
+            }
             pg_sys::bms_free(named);
-            names
         }
+        columns
+    }
+
+    /// Whether an expression, or one of a list, names one of these columns of a relation.
+    pub fn names_any_of(self, relation: pg_sys::Index, columns: &[i32]) -> bool {
+        let named = self.columns_named(relation);
+        named
+            .into_iter()
+            .any(|column| columns.contains(&column.into()))
     }
 
     /// Whether an expression names a system column of a relation.
     pub fn names_system_columns(self, relation: pg_sys::Index) -> bool {
-        let mut named = std::ptr::null_mut();
-        // SAFETY: a live tree; the set is memory of the current context.
-        let first = unsafe {
-            pg_sys::pull_varattnos(self.as_ptr(), relation, &raw mut named);
-            pg_sys::bms_next_member(named, -1)
-        };
-        first >= 0 && first + pg_sys::FirstLowInvalidHeapAttributeNumber < 0
+        let named = self.columns_named(relation);
+        named.iter().any(|column| *column < 0)
     }
 
     /// The type of an expression's value.
