@@ -337,6 +337,24 @@ UPDATE tt_unlogged SET a = a + 1000;
 CREATE INDEX ON tt_unlogged (a);
 TRUNCATE tt_unlogged;
 SELECT log_records - :before AS records FROM mot.stat_transactions;
+-- what goes at COMMIT takes columns and indexes of other tables with it
+BEGIN;
+CREATE TEMP TABLE tt_type (a int) ON COMMIT DROP;
+ALTER TABLE tt_permanent ADD typed tt_type;
+CREATE INDEX ON tt_permanent (typed);
+CREATE TEMP TABLE tt_upper (a int PRIMARY KEY) ON COMMIT DROP;
+CREATE TEMP TABLE tt_lower (a int REFERENCES tt_upper DEFERRABLE INITIALLY DEFERRED) ON COMMIT DROP;
+INSERT INTO tt_lower VALUES (1);
+INSERT INTO tt_upper VALUES (1);
+CREATE TEMP TABLE tt_emptied (a int PRIMARY KEY) ON COMMIT DELETE ROWS;
+INSERT INTO tt_emptied VALUES (1);
+DECLARE tt_cursor CURSOR WITH HOLD FOR SELECT * FROM tt_lower, tt_emptied;
+COMMIT;
+FETCH ALL FROM tt_cursor;
+CLOSE tt_cursor;
+SELECT count(*) FROM tt_emptied;
+SELECT attname FROM pg_attribute WHERE attrelid = 'tt_permanent'::regclass AND attnum > 0 AND NOT attisdropped;
+SELECT count(*) FROM pg_index WHERE indrelid = 'tt_permanent'::regclass;
 -- 11. all of them go
 DISCARD TEMP;
 SELECT * FROM tt_methods();

@@ -7,6 +7,7 @@
 //! at commit only.
 use super::{database, earlier_build, publications, tables};
 use crate::pg::hook::Previous;
+use crate::transaction::temporary_drops;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::{c_int, c_void};
@@ -91,6 +92,7 @@ extern "C-unwind" fn of_earlier_build(relation: pg_sys::Oid) {
 
 #[pg_guard]
 extern "C-unwind" fn relation_created(relation: pg_sys::Oid) {
+    temporary_drops::relation_made();
     // SAFETY: core has just made it.
     unsafe { tables::created(relation) };
 }

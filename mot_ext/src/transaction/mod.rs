@@ -11,6 +11,7 @@
 //! | `wal_log` | records of the transaction in PostgreSQL's WAL |
 //! | `relation` | the process's cache of storages, which an abort empties |
 //! | `dropped_database` | storages that go with a database, at its transaction's PRE_COMMIT |
+//! | `temporary_drops` | ON COMMIT DROP ahead of core, before changes are logged |
 //! | `unconfirmed` | rows that are in place, and neither confirmed nor taken back |
 //! | `wake` | ends the reclaimer's long sleep |
 //! | `pauses` | where tests stop processes |
@@ -25,6 +26,7 @@ pub mod label_locks;
 pub mod pauses;
 pub mod relation;
 pub mod session;
+pub mod temporary_drops;
 pub mod unconfirmed;
 pub mod wait;
 mod wake;

@@ -2,7 +2,7 @@
 //!
 //! | event | what happens | may raise |
 //! |---|---|---|
-//! | PRE_COMMIT | storages of a dropped database are dropped; the write set goes to the WAL | yes |
+//! | PRE_COMMIT | storages that go at commit are dropped; the write set goes to the WAL | yes |
 //! | COMMIT | versions get COMMITTED, locks are unlinked, dropped storages freed or listed | no |
 //! | ABORT | own versions, entries, locks and definitions are unlinked | no |
 //! | sub COMMIT | operations of the level belong to the level above | no |
@@ -43,7 +43,7 @@
 //! definitions with ours (`recovery::load`). The engine's part is
 //! `mot_engine/src/transaction/prepare.rs`.
 use super::wal_log::WalLog;
-use super::{dropped_database, label_locks, relation, session, unconfirmed, wake};
+use super::{dropped_database, label_locks, relation, session, temporary_drops, unconfirmed, wake};
 use crate::errors;
 use crate::pg::local::ProcessLocal;
 use crate::pg::{self, interrupts};
@@ -225,6 +225,7 @@ fn handle_event(event: pg_sys::XactEvent::Type) {
 fn update_process_state(event: pg_sys::XactEvent::Type) {
     match event {
         pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => {
+            temporary_drops::act_ahead();
             dropped_database::drop_noted();
             IS_ENDING.0.set(true);
         }
@@ -233,11 +234,13 @@ fn update_process_state(event: pg_sys::XactEvent::Type) {
             relation::next_generation();
             IS_ENDING.0.set(false);
             dropped_database::forget();
+            temporary_drops::forget();
             unconfirmed::forget_all();
             label_locks::forget_all();
         }
         pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
             IS_ENDING.0.set(false);
+            temporary_drops::forget();
         }
         _ => {}
     }
