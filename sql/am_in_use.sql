@@ -83,14 +83,4 @@ INSERT INTO parts VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET n = 0;
 SELECT * FROM parts;
 DROP TABLE parts;
 
--- A table that comes into a schema all of whose tables are published.
-CREATE SCHEMA published;
-SET client_min_messages = error;
-CREATE PUBLICATION all_of_schema FOR TABLES IN SCHEMA published;
-RESET client_min_messages;
-CREATE TABLE moved (id int PRIMARY KEY) USING mot;
-ALTER TABLE moved SET SCHEMA published;
-DROP PUBLICATION all_of_schema;
-DROP TABLE published.moved;
-DROP SCHEMA published;
 DROP FUNCTION change_method, beside_cursor, drop_other;

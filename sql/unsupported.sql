@@ -19,7 +19,6 @@ CREATE TABLE un_parent (a int, b text, c point, d int4range, e int[], f json);
 ALTER TABLE un INHERIT un_parent;
 CREATE FUNCTION un_function() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 SET client_min_messages = error;
-CREATE PUBLICATION un_publication;
 CREATE TABLE un_parted (a int) PARTITION BY LIST (a);
 CREATE FOREIGN TABLE un_part PARTITION OF un_parted DEFAULT SERVER mot;
 CREATE TYPE un_pair AS (a int, b int);
@@ -67,8 +66,6 @@ SELECT command || E'\n  ' || pg_temp.refused(command) AS "command and answer" FR
   'CREATE CONSTRAINT TRIGGER t AFTER INSERT ON un_parted FOR EACH ROW EXECUTE FUNCTION un_function()',
   'CREATE TRIGGER t AFTER INSERT ON un_plain REFERENCING NEW TABLE AS n EXECUTE FUNCTION un_function()',
   'CREATE TRIGGER t AFTER UPDATE ON un_plain REFERENCING OLD TABLE AS o FOR EACH ROW EXECUTE FUNCTION un_function()',
-  'CREATE PUBLICATION un_publication2 FOR TABLE un_heap, un',
-  'ALTER PUBLICATION un_publication ADD TABLE un',
   'SELECT * FROM un TABLESAMPLE system (10)',
   'SELECT * FROM un_parent TABLESAMPLE system (0)',
   'SELECT * FROM un_parted TABLESAMPLE bernoulli (0)',
@@ -84,7 +81,6 @@ DROP ACCESS METHOD un_method;
 SELECT rows FROM mot.check('un');
 DROP FOREIGN TABLE un, un_plain;
 DROP TABLE un_heap, un_parted, un_parent;
-DROP PUBLICATION un_publication;
 DROP FUNCTION un_function;
 DROP TYPE un_pair;
 DROP COLLATION un_insensitive;

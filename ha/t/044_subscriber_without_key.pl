@@ -112,17 +112,5 @@ crash($subscriber);
 change('DELETE FROM TABLE WHERE a > 40');
 same('after a crash');
 
-# A publication that means the table without its name publishes TRUNCATE alone, and says so.
-$subscriber->safe_psql('postgres', 'CREATE PUBLICATION q FOR ALL TABLES');
-my ($stdout, $stderr);
-$subscriber->psql('postgres', 'TRUNCATE mem', stdout => \$stdout, stderr => \$stderr);
-like($stderr, qr/WARNING:  TRUNCATE of a memory-optimized table is published/, 'TRUNCATE that is published');
-$subscriber->safe_psql('postgres', q(ALTER PUBLICATION q SET (publish = 'insert, update, delete')));
-for my $table ('mem', 'oracle')
-{
-	$subscriber->psql('postgres', "TRUNCATE $table", stdout => \$stdout, stderr => \$stderr);
-	is($stderr, '', "TRUNCATE of $table, which is not published");
-}
-
 no_crash($subscriber);
 done_testing();

@@ -52,6 +52,7 @@ mod access;
 mod checkpoint;
 mod compiled;
 mod ddl;
+mod decoding;
 mod errors;
 mod executor;
 mod index_am;

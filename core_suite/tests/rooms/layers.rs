@@ -110,6 +110,8 @@ pub const EXTENSION: Crate = Crate {
         "executor",
         // Transactions, snapshots, sessions, waiting for a row.
         "transaction",
+        // What logical decoding is told.
+        "decoding",
         // What PostgreSQL's SSI is told.
         "serializable",
         // From a relation to its storage; definitions and builds of indexes.

@@ -7,7 +7,7 @@ const VERSIONS: [(&str, &str, &str); 4] = [
     (
         "mot_engine/src/log/mod.rs",
         "LOG_VERSION: u8",
-        "| {} | keys",
+        "| {} | changes for logical decoding",
     ),
     (
         "mot_engine/src/checkpoint/manifest.rs",

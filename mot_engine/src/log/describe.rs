@@ -5,8 +5,8 @@
 use std::fmt::Write;
 
 use super::{
-    Change, DefinitionChange, KeysReader, LOG_HEADER_BYTES, LocksReader, Record, RecordKind,
-    RowsReader,
+    Change, DefinitionChange, KeysReader, LOG_HEADER_BYTES, LocksReader, LogicalChange,
+    LogicalKind, Record, RecordKind, RowsReader,
 };
 use crate::errors::EngineError;
 use crate::ids::TableId;
@@ -22,6 +22,7 @@ pub fn identify(record: &[u8]) -> Option<&'static str> {
         kind if kind == RecordKind::Definitions as u8 => Some("DEFINITIONS"),
         kind if kind == RecordKind::Locks as u8 => Some("LOCKS"),
         kind if kind == RecordKind::Keys as u8 => Some("KEYS"),
+        kind if kind == RecordKind::Logical as u8 => Some("LOGICAL"),
         _ => None,
     }
 }
@@ -34,6 +35,10 @@ pub fn describe(record: &[u8]) -> String {
         Ok(Record::Definitions(reader)) => describe_definitions(reader, &mut text),
         Ok(Record::Locks(reader)) => describe_locks(reader, &mut text),
         Ok(Record::Keys(reader)) => describe_keys(reader, &mut text),
+        Ok(Record::Logical(change)) => {
+            describe_logical(&change, &mut text);
+            Ok(())
+        }
         Err(error) => Err(error),
     };
     if let Err(error) = result {
@@ -135,6 +140,22 @@ fn describe_keys(reader: KeysReader<'_>, text: &mut String) -> Result<(), Engine
         format_args!("keys of {count} rows of table {table} in index {index}"),
     );
     result
+}
+
+fn describe_logical(change: &LogicalChange<'_>, text: &mut String) {
+    let kind = match change.kind {
+        LogicalKind::Insert => "insert",
+        LogicalKind::Update => "update",
+        LogicalKind::Delete => "delete",
+    };
+    let table = change.table;
+    append(
+        text,
+        format_args!(
+            "{kind} for decoding in file {} of tablespace {} of database {}",
+            table.file, table.tablespace, table.database
+        ),
+    );
 }
 
 fn describe_definitions(

@@ -5,6 +5,7 @@
 //!   panic.
 //! - A row occurs at most once in a record. All changes of a record, except Free and Keys, belong
 //!   to the transaction id that the WAL gives with it. PostgreSQL's commit record decides.
+//! - Records for logical decoding change nothing: replay passes over them.
 //! - The bytes are stored for as long as WAL is: a change of form takes a new `LOG_VERSION`, and
 //!   the old ones stay readable. Golden-bytes tests hold the forms still.
 //! - No checksum: the WAL has its own.
@@ -15,6 +16,7 @@ mod describe;
 mod edits;
 mod keys;
 mod locks;
+mod logical;
 mod moved;
 mod read;
 mod runs;
@@ -31,6 +33,7 @@ pub use describe::{describe, identify};
 pub(crate) use keys::KeysWriter;
 pub use keys::{KeysReader, RowKey};
 pub use locks::{LOCKS_PER_RECORD, LocksReader, RowLock, write_locks};
+pub use logical::{FileLocator, LOGICAL_HEAD_BYTES, LogicalChange, LogicalKind, is_logical};
 pub use read::{Change, Record, RowChange, RowIds, RowsReader};
 pub use varint::{Cursor, put, unzigzag, zigzag};
 pub use wal_pages::WalPages;
@@ -45,9 +48,12 @@ pub const LOG_MAGIC: u16 = 0x4D4C;
 /// named by their file, and deletes that say more than that a row is gone. Since version 3 an
 /// index's definition may hold values that older rows lack. Since version 4 there are tables whose
 /// rows are not logged, and row locks of prepared transactions. Since version 5 there are keys that
-/// rows get in an index that comes after them. All else is as in version 1. A record bears the
-/// version that brought its kind's form.
-pub const LOG_VERSION: u8 = 5;
+/// rows get in an index that comes after them. Since version 6 there are records for logical
+/// decoding. All else is as in version 1. A record bears the version that brought its kind's form.
+pub const LOG_VERSION: u8 = 6;
+
+/// The first version with records for logical decoding.
+const LOG_VERSION_LOGICAL: u8 = 6;
 
 /// The first version with keys of rows.
 const LOG_VERSION_KEYS: u8 = 5;
@@ -81,6 +87,8 @@ pub enum RecordKind {
     Locks = 3,
     /// Keys of rows in an index that came after them.
     Keys = 4,
+    /// A change of a row for logical decoding alone.
+    Logical = 5,
 }
 
 impl RecordKind {
@@ -91,6 +99,7 @@ impl RecordKind {
             RecordKind::Definitions => LOG_VERSION_UNLOGGED_TABLES,
             RecordKind::Locks => LOG_VERSION_LOCKS,
             RecordKind::Keys => LOG_VERSION_KEYS,
+            RecordKind::Logical => LOG_VERSION_LOGICAL,
         }
     }
 }
@@ -107,7 +116,11 @@ impl BaseLsn {
     }
 }
 
+fn header_of(kind: RecordKind) -> [u8; LOG_HEADER_BYTES] {
+    let [low, high] = LOG_MAGIC.to_le_bytes();
+    [low, high, kind.version(), kind as u8]
+}
+
 fn put_header(out: &mut Vec<u8>, kind: RecordKind) {
-    out.extend_from_slice(&LOG_MAGIC.to_le_bytes());
-    out.extend_from_slice(&[kind.version(), kind as u8]);
+    out.extend_from_slice(&header_of(kind));
 }

@@ -12,7 +12,8 @@ use super::write::{
 };
 use super::{
     BaseLsn, DefinitionsReader, KeysReader, LOG_HEADER_BYTES, LOG_MAGIC, LOG_VERSION,
-    LOG_VERSION_FIRST, LOG_VERSION_KEYS, LOG_VERSION_LOCKS, LocksReader, RecordKind,
+    LOG_VERSION_FIRST, LOG_VERSION_KEYS, LOG_VERSION_LOCKS, LOG_VERSION_LOGICAL, LocksReader,
+    LogicalChange, RecordKind,
 };
 use crate::errors::EngineError;
 use crate::ids::{Slot, TableId};
@@ -28,6 +29,8 @@ pub enum Record<'a> {
     Locks(LocksReader<'a>),
     /// Keys of rows in an index that came after them.
     Keys(KeysReader<'a>),
+    /// A change of a row for logical decoding alone.
+    Logical(LogicalChange<'a>),
 }
 
 impl<'a> Record<'a> {
@@ -54,11 +57,15 @@ impl<'a> Record<'a> {
         const DEFINITIONS: u8 = RecordKind::Definitions as u8;
         const LOCKS: u8 = RecordKind::Locks as u8;
         const KEYS: u8 = RecordKind::Keys as u8;
+        const LOGICAL: u8 = RecordKind::Logical as u8;
         match header[3] {
             ROWS => Ok(Record::Rows(RowsReader::new(version, body))),
             DEFINITIONS => Ok(Record::Definitions(DefinitionsReader::new(version, body))),
             LOCKS if version >= LOG_VERSION_LOCKS => Ok(Record::Locks(LocksReader::new(body))),
             KEYS if version >= LOG_VERSION_KEYS => Ok(Record::Keys(KeysReader::new(body)?)),
+            LOGICAL if version >= LOG_VERSION_LOGICAL => {
+                Ok(Record::Logical(LogicalChange::parse(body)?))
+            }
             _ => Err(EngineError::Corrupt {
                 what: "log record has an unknown kind",
             }),

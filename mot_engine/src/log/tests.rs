@@ -105,8 +105,8 @@ proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..100),
-        version in 1..4_u8,
-        kind in 1..4_u8,
+        version in LOG_VERSION_FIRST..=LOG_VERSION,
+        kind in 1..=RecordKind::Logical as u8,
     ) {
         let mut record = vec![0x4C, 0x4D, version, kind];
         record.extend_from_slice(&bytes);
@@ -176,6 +176,11 @@ fn exhaust(record: &[u8]) -> bool {
                 assert!(!failed, "nothing comes after an error");
                 failed = key.is_err();
             }
+        }
+        Ok(Record::Logical(change)) => {
+            let rows = [change.new, change.old].into_iter().flatten();
+            let bytes: usize = rows.map(<[u8]>::len).sum();
+            assert_eq!(LOGICAL_HEAD_BYTES + bytes, record.len());
         }
         Err(error) => {
             assert!(matches!(error, EngineError::Corrupt { .. }));

@@ -24,7 +24,7 @@ use crate::engine::{Engine, Reached};
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Xid};
 use crate::limits::LOG_RECORD_BYTES_MAX;
-use crate::log::Record;
+use crate::log::{Record, is_logical};
 use crate::session::Session;
 use crate::transaction::free_pending;
 use std::sync::atomic::Ordering;
@@ -86,6 +86,9 @@ impl ParallelReplayer {
         pause: &mut dyn FnMut(),
     ) -> Result<(), EngineError> {
         self.failed_at = None;
+        if is_logical(record) {
+            return Ok(());
+        }
         let progress = self.engine.progress();
         if lsn.0 <= progress.replayed_lsn.load(Ordering::Relaxed) {
             return Ok(());

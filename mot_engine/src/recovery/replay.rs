@@ -152,6 +152,7 @@ impl Replayer {
             }
             Record::Locks(_) => session.keep_locks(lsn, xid, record)?,
             Record::Keys(keys) => self.put_keys(session, keys, lsn)?,
+            Record::Logical(_) => {}
             Record::Rows(mut rows) => {
                 let mut counted = Counted {
                     changes: 0,

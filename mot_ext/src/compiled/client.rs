@@ -13,7 +13,6 @@
 //! (which has row descriptions to send) and all other receivers go through core's.
 use super::frame::{Frame, Row};
 use super::watch;
-use crate::pg;
 use crate::pg::memory::within;
 use crate::pg::node::Node;
 use crate::pg::wire::{self, Message};
@@ -410,7 +409,7 @@ impl<'a> Client<'a> {
         if let Client::Wire(..) = self {
             let count = frame.row_type.view().columns().len();
             // SAFETY: the caller's slot.
-            unsafe { pg::take_row_apart(row.as_ptr(), count as i32) };
+            unsafe { row.take_apart(count as i32) };
         }
         // SAFETY: the caller's slot, whose values are there as far as they are read.
         unsafe { self.send_projected(frame, row) }

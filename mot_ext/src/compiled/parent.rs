@@ -323,7 +323,7 @@ impl Parent {
     unsafe fn fill(&self, child: Row<'_>) -> bool {
         // SAFETY: the caller's slot, which nobody changes meanwhile.
         let (values, nulls) = unsafe {
-            pg::take_row_apart(child.as_ptr(), self.last_column.into());
+            child.take_apart(self.last_column.into());
             child.columns()
         };
         let value = |column: &i16| {

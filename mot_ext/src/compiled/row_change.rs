@@ -234,7 +234,7 @@ impl Change {
         // SAFETY: both slots have the relation's row type, the new one is virtual. Nobody else
         // changes them meanwhile.
         let (values, nulls) = unsafe {
-            pg::take_row_apart(old.as_ptr(), count as i32);
+            old.take_apart(count as i32);
             new.fill(old.columns())
         };
         for ((attribute, _), (datum, is_null)) in self.assignments.iter().zip(&self.values) {

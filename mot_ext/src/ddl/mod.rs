@@ -8,7 +8,6 @@
 //! | `foreign_spelling` | FOREIGN TABLE in a statement means a table of the access method |
 //! | `earlier_build` | the foreign-data wrapper, and foreign tables of an earlier build |
 //! | `access_methods` | no other access method has our handlers |
-//! | `publications` | no publication names a memory-optimized table |
 //! | `database` | CREATE DATABASE and DROP DATABASE |
 //! | `preload` | refuses DDL where the library is not preloaded |
 //! | `catalog_query` | queries under the latest snapshot, as core reads catalogs |
@@ -29,7 +28,6 @@ mod identity;
 mod inheritance;
 mod object_access;
 mod preload;
-mod publications;
 mod tables;
 mod utility;
 

@@ -1,11 +1,11 @@
 //! The object access hook: an index that was made becomes the engine's, and the engine's part of
-//! whatever is dropped goes, by whichever statement. A TRUNCATE that is published gives a warning.
+//! whatever is dropped goes, by whichever statement.
 //!
 //! On a drop it fires inside the deletion, before the catalog rows go: for DROP of the table or
 //! index itself, for anything that cascades to it (schema, server, extension, owner, column,
 //! constraint), and for DROP DATABASE. The engine undoes it with the transaction and frees memory
 //! at commit only.
-use super::{database, earlier_build, publications, tables};
+use super::{database, earlier_build, tables};
 use crate::pg::hook::Previous;
 use crate::transaction::temporary_drops;
 use pgrx::pg_sys;
@@ -40,9 +40,7 @@ unsafe extern "C-unwind" fn object_access(
     if class == pg_sys::RelationRelationId && changes_columns(access, sub_object) {
         column_altered(object);
     }
-    if access == pg_sys::ObjectAccessType::OAT_TRUNCATE {
-        truncated(object);
-    } else if access == pg_sys::ObjectAccessType::OAT_DROP && sub_object == 0 {
+    if access == pg_sys::ObjectAccessType::OAT_DROP && sub_object == 0 {
         // SAFETY: what core passes with a drop: NULL, or this.
         let drop = unsafe { argument.cast::<pg_sys::ObjectAccessDrop>().as_ref() };
         dropped(class, object, drop.map_or(0, |drop| drop.dropflags));
@@ -72,11 +70,6 @@ fn changes_columns(access: pg_sys::ObjectAccessType::Type, sub_object: c_int) ->
             access,
             pg_sys::ObjectAccessType::OAT_DROP | pg_sys::ObjectAccessType::OAT_POST_CREATE
         )
-}
-
-#[pg_guard]
-extern "C-unwind" fn truncated(relation: pg_sys::Oid) {
-    publications::warn_of_truncate(relation);
 }
 
 #[pg_guard]

@@ -9,7 +9,7 @@
 //!   each PostgreSQL function is called through its guard.
 //! - A plan may be cached (`readOnlyTree`), and a handler rewrites what it is given: handlers
 //!   always work on a copy.
-use super::{access_methods, database, foreign_spelling, publications, tables};
+use super::{access_methods, database, foreign_spelling, tables};
 use crate::compiled;
 use crate::pg::guard;
 use crate::pg::hook::Previous;
@@ -155,16 +155,7 @@ fn handle(passed: &mut Statement<'_>) -> bool {
 
 /// Examines a statement that core executes as it is.
 fn look_at(node: Any<'_>) {
-    if let Some(node) = node.cast::<pg_sys::CreatePublicationStmt>() {
-        if node.for_all_tables() {
-            publications::warn_of_tables_left_out();
-        }
-        publications::publish(node.pubobjects());
-    } else if let Some(node) = node.cast::<pg_sys::AlterPublicationStmt>() {
-        if node.action() != pg_sys::AlterPublicationAction::AP_DropObjects {
-            publications::publish(node.pubobjects());
-        }
-    } else if let Some(node) = node.cast() {
+    if let Some(node) = node.cast() {
         database::create(node);
     } else if let Some(node) = node.cast() {
         access_methods::create(node);

@@ -82,12 +82,6 @@ pub fn is_partition(relation: Oid) -> bool {
     unsafe { pg_sys::get_rel_relispartition(relation) }
 }
 
-/// Whether a relation is permanent, temporary or not logged, as `pg_class` has it.
-pub fn persistence(relation: Oid) -> u8 {
-    // SAFETY: a catalog look-up.
-    unsafe { pg_sys::get_rel_persistence(relation) as u8 }
-}
-
 /// The text of a function, of one in C its symbol, in the database's encoding; `None`: it is gone,
 /// or has none.
 pub fn function_source(function: Oid) -> Option<Vec<u8>> {

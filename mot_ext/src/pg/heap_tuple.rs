@@ -1,4 +1,5 @@
 //! Heap tuples that are copies of our own.
+use mot_engine::row::STAMP_BYTES;
 use pgrx::pg_sys;
 use std::ptr::NonNull;
 
@@ -83,6 +84,16 @@ impl OwnTuple {
         unsafe {
             (*self.header()).t_infomask &= !infomask;
             (*self.header()).t_infomask2 &= !infomask2;
+        }
+    }
+
+    /// What the engine keeps of it: all behind the stamp.
+    pub fn body(&self) -> &[u8] {
+        // SAFETY: a live tuple, of one piece with its header, whose length says how many bytes it
+        // has.
+        unsafe {
+            let body = self.header().cast::<u8>().add(STAMP_BYTES);
+            std::slice::from_raw_parts(body, (*self.as_ptr()).t_len as usize - STAMP_BYTES)
         }
     }
 

@@ -29,6 +29,8 @@ pub mod checkpointer;
 pub mod class_files;
 pub mod class_row;
 pub mod copy;
+pub mod datum;
+pub mod decoding;
 pub mod depth;
 pub mod executor;
 pub mod guard;
@@ -120,10 +122,6 @@ unsafe extern "C" {
     /// Gives memory back. Only a context's children and callbacks can raise.
     #[link_name = "MemoryContextReset"]
     fn reset_bare_context(context: pg_sys::MemoryContext);
-    /// Takes a row apart. Raises only if it is asked for more attributes than its type has, or of a
-    /// virtual slot.
-    #[link_name = "slot_getsomeattrs_int"]
-    fn take_apart(slot: *mut pg_sys::TupleTableSlot, count: c_int);
 }
 
 #[allow(ffi_unwind_calls)]
@@ -299,18 +297,6 @@ pub unsafe fn empty_bare_context(context: pg_sys::MemoryContext) {
     unsafe {
         debug_assert!((*context).firstchild.is_null() && (*context).reset_cbs.is_null());
         reset_bare_context(context);
-    }
-}
-
-/// Takes the row of a heap-tuple slot apart, up to its `count`th attribute.
-#[inline]
-pub unsafe fn take_row_apart(slot: *mut pg_sys::TupleTableSlot, count: i32) {
-    // SAFETY: a filled slot of that kind whose type has so many attributes (caller): never raises.
-    unsafe {
-        debug_assert!(count <= (*(*slot).tts_tupleDescriptor).natts);
-        if i32::from((*slot).tts_nvalid) < count {
-            take_apart(slot, count);
-        }
     }
 }
 

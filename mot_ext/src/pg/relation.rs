@@ -64,6 +64,8 @@ impl<'p> Relation<'p> {
         pages: relpages, i32;
         /// Rows, as VACUUM or ANALYZE has counted them; negative: not yet.
         rows: reltuples, f32;
+        /// How a publication names its rows.
+        replica_identity: relreplident as u8, u8;
         /// Whether it has, or had, indexes.
         has_indexes: relhasindex, bool;
         /// Whether it has, or had, children.
@@ -349,6 +351,24 @@ impl<'p> Relation<'p> {
             pg_sys::bms_free(keys);
             is_in_keys
         }
+    }
+
+    /// The columns, from 0, of the key by which a publication names its rows.
+    pub fn identity_columns(self) -> Vec<usize> {
+        let kind = pg_sys::IndexAttrBitmapKind::INDEX_ATTR_BITMAP_IDENTITY_KEY;
+        let mut columns = Vec::new();
+        // SAFETY: an open relation; the set is memory of the current context.
+        unsafe {
+            let set = pg_sys::RelationGetIndexAttrBitmap(self.as_ptr(), kind);
+            let mut member = pg_sys::bms_next_member(set, -1);
+            while member >= 0 {
+                let number = member + pg_sys::FirstLowInvalidHeapAttributeNumber;
+                columns.push(number as usize - 1);
+                member = pg_sys::bms_next_member(set, member);
+            }
+            pg_sys::bms_free(set);
+        }
+        columns
     }
 
     /// Raises 55000 if a publication could not name rows that an operation changes.

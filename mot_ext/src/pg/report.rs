@@ -82,14 +82,6 @@ pub fn raise_unless_utf8(
     unreachable!("an error report at level ERROR unwinds");
 }
 
-/// Says a WARNING about what is not supported.
-pub fn warn_unsupported(message: &str, hint: &str) {
-    let code = PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
-    let words = Words::new(message, None, Some(hint));
-    // SAFETY: nothing further is filled in.
-    unsafe { report(PgLogLevel::WARNING, code, words, || ()) };
-}
-
 /// Writes an ERROR line to the server log, with a hint unless that is empty, and returns: for
 /// workers that retry.
 pub fn error_without_jump(message: &str, hint: &str) {

@@ -1,17 +1,15 @@
 //! Tuple slots of core's.
+use super::datum;
 use super::heap_tuple::OwnTuple;
 use super::node::Node;
 use pgrx::pg_sys;
 use std::ffi::c_int;
 
 unsafe extern "C" {
-    /// Whether two values have the same bytes; raises nothing.
-    fn datumIsEqual(
-        value: pg_sys::Datum,
-        other: pg_sys::Datum,
-        by_value: bool,
-        length: c_int,
-    ) -> bool;
+    /// Takes a row apart. Raises only if it is asked for more attributes than its type has, or of a
+    /// virtual slot.
+    #[link_name = "slot_getsomeattrs_int"]
+    fn take_apart(slot: *mut pg_sys::TupleTableSlot, count: c_int);
 }
 
 /// An initialized slot.
@@ -134,23 +132,39 @@ impl<'p> Node<'p, pg_sys::TupleTableSlot> {
         }
     }
 
-    /// Whether another row has the same bytes in a column, or both have NULL (`datumIsEqual`). A
-    /// value that is compressed or stored elsewhere has others than a whole one.
+    /// Whether another row has the same bytes in a column ([`datum::is_equal`]).
     ///
     /// # Safety
     /// Both are filled, and of one row type, which has the column; it is no system column.
     pub unsafe fn has_equal(self, other: TupleSlot<'_>, column: i16) -> bool {
         let attribute = &self.row_type().columns()[column as usize - 1];
-        let (by_value, length) = (attribute.attbyval, attribute.attlen.into());
         // SAFETY: live slots, which are filled (caller), and values of the column's type.
+        unsafe { datum::is_equal(attribute, self.value(column), other.value(column)) }
+    }
+
+    /// The value of one column; `None`: NULL. The slot is taken apart that far.
+    ///
+    /// # Safety
+    /// It is filled, and its row type has the column, which is no system column.
+    unsafe fn value(self, column: i16) -> Option<pg_sys::Datum> {
+        let mut is_null = false;
+        // SAFETY: a live slot, which is filled (caller).
+        let value = unsafe { pg_sys::slot_getattr(self.as_ptr(), column.into(), &raw mut is_null) };
+        (!is_null).then_some(value)
+    }
+
+    /// Takes its row apart, up to its `count`th attribute.
+    ///
+    /// # Safety
+    /// It is filled, not virtual, and its row type has so many attributes.
+    #[inline]
+    pub unsafe fn take_apart(self, count: i32) {
+        // SAFETY: the caller's slot: never raises.
         unsafe {
-            let (mut is_null, mut is_other_null) = (false, false);
-            let value = pg_sys::slot_getattr(self.as_ptr(), column.into(), &raw mut is_null);
-            let of_other =
-                pg_sys::slot_getattr(other.as_ptr(), column.into(), &raw mut is_other_null);
-            match (is_null, is_other_null) {
-                (false, false) => datumIsEqual(value, of_other, by_value, length),
-                _ => is_null == is_other_null,
+            let slot = self.as_ptr();
+            debug_assert!(count <= (*(*slot).tts_tupleDescriptor).natts);
+            if i32::from((*slot).tts_nvalid) < count {
+                take_apart(slot, count);
             }
         }
     }

@@ -15,6 +15,7 @@
 use super::replay::{self, Stopwatch, replayer};
 use super::{commit_log, ended, load, reader};
 use crate::checkpoint::recovery_end;
+use crate::decoding::read::decode;
 use crate::pg::local::ProcessLocal;
 use crate::pg::{self, interrupts, slot, unlogged};
 use crate::transaction::wal_log::RMGR_ID;
@@ -49,7 +50,7 @@ static RMGR: Table = Table(UnsafeCell::new(pg_sys::RmgrData {
     rm_startup: Some(startup),
     rm_cleanup: Some(cleanup),
     rm_mask: None,
-    rm_decode: None,
+    rm_decode: Some(decode),
 }));
 
 /// Registers the resource manager while the server preloads libraries.

@@ -1,5 +1,6 @@
 //! New rows: the loops that wait for the holder of a row's key, and may take the row back.
 use super::write::Target;
+use crate::decoding;
 use crate::errors::or_raise;
 use crate::serializable;
 use crate::transaction::wait::{Purpose, RowLockQueue};
@@ -113,9 +114,11 @@ impl Target<'_> {
         }
     }
 
-    fn inserted(&self, version: VersionRef) {
+    /// A new row is in place, to stay.
+    pub fn inserted(&self, version: VersionRef) {
         if self.is_serializable {
             serializable::inserted(self.oid(), self.table, version);
         }
+        decoding::inserted(self.relation, version);
     }
 }

@@ -6,6 +6,7 @@
 //! command has changed is left alone. One that a trigger or function of this command has changed is
 //! an error.
 use super::{tid, tuple};
+use crate::decoding;
 use crate::errors::{self, or_raise};
 use crate::pg::{self, catalog, index_row, version as pg_version};
 use crate::serializable;
@@ -232,6 +233,7 @@ impl<'p> Target<'p> {
                 if self.is_serializable {
                     serializable::updated(self.oid(), self.table, row, seen, version);
                 }
+                decoding::updated(self.relation, seen, version);
                 return ChangeResult::Done(version);
             }
             if test_switch::skips(Step::UpdateRecheck)
@@ -265,6 +267,15 @@ impl<'p> Target<'p> {
 
     /// Deletes a row whose state `seen` the statement saw.
     pub fn delete(&self, row: Slot, seen: VersionRef, command: CommandId) -> ChangeResult {
+        let result = self.delete_unlogged(row, seen, command);
+        if let ChangeResult::Done(_) = result {
+            decoding::deleted(self.relation, seen);
+        }
+        result
+    }
+
+    /// The same of a row that logical decoding has not heard of.
+    pub fn delete_unlogged(&self, row: Slot, seen: VersionRef, command: CommandId) -> ChangeResult {
         let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Delete);
         loop {
             let xid = xact::write_xid();

@@ -20,11 +20,11 @@ use crate::pg::relation::Relation;
 use crate::pg::tuple_slot::TupleSlot;
 use crate::rows::tid;
 use crate::rows::write::{ChangeResult, Target};
+use crate::storage;
 use crate::transaction::clock::PgClock;
 use crate::transaction::unconfirmed::{self, Entries, Unconfirmed};
 use crate::transaction::wait::{Purpose, RowLockQueue};
 use crate::transaction::{label_locks, xact};
-use crate::{serializable, storage};
 use mot_engine::{CommandId, EngineError, Entered, IndexRef, Slot, VersionRef};
 use pgrx::pg_sys;
 use std::ffi::c_int;
@@ -127,9 +127,7 @@ fn confirm(target: &Target<'_>, pending: Unconfirmed) {
             entered,
         )),
     }
-    if target.is_serializable {
-        serializable::inserted(target.oid(), target.table, pending.version);
-    }
+    target.inserted(pending.version);
 }
 
 /// Takes a row back, or deletes it if a function of an index has written something since.
@@ -139,7 +137,7 @@ fn take_back(target: &Target<'_>, pending: Unconfirmed) {
     if work.retract_insert(target.session, target.table, row, version) {
         return;
     }
-    let deleted = target.delete(row, version, xact::command_id());
+    let deleted = target.delete_unlogged(row, version, xact::command_id());
     if !matches!(deleted, ChangeResult::Done(_)) {
         or_raise::<()>(Err(EngineError::Corrupt {
             what: "a row that has to go was changed before",

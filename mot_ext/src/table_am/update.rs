@@ -4,6 +4,7 @@ use super::failure::{self, Refusal, by_own_command, is_too_young};
 use super::slot::{self, Shown};
 use super::statistics::RowChange;
 use super::{lock, resolve, statistics, target};
+use crate::decoding;
 use crate::errors::{self, or_raise};
 use crate::pg::argument::Out;
 use crate::pg::node::Field;
@@ -208,6 +209,7 @@ fn change(
         if target.is_serializable {
             serializable::updated(target.oid(), table, row, seen, version);
         }
+        decoding::updated(target.relation, seen, version);
         return Ok(version);
     }
 }
@@ -285,6 +287,7 @@ fn remove(
             if target.is_serializable {
                 serializable::deleted(target.oid(), row, seen);
             }
+            decoding::deleted(target.relation, seen);
             return Ok(());
         }
         let strength = LockStrength::Update;

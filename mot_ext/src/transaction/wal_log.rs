@@ -98,6 +98,21 @@ impl Log for WalLog {
     }
 }
 
+/// Appends a record for logical decoding, whose parts follow each other. It bears the id of the
+/// current subtransaction, and its origin.
+pub fn append_for_decoding(parts: [&[u8]; 3]) {
+    // SAFETY: outside a critical section; the parts outlive the insertion, which copies them. Each
+    // call may raise, and XLogBeginInsert's state is reset by PostgreSQL's abort.
+    unsafe {
+        pg_sys::XLogBeginInsert();
+        pg_sys::XLogSetRecordFlags(pg_sys::XLOG_INCLUDE_ORIGIN as u8);
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            pg_sys::XLogRegisterData(part.as_ptr().cast_mut().cast(), part.len() as _);
+        }
+        pg_sys::XLogInsert(RMGR_ID, 0);
+    }
+}
+
 /// Lowers the delay flag again, also when an error unwinds.
 struct DelayCheckpoint;
 

@@ -128,7 +128,7 @@ fn versions_1_to_3_are_read() {
          relation 16909060; drop index 4 of table 1; drop table 1; free index 4 of table 1; free \
          table 300"
     );
-    for version in [0, 6] {
+    for version in [0, LOG_VERSION + 1] {
         assert!(!exhaust(&rows(version)) && !exhaust(&definitions(version)));
     }
 }
@@ -231,5 +231,64 @@ fn golden_bytes_of_a_missing_value() {
     for version in [1, 2] {
         record[2] = version;
         assert!(!exhaust(&record));
+    }
+}
+
+/// The form of changes for logical decoding: version 6. A failure means that a new version is due.
+#[test]
+fn golden_bytes_of_logical_changes() {
+    let change = |kind, new, old| LogicalChange {
+        kind,
+        table: FileLocator {
+            database: 5,
+            tablespace: 1663,
+            file: 0x0102_0304,
+        },
+        new,
+        old,
+    };
+    let whole = |change: &LogicalChange<'_>| {
+        let rows = [change.new, change.old];
+        let rows = rows.map(Option::unwrap_or_default).concat();
+        [&change.head()[..], &rows].concat()
+    };
+    let update = change(
+        LogicalKind::Update,
+        Some(&b"new row"[..]),
+        Some(&b"old"[..]),
+    );
+    let record = whole(&update);
+    assert_eq!(
+        record,
+        [
+            &[0x4C, 0x4D, 6, 5][..],
+            &[2, 5, 0, 0, 0, 0x7F, 6, 0, 0, 4, 3, 2, 1, 7, 0, 0, 0],
+            b"new rowold",
+        ]
+        .concat()
+    );
+    let insert = change(LogicalKind::Insert, Some(&b"new row"[..]), None);
+    let key = change(LogicalKind::Delete, None, Some(&b"old"[..]));
+    let nothing = change(LogicalKind::Delete, None, None);
+    for change in [update, insert, key, nothing] {
+        let mut record = whole(&change);
+        assert!(is_logical(&record));
+        let Ok(Record::Logical(read)) = Record::parse(&record) else {
+            panic!("a change for decoding")
+        };
+        assert_eq!(read, change);
+        record[2] = LOG_VERSION_LOGICAL - 1;
+        assert!(!exhaust(&record));
+    }
+    assert_eq!(
+        describe(&record),
+        "update for decoding in file 16909060 of tablespace 1663 of database 5"
+    );
+    assert_eq!(identify(&record), Some("LOGICAL"));
+    // A row where there is none, none where there is one, and less than is announced.
+    for (at, byte) in [(4, 3), (17, 0), (17, 11), (4, 0)] {
+        let mut damaged = record.clone();
+        damaged[at] = byte;
+        assert!(!exhaust(&damaged));
     }
 }

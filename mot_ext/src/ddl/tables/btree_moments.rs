@@ -27,7 +27,7 @@
 //! What is changed in the catalog is part of the transaction: an error or a rollback takes it back.
 //! A statement takes the locks here that it takes in core, in core's order, before it changes
 //! anything.
-use super::{After, Published, defaults, row_types, whose_index};
+use super::{After, defaults, row_types, whose_index};
 use crate::ddl::{identity, inheritance};
 use crate::errors::refuse::unsupported;
 use crate::index_am::access_method::{self, Method, indexes_of};
@@ -51,10 +51,7 @@ const SHARED: LOCKMODE = pg_sys::AccessShareLock as LOCKMODE;
 const EXCLUSIVE: LOCKMODE = pg_sys::AccessExclusiveLock as LOCKMODE;
 
 /// CREATE INDEX on a partitioned table, named as it was locked. `None`: it is of another table.
-pub fn create_index<'p>(
-    node: Node<'p, pg_sys::IndexStmt>,
-    after: &mut After<'p>,
-) -> Option<Any<'p>> {
+pub fn create_index<'p>(node: Node<'p, pg_sys::IndexStmt>, after: &mut After) -> Option<Any<'p>> {
     let name = node.relation()?;
     if !name.inh() || node.concurrent() {
         return None;
@@ -84,7 +81,7 @@ pub fn concerns(command: Command<'_>) -> bool {
 
 /// ALTER TABLE, of a copy of the caller's own, and of a relation that is locked as core will lock
 /// it.
-pub fn alter_table<'p>(node: Node<'p, pg_sys::AlterTableStmt>, relid: Oid, after: &mut After<'p>) {
+pub fn alter_table<'p>(node: Node<'p, pg_sys::AlterTableStmt>, relid: Oid, after: &mut After) {
     let is_ours = storage::is_mot_table(relid);
     let reaches = node.table().inh();
     for command in node.cmds() {
@@ -100,7 +97,6 @@ pub fn alter_table<'p>(node: Node<'p, pg_sys::AlterTableStmt>, relid: Oid, after
                 _ => attach_table(command.partition()),
             };
             after.flips.extend(flips);
-            after.published = Some(Published::Altered(relid));
         } else if subtype == AT_AlterColumnType || version::changes_generated_column(subtype) {
             let reaches = reaches || node.objtype().get() == OBJECT_TYPE;
             if let Some(flips) = write_out_as_btrees(command, relid, reaches) {
@@ -309,7 +305,7 @@ fn set_access_method<'p>(
     statement: Node<'p, pg_sys::AlterTableStmt>,
     command: Command<'p>,
     relid: Oid,
-    after: &mut After<'p>,
+    after: &mut After,
 ) {
     if !is_rewritten(relid) {
         return;
@@ -332,7 +328,6 @@ fn set_access_method<'p>(
     }
     if is_ours {
         defaults::refuse_change_to_ours(relid);
-        after.published = Some(Published::Altered(relid));
     } else {
         after.becomes_heap = Some(BecomesHeap::begin(relid));
     }

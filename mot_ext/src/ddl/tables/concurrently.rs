@@ -69,7 +69,7 @@ pub fn index_dropped(index: pg_sys::Oid, flags: c_int) {
 /// and for all. Core looks for a unique btree of the view's, up to 17.
 pub fn refresh<'p>(
     node: Node<'p, pg_sys::RefreshMatViewStmt>,
-    after: &mut After<'_>,
+    after: &mut After,
 ) -> Option<Any<'p>> {
     if !node.concurrent() || !ASKS_FOR_BTREE {
         return None;

@@ -33,13 +33,6 @@ pub fn check_create_table(node: Node<'_, pg_sys::CreateStmt>) {
     }
 }
 
-/// Whether CREATE TABLE may make a memory-optimized table. A partition may have the method of its
-/// parent.
-pub fn may_be_ours(node: Node<'_, pg_sys::CreateStmt>) -> bool {
-    let method = node.accessMethod().get();
-    is_ours(method) || method.is_none() && has_method_from_parent(node)
-}
-
 /// Whether a statement's USING, if it has one, makes a memory-optimized table.
 pub fn is_ours(method: Option<&CStr>) -> bool {
     match method {

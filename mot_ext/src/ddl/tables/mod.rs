@@ -30,8 +30,8 @@ mod row_types;
 mod tablespace;
 mod whose_index;
 
+use super::identity;
 use super::utility::{Statement, refuse_read_only};
-use super::{identity, publications};
 use crate::index_am::flips::{self, Flips};
 use crate::pg::catalog;
 use crate::pg::node::{Any, Node};
@@ -56,7 +56,7 @@ pub unsafe fn created(relation: pg_sys::Oid) {
 
 /// What is to be done when core has done its part of a statement.
 #[derive(Default)]
-pub struct After<'p> {
+pub struct After {
     /// Indexes that core sees as btrees meanwhile.
     flips: Vec<Flips>,
     /// Indexes whose files core may copy.
@@ -71,19 +71,9 @@ pub struct After<'p> {
     alters_row_types: bool,
     /// The nest level of settings that hold for this statement.
     settings: Option<c_int>,
-    /// A table whose changes may be published from now on, and cannot be.
-    published: Option<Published<'p>>,
 }
 
-/// A table that publications may mean.
-enum Published<'p> {
-    /// One that is made by the statement.
-    Named(Node<'p, pg_sys::RangeVar>),
-    /// One that is altered.
-    Altered(pg_sys::Oid),
-}
-
-impl After<'_> {
+impl After {
     fn is_nothing(&self) -> bool {
         self.flips.is_empty()
             && self.moved.is_empty()
@@ -92,7 +82,6 @@ impl After<'_> {
             && !self.alters_row_types
             && self.becomes_heap.is_none()
             && self.settings.is_none()
-            && self.published.is_none()
     }
 
     /// Does it, when the statement has ended without an error.
@@ -107,11 +96,7 @@ impl After<'_> {
             concurrently::drop_ends();
         }
         let alters_row_types = self.alters_row_types && row_types::are_altered();
-        if !self.moved.is_empty()
-            || self.published.is_some()
-            || self.deferred.is_some()
-            || alters_row_types
-        {
+        if !self.moved.is_empty() || self.deferred.is_some() || alters_row_types {
             catalog::make_changes_visible();
         }
         // SAFETY: the statement has ended. The indexes' tables are locked since before it, those of
@@ -127,28 +112,12 @@ impl After<'_> {
                 deferrable::build_changed(table);
             }
         }
-        let published = self.published.map(|table| match table {
-            Published::Named(name) => made(name),
-            Published::Altered(table) => table,
-        });
-        if let Some(table) = published.filter(|table| *table != pg_sys::InvalidOid) {
-            publications::check_publications(table);
-        }
     }
-}
-
-/// The relation that a statement has made under a name. A user who may make it need not have the
-/// right that a look-up by the schema's name asks for.
-fn made(name: Node<'_, pg_sys::RangeVar>) -> pg_sys::Oid {
-    // SAFETY: a live name, looked up on a copy, since the look-up may note a schema in it.
-    let schema = unsafe { pg_sys::RangeVarGetCreationNamespace(name.copied().as_ptr()) };
-    let name = name.relname().get();
-    name.map_or(pg_sys::InvalidOid, |name| catalog::find(schema, name))
 }
 
 /// Examines a statement before core, and may give it another parse tree. `Some`: what is to be done
 /// behind it.
-pub fn before<'p>(statement: &mut Statement<'p>) -> Option<After<'p>> {
+pub fn before<'p>(statement: &mut Statement<'p>) -> Option<After> {
     if let Some(node) = names_back::rewritten(statement.node()) {
         statement.replace(node);
     }
@@ -160,15 +129,10 @@ pub fn before<'p>(statement: &mut Statement<'p>) -> Option<After<'p>> {
 }
 
 /// Notes what a statement needs afterwards. `Some`: the parse tree to be executed instead.
-fn examined<'p>(node: Any<'p>, after: &mut After<'p>) -> Option<Any<'p>> {
+fn examined<'p>(node: Any<'p>, after: &mut After) -> Option<Any<'p>> {
     if let Some(node) = node.cast::<pg_sys::CreateStmt>() {
-        let name = node.relation().filter(|_| defaults::may_be_ours(node));
-        after.published = name.map(Published::Named);
         defaults::check_create_table(node);
     } else if let Some(node) = node.cast::<pg_sys::CreateTableAsStmt>() {
-        let made = node.made();
-        let is_ours = node.objtype() == OBJECT_TABLE && defaults::is_ours(made.accessMethod());
-        after.published = made.rel().filter(|_| is_ours).map(Published::Named);
         defaults::check_create_table_as(node);
     } else if let Some(node) = node.cast() {
         index_locks::before_reindex(node);
@@ -176,8 +140,6 @@ fn examined<'p>(node: Any<'p>, after: &mut After<'p>) -> Option<Any<'p>> {
         return btree_moments::create_index(node, after);
     } else if let Some(node) = node.cast::<pg_sys::AlterTableStmt>() {
         return alter_table(node, after);
-    } else if let Some(node) = node.cast() {
-        after.published = moved_to_schema(node);
     } else if let Some(node) = node.cast() {
         after.moved = tablespace::indexes_in(node);
     } else if let Some(node) = node.cast::<pg_sys::DropStmt>() {
@@ -200,10 +162,7 @@ fn examined<'p>(node: Any<'p>, after: &mut After<'p>) -> Option<Any<'p>> {
 }
 
 /// ALTER TABLE, and what is spelled as it.
-fn alter_table<'p>(
-    node: Node<'p, pg_sys::AlterTableStmt>,
-    after: &mut After<'p>,
-) -> Option<Any<'p>> {
+fn alter_table<'p>(node: Node<'p, pg_sys::AlterTableStmt>, after: &mut After) -> Option<Any<'p>> {
     // Foreign tables of other servers have row types, too.
     after.alters_row_types = node.cmds().iter().any(|command| {
         use pg_sys::AlterTableType::{AT_AddColumn, AT_DropColumn};
@@ -254,15 +213,6 @@ fn may_drop_columns(node: Node<'_, pg_sys::DropStmt>) -> bool {
 /// A relation gets or loses a column.
 pub fn column_altered(relation: pg_sys::Oid) {
     row_types::altered(relation);
-}
-
-/// ALTER TABLE ... SET SCHEMA: a publication may mean all tables of the schema.
-fn moved_to_schema<'p>(node: Node<'p, pg_sys::AlterObjectSchemaStmt>) -> Option<Published<'p>> {
-    if node.objectType().get() != OBJECT_TABLE {
-        return None;
-    }
-    let table = identity::lookup(node.relation()?);
-    (table != pg_sys::InvalidOid).then_some(Published::Altered(table))
 }
 
 /// A relation is being dropped: its storage goes with it. `flags`: core's of the deletion.

@@ -18,14 +18,12 @@ views! {
     RangeVar = T_RangeVar {
         value inh: bool,
         text schemaname,
-        text relname,
     }
     DefElem = T_DefElem {
         string defname,
         has arg,
     }
     CreateStmt = T_CreateStmt {
-        node relation: pg_sys::RangeVar,
         list tableElts: pg_sys::Node,
         list inhRelations: pg_sys::RangeVar,
         has partbound,
@@ -48,11 +46,9 @@ views! {
         text access_method,
     }
     CreateTableAsStmt = T_CreateTableAsStmt {
-        value objtype: pg_sys::ObjectType::Type,
         node into: pg_sys::IntoClause,
     }
     IntoClause = T_IntoClause {
-        node rel: pg_sys::RangeVar,
         string accessMethod,
         list options: pg_sys::DefElem,
     }
@@ -118,20 +114,6 @@ views! {
         value concurrent: bool,
         node relation: pg_sys::RangeVar,
     }
-    CreatePublicationStmt = T_CreatePublicationStmt {
-        list pubobjects: pg_sys::PublicationObjSpec,
-        value for_all_tables: bool,
-    }
-    AlterPublicationStmt = T_AlterPublicationStmt {
-        list pubobjects: pg_sys::PublicationObjSpec,
-        value action: pg_sys::AlterPublicationAction::Type,
-    }
-    PublicationObjSpec = T_PublicationObjSpec {
-        node pubtable: pg_sys::PublicationTable,
-    }
-    PublicationTable = T_PublicationTable {
-        node relation: pg_sys::RangeVar,
-    }
     CreatedbStmt = T_CreatedbStmt {
         list options: pg_sys::DefElem,
     }
@@ -154,12 +136,7 @@ macro_rules! named_relation {
         }
     )*};
 }
-named_relation!(
-    AlterTableStmt,
-    IndexStmt,
-    RefreshMatViewStmt,
-    PublicationTable
-);
+named_relation!(AlterTableStmt, IndexStmt, RefreshMatViewStmt);
 
 impl<'p> Node<'p, pg_sys::AlterTableCmd> {
     /// The name of a partition that is attached or detached.

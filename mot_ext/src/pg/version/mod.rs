@@ -6,6 +6,7 @@
 //! | `bitmap` | the pages of a bitmap, and the callbacks that read them |
 //! | `catalog` | definitions: rights, columns, indexes |
 //! | `collation` | what the catalog says of a locale |
+//! | `decoding` | logical decoding's changes, and the files that they name |
 //! | `executor` | statements that run, and the hook that runs them |
 //! | `index_am` | index access methods, and what core asks of them |
 //! | `planner` | queries and paths |
@@ -20,6 +21,7 @@
 pub mod bitmap;
 mod catalog;
 mod collation;
+mod decoding;
 mod executor;
 pub mod index_am;
 mod planner;
@@ -29,6 +31,7 @@ pub mod tree;
 
 pub use catalog::*;
 pub use collation::*;
+pub use decoding::*;
 pub use executor::*;
 pub use planner::*;
 pub use process::*;
