@@ -33,12 +33,13 @@ mod text_order;
 
 pub use answer::Answer;
 pub use column::{IndexColumn, is_polymorphic};
-pub use enum_order::init;
+pub use enum_order::{enum_values, init};
 pub use text_order::{TextOrder, text_order, use_locale};
 
 use known_types::{KnownType, is_core, known_type};
 use mot_engine::key::{KeyKind, KeyValue};
 use pgrx::pg_sys;
+use std::ffi::CStr;
 
 /// The key kind of an operator class's input type; `None`: its values have no encoding. May raise.
 pub fn kind(input_type: pg_sys::Oid) -> Option<KeyKind> {
@@ -163,7 +164,7 @@ const fn is_integer(kind: KeyKind) -> bool {
 /// Taken as times with zone, two values of `timestamp`, or two dates, may be equal, or the later
 /// one earlier. [`lies_near`] is for these.
 pub fn converts(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
-    use KeyKind::{Date, Float4, Float8, Timestamp, TimestampTz};
+    use KeyKind::{Date, Float4, Float8, Name, Text, Timestamp, TimestampTz};
     if !(is_core(column) && is_core(argument)) {
         return false;
     }
@@ -176,9 +177,20 @@ pub fn converts(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
                 | (Date, Timestamp)
                 | (Timestamp, Date)
                 | (TimestampTz, Date | Timestamp)
+                | (Text, Name)
         ),
         _ => false,
     }
+}
+
+/// The text that a name is.
+///
+/// # Safety
+/// A name.
+pub unsafe fn name_as_text<'a>(name: pg_sys::Datum) -> KeyValue<'a> {
+    // SAFETY: a name ends with a zero byte (caller).
+    let text = unsafe { CStr::from_ptr(name.cast_mut_ptr()) };
+    KeyValue::Bytes(text.to_bytes())
 }
 
 /// Whether a comparison with a value of this type can be answered by a range of the key column that

@@ -17,6 +17,7 @@ use mot_engine::key::{IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, 
 use mot_engine::{Direction, EngineError, IndexRef, IndexScan, KeyRange, Session};
 use mot_programs::ends::{Argument, End, Ends, Limit};
 use pgrx::pg_sys;
+use std::collections::BTreeSet;
 
 /// A condition with its argument.
 struct Compiled {
@@ -70,22 +71,23 @@ impl Bounds {
                 argument_kind: keys::kind(key.argument_type),
             })
             .collect();
-        let fixed = |column: usize| {
+        let is_fixed = |column: usize| {
             keys.iter()
                 .any(|key| key.column == column && matches!(key.test, Test::Equal | Test::AnyOf))
         };
-        let is_point = definition.unique && (0..definition.columns.len()).all(fixed);
+        let is_point = definition.unique && (0..definition.columns.len()).all(is_fixed);
         let fixes = |key: &&Key| key.test.fixes();
         let are_in_key_order = keys
             .iter()
-            .all(|key| key.test != Test::AnyOf || !definition.columns[key.column].orders_roughly());
+            .all(|key| !key.test.is_list() || !definition.columns[key.column].orders_roughly());
         let is_one_point = definition.unique
             && keys.len() == definition.columns.len()
             && keys
                 .iter()
                 .enumerate()
                 .all(|(column, key)| key.column == column && matches!(key.test, Test::Equal));
-        let fixed_columns = keys.iter().filter(fixes).count();
+        let fixed: BTreeSet<usize> = keys.iter().filter(fixes).map(|key| key.column).collect();
+        let fixed_columns = fixed.len();
         Bounds {
             definition,
             conditions,
@@ -319,6 +321,8 @@ impl Bounds {
             }
             // With the part before.
             Test::RowGoesOn => return Ok(true),
+            // With the one before.
+            test if test.is_of_enums() && self.is_of_column_before(position) => return Ok(true),
             _ => {}
         }
         let (datum, is_null) = match condition.argument {
@@ -334,8 +338,18 @@ impl Bounds {
             // SAFETY: an array of the operator's argument type, not NULL.
             return unsafe { self.add_any(&column, kind, datum) };
         }
+        if key.test.is_of_enums() {
+            // SAFETY: see the caller.
+            return unsafe { self.add_enums(position, context) };
+        }
         // SAFETY: the caller's, and a value of the operator's argument type, not NULL.
         unsafe { self.add_one(position, kind, datum, context) }
+    }
+
+    /// Whether the condition before is on the same column.
+    pub(super) fn is_of_column_before(&self, position: usize) -> bool {
+        let column = |position: usize| self.conditions[position].key.column;
+        position > 0 && column(position - 1) == column(position)
     }
 
     /// Takes a condition with one value in; false when no row can pass.
@@ -428,6 +442,10 @@ unsafe fn argument<'a>(
 ) -> Argument<'a> {
     if is_null {
         return Argument::Null;
+    }
+    if (column.kind, kind) == (KeyKind::Text, KeyKind::Name) {
+        // SAFETY: a value of the kind.
+        return Argument::Value(unsafe { keys::name_as_text(datum) });
     }
     if kind != column.kind {
         // SAFETY: a value of the kind, which the planner takes only if it can be converted.

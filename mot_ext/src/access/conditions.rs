@@ -6,6 +6,8 @@ mod families;
 
 pub use families::membership;
 
+use std::cmp::Ordering;
+
 /// A test of one key column. The first five are the strategies of the index's operator classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
@@ -16,6 +18,11 @@ pub enum Test {
     GreaterEqual = 4,
     Greater = 5,
     AnyOf,
+    /// One of an enum's values that compare so with one of them.
+    EnumsLess,
+    EnumsLessEqual,
+    EnumsGreaterEqual,
+    EnumsGreater,
     IsNull,
     IsNotNull,
     /// The column before is compared as a part of a row, and this one is the next part.
@@ -35,9 +42,42 @@ impl Test {
         }
     }
 
+    /// The same test of a column whose keys lie in another order than the enum's values.
+    pub fn of_enums(self) -> Option<Test> {
+        Some(match self {
+            Test::Less => Test::EnumsLess,
+            Test::LessEqual => Test::EnumsLessEqual,
+            Test::GreaterEqual => Test::EnumsGreaterEqual,
+            Test::Greater => Test::EnumsGreater,
+            _ => return None,
+        })
+    }
+
+    /// Of such a test, whether a value passes that compares so with the argument.
+    pub fn takes_enum(self, order: Ordering) -> Option<bool> {
+        Some(match self {
+            Test::EnumsLess => order.is_lt(),
+            Test::EnumsLessEqual => order.is_le(),
+            Test::EnumsGreaterEqual => order.is_ge(),
+            Test::EnumsGreater => order.is_gt(),
+            _ => return None,
+        })
+    }
+
     /// Whether it says what the column is: one of some values.
     pub fn fixes(self) -> bool {
-        matches!(self, Test::Equal | Test::AnyOf | Test::IsNull)
+        matches!(self, Test::Equal | Test::IsNull) || self.is_list()
+    }
+
+    /// Whether it may say that of several values.
+    pub fn is_list(self) -> bool {
+        self == Test::AnyOf || self.is_of_enums()
+    }
+
+    /// Whether it is [`Test::of_enums`] of another one. Several such tests of a column make one
+    /// list.
+    pub fn is_of_enums(self) -> bool {
+        self.takes_enum(Ordering::Equal).is_some()
     }
 
     /// Whether it compares with an argument.

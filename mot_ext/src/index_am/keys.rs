@@ -77,10 +77,13 @@ fn of_column(
                 rows::add(&mut of_row, index, definition, key);
                 conditions.extend(of_row.into_iter().map(|condition| (at, condition)));
             }
-            false => {
-                let condition = condition(index, definition, column, key);
-                conditions.extend(condition.map(|condition| (at, condition)));
-            }
+            false => match condition(index, definition, column, key) {
+                Some(condition) => conditions.push((at, condition)),
+                None => {
+                    let near = near(index, definition, column, key);
+                    conditions.extend(near.into_iter().map(|condition| (at, condition)));
+                }
+            },
         }
     }
     conditions
@@ -117,11 +120,15 @@ pub fn sought(
                 None => is_empty = true,
             }
         }
-        let fixes = |(_, condition): &&(usize, Condition)| {
-            matches!(condition.key.test, Test::Equal | Test::AnyOf | Test::IsNull)
-        };
-        if let Some(fixing) = of_column.iter().find(fixes) {
+        let fixes = |test: Test| test.fixes() && !test.is_of_enums();
+        if let Some(fixing) = of_column.iter().find(|(_, found)| fixes(found.key.test)) {
             chosen.add(*fixing);
+            continue;
+        }
+        let is_of_enums = |(_, found): &(usize, Condition)| found.key.test.is_of_enums();
+        if of_column.iter().any(is_of_enums) {
+            let ranges = of_column.into_iter().filter(is_of_enums);
+            ranges.for_each(|found| chosen.add(found));
             continue;
         }
         of_column.into_iter().for_each(|found| chosen.add(found));
@@ -205,6 +212,23 @@ fn condition(
     comparison(index, definition, column, key)
 }
 
+/// The range around a value in which equality with one of another type finds its rows; nothing, if
+/// there is none.
+fn near(
+    index: Relation<'_>,
+    definition: &IndexDefinition,
+    column: usize,
+    key: ScanKey<'_>,
+) -> Vec<Condition> {
+    let is_equality = test_of(key) == Some(Test::Equal) && !key.has(pg_sys::SK_ISNULL);
+    if !is_equality || !keys::lies_near(index.key_column(column).input, key.argument_type()) {
+        return Vec::new();
+    }
+    let end = |test| end_of(index, definition, column, key, test);
+    let ends = [Test::GreaterEqual, Test::LessEqual];
+    ends.into_iter().filter_map(end).collect()
+}
+
 /// The test that a comparison with a value or a list is, by its strategy.
 pub fn test_of(key: ScanKey<'_>) -> Option<Test> {
     let is_list = key.has(pg_sys::SK_SEARCHARRAY);
@@ -227,17 +251,30 @@ pub fn comparison(
     column: usize,
     key: ScanKey<'_>,
 ) -> Option<Condition> {
-    let test = test_of(key)?;
+    end_of(index, definition, column, key, test_of(key)?)
+}
+
+/// The same of another test with the same value.
+fn end_of(
+    index: Relation<'_>,
+    definition: &IndexDefinition,
+    column: usize,
+    key: ScanKey<'_>,
+    test: Test,
+) -> Option<Condition> {
     let own = keys::IndexColumn::of(index, column);
     let argument_type = match key.argument_type() {
         pg_sys::InvalidOid => own.input,
         other => other,
     };
+    let known = &definition.columns[column];
+    let test = match test.of_enums() {
+        Some(of_enums) if known.kind == KeyKind::Enum => of_enums,
+        _ => test,
+    };
     let answer = match test {
-        Test::Equal | Test::AnyOf => {
-            own.answer_to_equality(&definition.columns[column], argument_type)?
-        }
-        _ => own.answer_to_range(&definition.columns[column], argument_type)?,
+        _ if test.fixes() => own.answer_to_equality(known, argument_type)?,
+        _ => own.answer_to_range(known, argument_type)?,
     };
     Some(Condition {
         key: Key {

@@ -51,6 +51,35 @@ fn compare(left: u32, right: u32) -> Ordering {
     }
 }
 
+/// The values of an enum that has this one, in no order, and how each compares with it. Raises
+/// 22P03 where the catalog lacks it.
+pub fn enum_values(limit: u32) -> Vec<(u32, Ordering)> {
+    let place = place(limit);
+    let by_oid = pg_sys::SysCacheIdentifier::ENUMOID as i32;
+    let by_type = pg_sys::SysCacheIdentifier::ENUMTYPOIDNAME as i32;
+    let none = pg_sys::Datum::null();
+    let mut values = Vec::new();
+    // SAFETY: catalog look-ups. The row and the list are released when they were read; nothing
+    // between raises.
+    unsafe {
+        let row = pg_sys::SearchSysCache1(by_oid, pg_sys::Datum::from(limit));
+        if row.is_null() {
+            return values;
+        }
+        let of_type = (*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_enum>(row)).enumtypid;
+        pg_sys::ReleaseSysCache(row);
+        let list = pg_sys::SearchSysCacheList(by_type, 1, of_type.into(), none, none);
+        let members = (*list).members.as_slice((*list).n_members as usize);
+        for member in members {
+            let row = &raw mut (**member).tuple;
+            let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_enum>(row);
+            values.push((form.oid.to_u32(), form.enumsortorder.total_cmp(&place)));
+        }
+        pg_sys::ReleaseCatCacheList(list);
+    }
+    values
+}
+
 fn place(value: u32) -> f32 {
     let cache = &ENUM_PLACES.0;
     let found = cache.places.borrow().get(&value).copied();

@@ -53,6 +53,9 @@ extern "C-unwind" fn describe_ours(
             continue;
         }
         unique_proof::withhold(root, index);
+        if !index.has_order() {
+            index.set_order(&directions(index));
+        }
         describe_order(index);
     }
     if storage::is_mot_table(relation) {
@@ -63,6 +66,19 @@ extern "C-unwind" fn describe_ours(
         });
         leave_out_young_indexes(root, rel, table);
     }
+}
+
+/// Of each key column, whether it descends, and whether NULLs come first.
+fn directions(index: Node<'_, pg_sys::IndexOptInfo>) -> Vec<(bool, bool)> {
+    const DESCENDS: i16 = pg_sys::INDOPTION_DESC as i16;
+    const NULLS_FIRST: i16 = pg_sys::INDOPTION_NULLS_FIRST as i16;
+    relation::with_index(index.indexoid(), NO_LOCK, |opened| {
+        let order = |at: usize| opened.column_order(at);
+        let columns = 0..index.nkeycolumns() as usize;
+        columns
+            .map(|at| (order(at) & DESCENDS != 0, order(at) & NULLS_FIRST != 0))
+            .collect()
+    })
 }
 
 /// Gives the planner the order of the keys.

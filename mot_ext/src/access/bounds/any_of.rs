@@ -1,9 +1,11 @@
-//! `= ANY`: each element of an array multiplies the prefixes. Lists may be long, so encoding and
-//! sorting check for interrupts now and then; what is allocated meanwhile goes with the prefixes.
+//! `= ANY`, and ranges of enums: each element of a list multiplies the prefixes. Lists may be long,
+//! so encoding and sorting check for interrupts now and then; what is allocated meanwhile goes with
+//! the prefixes.
 use super::{Argument, Bounds, argument};
+use crate::keys;
 use crate::pg::interrupts;
 use mot_engine::EngineError;
-use mot_engine::key::{KeyColumn, KeyKind};
+use mot_engine::key::{KeyColumn, KeyKind, KeyList, KeyValue};
 use pgrx::pg_sys;
 
 /// Elements of a list that are encoded, or compared, between two checks for interrupts.
@@ -69,6 +71,50 @@ impl Bounds {
                 pg_sys::pfree(nulls.cast());
             }
         }
+        self.add_list(column, found)
+    }
+
+    /// Takes the ranges of an enum's values in that the conditions from here on ask for, of one
+    /// column; false if no value passes. The column's keys are the values' oids.
+    ///
+    /// # Safety
+    /// The compiled arguments belong to the node whose context this is.
+    pub(super) unsafe fn add_enums(
+        &mut self,
+        position: usize,
+        context: *mut pg_sys::ExprContext,
+    ) -> Result<bool, EngineError> {
+        let column = self.definition.columns[self.conditions[position].key.column];
+        let mut passing: Option<Vec<u32>> = None;
+        for next in position..self.conditions.len() {
+            let condition = &self.conditions[next];
+            if next > position && !self.is_of_column_before(next) {
+                break;
+            }
+            let argument = condition.argument.expect("a comparison has an argument");
+            // SAFETY: the caller's.
+            let (datum, is_null) = unsafe { argument.get(context) };
+            if is_null {
+                return Ok(false);
+            }
+            let values = keys::enum_values(datum.value() as u32).into_iter();
+            let takes = |order| condition.key.test.takes_enum(order) == Some(true);
+            let found = values.filter_map(|(value, order)| takes(order).then_some(value));
+            passing = Some(match passing {
+                Some(before) => found.filter(|value| before.contains(value)).collect(),
+                None => found.collect(),
+            });
+        }
+        let mut list = self.prefixes.list();
+        for value in passing.unwrap_or_default() {
+            self.encode(&column, KeyValue::Fixed(u64::from(value)))?;
+            list.push(self.scratch.as_slice(), &[])?;
+        }
+        self.add_list(&column, list)
+    }
+
+    /// Takes a list of encoded values in.
+    fn add_list(&mut self, column: &KeyColumn, mut found: KeyList) -> Result<bool, EngineError> {
         found.sort(look_at_interrupts)?;
         if column.orders_roughly() {
             found.collate(column, look_at_interrupts)?;

@@ -302,6 +302,32 @@ impl Node<'_, pg_sys::IndexOptInfo> {
         }
     }
 
+    /// Whether core has found how the keys are ordered. Of a btree it asks nothing; of another
+    /// method each class needs an operator by which its type is sorted.
+    pub fn has_order(self) -> bool {
+        // SAFETY: a live node.
+        unsafe { !(*self.as_ptr()).reverse_sort.is_null() }
+    }
+
+    /// Gives the keys the order of their classes, as core does for a btree. `directions` has, for
+    /// each, whether it descends, and whether NULLs come first.
+    pub fn set_order(self, directions: &[(bool, bool)]) {
+        assert_eq!(directions.len(), self.nkeycolumns() as usize);
+        // SAFETY: new arrays in the planner's memory context, filled here; the node is live.
+        unsafe {
+            let bools = || pg_sys::palloc(directions.len()).cast::<bool>();
+            let (reverse, nulls_first) = (bools(), bools());
+            for (at, (descends, begins_with_nulls)) in directions.iter().enumerate() {
+                reverse.add(at).write(*descends);
+                nulls_first.add(at).write(*begins_with_nulls);
+            }
+            let index = &mut *self.as_ptr();
+            (index.reverse_sort, index.nulls_first) = (reverse, nulls_first);
+        }
+        let families: Vec<Oid> = self.key_columns().map(|column| column.family).collect();
+        self.set_order_families(Some(&families));
+    }
+
     /// Gives the keys the orders of these operator families; `None`: they have none.
     pub fn set_order_families(self, families: Option<&[Oid]>) {
         let place = match families {
