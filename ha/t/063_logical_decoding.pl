@@ -39,6 +39,17 @@ like($decoded{mot}, qr/of somewhere else/, 'which were there');
 unlike($local{mot}, qr/of somewhere else/, 'and are left out');
 cmp_ok(scalar(() = $decoded{mot} =~ /^table /gm), '>', 80, 'many changes');
 
+# What is logged of old rows stays in memory no longer than its record is made.
+my $largest = $publisher->safe_psql('of_mot', q(
+	CREATE TABLE long_keys (id text PRIMARY KEY);
+	INSERT INTO long_keys SELECT repeat(md5(g::text), 40) || g FROM generate_series(1, 20000) g;
+	CREATE TABLE largest (bytes bigint) USING heap;
+	CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN INSERT INTO largest SELECT used_bytes FROM pg_backend_memory_contexts WHERE name = 'ExecutorState'; RETURN NULL; END $$;
+	CREATE TRIGGER note AFTER UPDATE OR DELETE ON long_keys FOR EACH STATEMENT EXECUTE FUNCTION note();
+	UPDATE long_keys SET id = id || 'x'; DELETE FROM long_keys; SELECT max(bytes) < 4000000 FROM largest));
+is($largest, 't', 'no memory for each row');
+
 # A row that is inserted for a key that another transaction holds, and taken back.
 $publisher->safe_psql('of_mot', 'CREATE TABLE rivals (id int PRIMARY KEY, n int)');
 my $holder = $publisher->background_psql('of_mot');
@@ -50,7 +61,7 @@ $holder->query_safe('COMMIT');
 $holder->quit;
 $waiter->quit;
 is($publisher->safe_psql('of_mot', q(SELECT data FROM pg_logical_slot_get_changes('all_mot', NULL, NULL, 'include-xids', '0', 'skip-empty-xacts', '1')
-	WHERE data LIKE 'table%')),
+	WHERE data LIKE 'table public.rivals%')),
 	"table public.rivals: INSERT: id[integer]:1 n[integer]:0\ntable public.rivals: UPDATE: id[integer]:1 n[integer]:10",
 	'a row that gives way is not decoded');
 $publisher->safe_psql('postgres', "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE plugin = 'test_decoding'");

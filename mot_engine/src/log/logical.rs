@@ -58,7 +58,7 @@ pub struct LogicalChange<'a> {
 
 /// Whether a record is for logical decoding alone.
 pub fn is_logical(record: &[u8]) -> bool {
-    record.get(LOG_HEADER_BYTES - 1) == Some(&(RecordKind::Logical as u8))
+    record.starts_with(&header_of(RecordKind::Logical))
 }
 
 impl<'a> LogicalChange<'a> {

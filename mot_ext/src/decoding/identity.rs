@@ -2,10 +2,14 @@
 //! the row by.
 use crate::pg::datum;
 use crate::pg::heap_tuple::OwnTuple;
+use crate::pg::local::ProcessLocal;
 use crate::pg::relation::Relation;
+use crate::transaction::relation::generation;
 use mot_engine::VersionRef;
 use mot_engine::key::without_tail;
 use pgrx::pg_sys;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// What is logged of an old row.
 pub enum Identity {
@@ -18,6 +22,13 @@ pub enum Identity {
 }
 
 impl Identity {
+    /// Gives back what it took of the statement's memory.
+    pub fn free(self) {
+        if let Identity::Key(key) = self {
+            key.free();
+        }
+    }
+
     /// Its body.
     pub fn body(&self) -> Option<&[u8]> {
         match self {
@@ -52,7 +63,7 @@ fn of(
         pg_sys::REPLICA_IDENTITY_FULL => return Identity::Row(old),
         _ => {}
     }
-    let key = relation.identity_columns();
+    let key = key_columns(relation);
     if key.is_empty() {
         return Identity::None;
     }
@@ -61,6 +72,31 @@ fn of(
         return Identity::None;
     }
     Identity::Key(columns.form_of(relation, &key))
+}
+
+/// The columns, from 0, of a relation's key.
+type KeyColumns = Rc<[usize]>;
+
+/// A relation, by its oid, and what the process knew of relations when its key was looked up.
+type At = (u32, u64);
+
+/// The key that was asked for last: a statement asks for each row.
+static LAST: ProcessLocal<RefCell<Option<(At, KeyColumns)>>> = ProcessLocal(RefCell::new(None));
+
+/// The columns of the key by which a publication names a relation's rows.
+fn key_columns(relation: Relation<'_>) -> KeyColumns {
+    let now = (relation.oid().to_u32(), generation());
+    let last = LAST.0.borrow().clone();
+    if let Some((at, columns)) = last
+        && at == now
+    {
+        return columns;
+    }
+    let columns: KeyColumns = relation.identity_columns().into();
+    if generation() == now.1 {
+        LAST.0.replace(Some((now, columns.clone())));
+    }
+    columns
 }
 
 /// The columns of a version.

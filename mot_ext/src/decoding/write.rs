@@ -11,8 +11,9 @@ use mot_engine::key::without_tail;
 use mot_engine::log::{LogicalChange, LogicalKind};
 use pgrx::prelude::*;
 
-/// Most bytes of a record: what readers of the log take (`XLogRecordMaxSize`).
-const RECORD_BYTES_MAX: usize = 1020 << 20;
+/// Most bytes of a record: what readers of the log take (`XLogRecordMaxSize`), less core's own
+/// part.
+const RECORD_BYTES_MAX: usize = (1020 << 20) - 1024;
 
 /// Whether changes are logged for decoding.
 #[inline]
@@ -54,12 +55,14 @@ fn log_insert(relation: Relation<'_>, new: VersionRef) {
 fn log_update(relation: Relation<'_>, old: VersionRef, new: VersionRef) {
     let identity = identity::of_updated(relation, old, new);
     log(relation, LogicalKind::Update, Some(new), identity.body());
+    identity.free();
 }
 
 #[cold]
 fn log_delete(relation: Relation<'_>, old: VersionRef) {
     let identity = identity::of_deleted(relation, old);
     log(relation, LogicalKind::Delete, None, identity.body());
+    identity.free();
 }
 
 /// Logs a change of a permanent table (`RelationIsLogicallyLogged`).

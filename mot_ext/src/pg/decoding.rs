@@ -51,7 +51,8 @@ pub struct Change<'a> {
 /// A decoding that has come to a record.
 #[derive(Clone, Copy)]
 pub struct Decoding<'p> {
-    context: &'p pg_sys::LogicalDecodingContext,
+    /// Core writes to it during our calls.
+    context: *mut pg_sys::LogicalDecodingContext,
     record: &'p pg_sys::DecodedXLogRecord,
     start: pg_sys::XLogRecPtr,
 }
@@ -68,7 +69,7 @@ impl<'p> Decoding<'p> {
         // SAFETY: the caller's; the reader is at a decoded record.
         unsafe {
             Decoding {
-                context: &*context,
+                context,
                 record: &*(*(*buffer).reader).record,
                 start: (*buffer).start,
             }
@@ -93,13 +94,14 @@ impl<'p> Decoding<'p> {
     /// Tells the reorder buffer of the record's transaction.
     pub fn note_transaction(self) {
         // SAFETY: the decoding's own buffer.
-        unsafe { pg_sys::ReorderBufferProcessXid(self.context.reorder, self.xid(), self.start) };
+        unsafe { pg_sys::ReorderBufferProcessXid(self.reorder(), self.xid(), self.start) };
     }
 
     /// Whether changes of the record's transaction are collected.
     pub fn takes_changes(self) -> bool {
-        let builder = self.context.snapshot_builder;
         // SAFETY: the decoding's own builder.
+        let builder = unsafe { (*self.context).snapshot_builder };
+        // SAFETY: as above.
         if unsafe { SnapBuildCurrentState(builder) } < FULL_SNAPSHOT {
             return false;
         }
@@ -107,13 +109,13 @@ impl<'p> Decoding<'p> {
         #[allow(ffi_unwind_calls)]
         let process = || unsafe { SnapBuildProcessChange(builder, self.xid(), self.start) };
         // SAFETY: one call of core's.
-        unsafe { pg_sys::ffi::pg_guard_ffi_boundary(process) && !self.context.fast_forward }
+        unsafe { pg_sys::ffi::pg_guard_ffi_boundary(process) && !(*self.context).fast_forward }
     }
 
     /// The slot's database.
     pub fn database(self) -> pg_sys::Oid {
         // SAFETY: a decoding has a slot.
-        unsafe { (*self.context.slot).data.database }
+        unsafe { (*(*self.context).slot).data.database }
     }
 
     fn origin(self) -> pg_sys::RepOriginId {
@@ -122,15 +124,21 @@ impl<'p> Decoding<'p> {
 
     /// Whether the output plugin leaves out changes of the record's origin.
     pub fn leaves_out_origin(self) -> bool {
-        let context = std::ptr::from_ref(self.context).cast_mut();
-        self.context.callbacks.filter_by_origin_cb.is_some()
-            // SAFETY: the decoding, whose plugin has the callback.
-            && unsafe { pg_sys::filter_by_origin_cb_wrapper(context, self.origin()) }
+        // SAFETY: the decoding, whose plugin has the callback where it is asked.
+        unsafe {
+            (*self.context).callbacks.filter_by_origin_cb.is_some()
+                && pg_sys::filter_by_origin_cb_wrapper(self.context, self.origin())
+        }
+    }
+
+    fn reorder(self) -> *mut pg_sys::ReorderBuffer {
+        // SAFETY: a decoding has a buffer.
+        unsafe { (*self.context).reorder }
     }
 
     /// Hands a change over to the reorder buffer.
     pub fn queue(self, change: Change<'_>) {
-        let reorder = self.context.reorder;
+        let reorder = self.reorder();
         // SAFETY: the decoding's own buffer, to which the new change and its tuples go over.
         unsafe {
             let made = version::new_logical_change(reorder, change.table);

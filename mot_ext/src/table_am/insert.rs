@@ -16,7 +16,7 @@ use std::ffi::c_int;
 
 /// `tuple_insert`. One option has an effect, and only for REFRESH MATERIALIZED VIEW: with
 /// TABLE_INSERT_FROZEN older snapshots see the row, too. A row of COPY FREEZE is an ordinary one.
-/// There is no free space map, and changes are not decoded.
+/// There is no free space map.
 ///
 /// # Safety
 /// A table that is locked for writing, and a filled slot of its row type.

@@ -29,7 +29,6 @@ impl Round<'_> {
             pair.forget();
             self.cursors[who] = None;
             self.has_savepoint[who] = false;
-            self.has_locked[who] = false;
         }
         Ok(())
     }

@@ -63,7 +63,7 @@ impl Round<'_> {
                     self.definitions += 1;
                     source.define(rng, self.definitions)
                 }
-                62..=66 if !self.has_locked[who] && self.prepared.len() < PREPARED_MOST => {
+                62..=66 if self.prepared.len() < PREPARED_MOST => {
                     Statement::plain(format!("PREPARE TRANSACTION 'proof_@_{}'", self.done))
                 }
                 _ => source.draw(rng, calm),

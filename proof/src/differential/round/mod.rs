@@ -62,9 +62,6 @@ struct Round<'a> {
     pairs: Vec<Pair>,
     cursors: Vec<Option<usize>>,
     has_savepoint: Vec<bool>,
-    /// Transactions that have locked rows without a change, as far as their statements tell, or
-    /// changed definitions.
-    has_locked: Vec<bool>,
     /// Numbers of the prepared transactions.
     prepared: Vec<u64>,
     /// The sides have become too different to go on.
@@ -101,7 +98,6 @@ pub fn run(place: &Place, plan: &Plan, tally: &mut Tally) -> Result<Ended> {
         pairs: Vec::new(),
         cursors: vec![None; plan.sessions],
         has_savepoint: vec![false; plan.sessions],
-        has_locked: vec![false; plan.sessions],
         prepared: Vec::new(),
         is_over: false,
         waiting: None,
@@ -329,9 +325,6 @@ impl Round<'_> {
         } else if statement.text == "CLOSE c" {
             self.cursors[who] = None;
         }
-        // Also if it failed: what a subtransaction locked is not told apart.
-        self.has_locked[who] |=
-            statement.may_lock_only() || statement.defines || self.refers(&statement.text);
         if let (Some(number), None) = (statement.prepared_transaction(), &answer.refusal) {
             match statement.text.starts_with("PREPARE") {
                 // Refused for what went before, the transaction is rolled back.
@@ -361,7 +354,6 @@ impl Round<'_> {
         }
         if self.pairs[who].standing() == Standing::Idle {
             self.has_savepoint[who] = false;
-            self.has_locked[who] = false;
             self.cursors[who] = None;
             self.pairs[who].forget();
         }

@@ -42,13 +42,6 @@ impl Statement {
         let (_, rest) = self.text.split_once("'proof_@_")?;
         rest.trim_end_matches('\'').parse().ok()
     }
-
-    /// Whether it may lock a row and leave it as it is.
-    pub fn may_lock_only(&self) -> bool {
-        ["FOR ", "EXECUTE lock_", " DO UPDATE "]
-            .iter()
-            .any(|mark| self.text.contains(mark))
-    }
 }
 
 /// What statements of tables are drawn from.
