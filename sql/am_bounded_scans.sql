@@ -42,6 +42,18 @@ SELECT on_both($$SELECT id FROM task WHERE s > 'held' AND s < 'done' ORDER BY s,
 SELECT on_both($$SELECT count(*) FROM task WHERE s <= 'done'$$), on_both($$SELECT count(*) FROM task WHERE s < 'new'$$), on_both($$SELECT count(*) FROM task WHERE s > NULL$$);
 SELECT on_both($$SELECT count(*) FROM task WHERE s >= 'mid' AND s = 'late'$$), on_both($$SELECT count(*) FROM task WHERE s > 'mid' AND s = ANY('{late,mid}')$$);
 SELECT on_both($$SELECT count(*) FROM task a WHERE EXISTS (SELECT FROM task b WHERE b.s > a.s AND b.at = a.at + interval '2 hours')$$);
+SELECT on_both($$CREATE INDEX task_n_s ON task (n, s DESC NULLS FIRST, id)$$);
+SELECT on_both($$SELECT n, s, id FROM task WHERE n = ANY('{5,2}') AND s > 'mid' AND s <= 'done' AND id < 30 ORDER BY n, s DESC, id$$);
+SELECT on_both($$SELECT count(*), sum(id) FROM task WHERE s < 'held' AND id BETWEEN 100 AND 200$$);
+SELECT on_both($$WITH f AS (SELECT n, s, id FROM task WHERE n = 3 AND s >= 'late' ORDER BY n DESC, s, id DESC LIMIT 3) SELECT * FROM f$$);
+BEGIN;
+SET LOCAL search_path = on_mot, ordered;
+DECLARE c SCROLL CURSOR FOR SELECT s, id FROM task WHERE n = 3 AND s > 'held' AND s < 'done' ORDER BY n, s DESC NULLS FIRST, id;
+FETCH 2 FROM c;
+FETCH LAST FROM c;
+FETCH BACKWARD 2 FROM c;
+FETCH FIRST FROM c;
+COMMIT;
 BEGIN;
 ALTER TYPE state ADD VALUE 'last';
 SELECT on_both($$SELECT count(*) FROM task WHERE s >= 'done'$$);

@@ -157,7 +157,7 @@ const fn is_integer(kind: KeyKind) -> bool {
 }
 
 /// Whether values of a type can stand for values of a key column's type where btree's family
-/// compares the two: [`converted`] says how.
+/// compares the two: [`converted`] says how, and [`name_as_text`].
 ///
 /// Only core's own types: what operators of other types do with them is unknown. Types are
 /// excluded where the operator sees the column's values in another order than the column's own.

@@ -40,6 +40,7 @@ pub struct Bounds {
     fixed_columns: usize,
     /// A column behind the fixed ones has texts that are ordered only roughly.
     has_rough_rest: bool,
+    has_enum_ranges: bool,
     /// Whether one prefix is behind the other in the index, too: the values of a list whose texts
     /// are ordered only roughly are in the order of their collation.
     are_in_key_order: bool,
@@ -95,6 +96,7 @@ impl Bounds {
             is_one_point,
             fixed_columns,
             has_rough_rest: definition.rough_column(fixed_columns).is_some(),
+            has_enum_ranges: keys.iter().any(|key| key.test.is_of_enums()),
             are_in_key_order,
             prefixes: Prefixes::new(),
             ends: Ends::default(),
@@ -217,6 +219,11 @@ impl Bounds {
                 unsafe { argument.get(context) };
             }
         }
+    }
+
+    /// Whether an enum's values make ranges: other sessions may add some to it.
+    pub fn has_enum_ranges(&self) -> bool {
+        self.has_enum_ranges
     }
 
     /// The next range in the direction; false at the end.

@@ -1,7 +1,7 @@
 //! Conditions that an index can answer: one test of each of its leading columns.
 //!
-//! The first columns are fixed by one value each (`=`, `= ANY`, `IS NULL`). The next one may have a
-//! range (`<` to `>`, `IS NOT NULL`).
+//! The first columns are fixed by values (`=`, `= ANY`, `IS NULL`, ranges of an enum). The next one
+//! may have a range (`<` to `>`, `IS NOT NULL`).
 mod families;
 
 pub use families::membership;

@@ -124,8 +124,6 @@ fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
             | T_ViewStmt
             | T_CommentStmt
             | T_SecLabelStmt
-            | T_CreatePublicationStmt
-            | T_AlterPublicationStmt
             | T_CreatedbStmt
             | T_CreateAmStmt
             | T_LoadStmt

@@ -1,9 +1,9 @@
 //! From core's scan keys to key ranges.
 //!
-//! Conditions that fix one value of each leading column (`=`, `= ANY`, IS NULL) become prefixes of
-//! keys, and those on the next column a range. Core evaluates the rest over the row, and each
-//! condition that the range does not answer exactly (`xs_recheck`). If no condition is on the first
-//! column, that column may be skipped (`skip`).
+//! Conditions that fix values of each leading column (`=`, `= ANY`, IS NULL, all ranges of an enum)
+//! become prefixes of keys, and those on the next column a range. Core evaluates the rest over the
+//! row, and each condition that the range does not answer exactly (`xs_recheck`). If no condition
+//! is on the first column, that column may be skipped (`skip`).
 use super::labels::ArgumentLabels;
 use super::rows;
 use super::skip::Skip;

@@ -29,8 +29,9 @@ pub fn add(
         // Texts that lie beside the one that is compared with are on either side of it: a part of a
         // row that follows says nothing then.
         let is_rough = definition.columns[column].orders_roughly();
-        let Some(mut condition) = found.filter(|found| goes_on && (!found.is_inexact || is_rough))
-        else {
+        let is_end =
+            |found: &Condition| !found.key.test.is_of_enums() && (!found.is_inexact || is_rough);
+        let Some(mut condition) = found.filter(|found| goes_on && is_end(found)) else {
             break;
         };
         if is_rough && column > first_column {

@@ -212,7 +212,7 @@ impl IndexColumn {
     }
 
     /// Whether keys that an index has as `column` says lie in the order of the operator class. If
-    /// not, it answers equality alone. May raise.
+    /// not, it answers equality alone, and of an enum's values which are asked for. May raise.
     ///
     /// An index of an earlier build has texts in the order of their bytes, whatever the collation.
     pub fn is_ordered_as(self, column: &KeyColumn) -> bool {

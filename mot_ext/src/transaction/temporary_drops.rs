@@ -2,8 +2,8 @@
 //! of their row type, and its indexes.
 //!
 //! Core drops them behind PRE_COMMIT, where our changes are in the log. So it is asked to drop them
-//! ahead, as it can be: it drops none twice. Only a transaction that has made such a table can drop
-//! one.
+//! ahead, as it can be: it drops none twice, and empties a table a second time. Only a transaction
+//! that has made such a table can drop one.
 use crate::pg::local::ProcessLocal;
 use pgrx::pg_sys;
 use std::cell::Cell;

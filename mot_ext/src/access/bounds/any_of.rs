@@ -97,9 +97,12 @@ impl Bounds {
             if is_null {
                 return Ok(false);
             }
-            let values = keys::enum_values(datum.value() as u32).into_iter();
+            let values = keys::enum_values(datum.value() as u32);
             let takes = |order| condition.key.test.takes_enum(order) == Some(true);
-            let found = values.filter_map(|(value, order)| takes(order).then_some(value));
+            let found = values
+                .iter()
+                .filter(|(_, order)| takes(*order))
+                .map(|(value, _)| *value);
             passing = Some(match passing {
                 Some(before) => found.filter(|value| before.contains(value)).collect(),
                 None => found.collect(),

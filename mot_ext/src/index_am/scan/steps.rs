@@ -185,6 +185,10 @@ impl State {
             self.is_grouped = false;
             return true;
         }
+        if self.sought.bounds.has_enum_ranges() {
+            // Rows of values that come later are in none of the ranges.
+            snapshot.begin_range(self.oid, 0, &[]);
+        }
         if !self.next_range() {
             return false;
         }
