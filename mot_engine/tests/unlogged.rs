@@ -235,6 +235,7 @@ fn the_log_has_the_definitions_of_unlogged_tables_and_nothing_of_temporary_ones(
             }
             Record::Locks(_) => panic!("nothing is prepared"),
             Record::Keys(_) => panic!("no index is computed"),
+            Record::Logical(_) => panic!("the engine logs none"),
             Record::Rows(mut changes) => {
                 while let Some(change) = changes.next().unwrap() {
                     assert_eq!(change.table, logged);
