@@ -1,4 +1,5 @@
--- Publications of tables of the access method: what core asks of a published table holds. (What is sent: ha/t/063_logical_decoding.pl.)
+-- Publications of tables of the access method: what core asks of a published table holds. What is
+-- sent is in ha/t/063_logical_decoding.pl.
 \set VERBOSITY terse
 SET client_min_messages = error;
 CREATE TABLE am_published (id int PRIMARY KEY, n int) USING mot;

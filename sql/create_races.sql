@@ -1,4 +1,5 @@
--- Definitions that go past the usual way: under other names. (What two sessions do to each other: isolation/specs/create_races.)
+-- Definitions that go past the usual way: under other names. What two sessions do to each other is
+-- in isolation/specs/create_races.
 
 -- A wrapper of another name, and a second one: their tables are memory-optimized all the same.
 CREATE FOREIGN TABLE cr_named (a int PRIMARY KEY, b int) SERVER mot;

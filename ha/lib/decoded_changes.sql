@@ -1,4 +1,5 @@
--- Changes of every kind, for a database of either access method: 063_logical_decoding.pl compares what is decoded of them.
+-- Changes of every kind, for a database of either access method: 063_logical_decoding.pl compares
+-- what is decoded of them.
 CREATE TABLE t (id int PRIMARY KEY, a text, b numeric, c int[]);
 INSERT INTO t VALUES (1,'one',1.5,'{1,2}'),(2,NULL,NULL,NULL);
 UPDATE t SET a='x' WHERE id=1;

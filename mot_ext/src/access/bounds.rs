@@ -17,7 +17,6 @@ use mot_engine::key::{IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, 
 use mot_engine::{Direction, EngineError, IndexRef, IndexScan, KeyRange, Session};
 use mot_programs::ends::{Argument, End, Ends, Limit};
 use pgrx::pg_sys;
-use std::collections::BTreeSet;
 
 /// A condition with its argument.
 struct Compiled {
@@ -87,8 +86,10 @@ impl Bounds {
                 .iter()
                 .enumerate()
                 .all(|(column, key)| key.column == column && matches!(key.test, Test::Equal));
-        let fixed: BTreeSet<usize> = keys.iter().filter(fixes).map(|key| key.column).collect();
-        let fixed_columns = fixed.len();
+        // Several ranges of an enum fix one column.
+        let is_further = |at: usize| at > 0 && keys[at - 1].column == keys[at].column;
+        let is_fixing = |at: &usize| fixes(&&keys[*at]) && !is_further(*at);
+        let fixed_columns = (0..keys.len()).filter(is_fixing).count();
         Bounds {
             definition,
             conditions,

@@ -356,19 +356,13 @@ impl<'p> Relation<'p> {
     /// The columns, from 0, of the key by which a publication names its rows.
     pub fn identity_columns(self) -> Vec<usize> {
         let kind = pg_sys::IndexAttrBitmapKind::INDEX_ATTR_BITMAP_IDENTITY_KEY;
-        let mut columns = Vec::new();
-        // SAFETY: an open relation; the set is memory of the current context.
-        unsafe {
-            let set = pg_sys::RelationGetIndexAttrBitmap(self.as_ptr(), kind);
-            let mut member = pg_sys::bms_next_member(set, -1);
-            while member >= 0 {
-                let number = member + pg_sys::FirstLowInvalidHeapAttributeNumber;
-                columns.push(number as usize - 1);
-                member = pg_sys::bms_next_member(set, member);
-            }
-            pg_sys::bms_free(set);
-        }
-        columns
+        // SAFETY: an open relation, of which core copies the set.
+        let numbers =
+            unsafe { column_numbers(pg_sys::RelationGetIndexAttrBitmap(self.as_ptr(), kind)) };
+        numbers
+            .into_iter()
+            .map(|number| number as usize - 1)
+            .collect()
     }
 
     /// Raises 55000 if a publication could not name rows that an operation changes.
@@ -376,6 +370,25 @@ impl<'p> Relation<'p> {
         // SAFETY: an open relation.
         unsafe { pg_sys::CheckCmdReplicaIdentity(self.as_ptr(), operation) };
     }
+}
+
+/// The columns of a set as core has them, system columns below 0, and 0 for the whole row. The set
+/// is freed.
+///
+/// # Safety
+/// A set of the current memory context, which no other code uses.
+pub unsafe fn column_numbers(set: *mut pg_sys::Bitmapset) -> Vec<i16> {
+    let mut columns = Vec::new();
+    // SAFETY: the caller's set.
+    unsafe {
+        let mut member = pg_sys::bms_next_member(set, -1);
+        while member >= 0 {
+            columns.push((member + pg_sys::FirstLowInvalidHeapAttributeNumber) as i16);
+            member = pg_sys::bms_next_member(set, member);
+        }
+        pg_sys::bms_free(set);
+    }
+    columns
 }
 
 /// Opens a relation for the time of `read`. A lock that is taken stays to the end of the

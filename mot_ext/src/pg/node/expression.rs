@@ -1,5 +1,6 @@
 //! Fields of expressions.
 use super::{Any, List, Node, views};
+use crate::pg::relation::column_numbers;
 use pgrx::pg_sys::{self, Oid};
 
 views! {
@@ -103,18 +104,11 @@ impl Any<'_> {
     /// system columns below (`pull_varattnos`).
     pub fn columns_named(self, relation: pg_sys::Index) -> Vec<i16> {
         let mut named = std::ptr::null_mut();
-        let mut columns = Vec::new();
-        // SAFETY: a live tree; the set is memory of the current context.
+        // SAFETY: a live tree; the set is new.
         unsafe {
             pg_sys::pull_varattnos(self.as_ptr(), relation, &raw mut named);
-            let mut member = pg_sys::bms_next_member(named, -1);
-            while member >= 0 {
-                columns.push((member + pg_sys::FirstLowInvalidHeapAttributeNumber) as i16);
-                member = pg_sys::bms_next_member(named, member);
-            }
-            pg_sys::bms_free(named);
+            column_numbers(named)
         }
-        columns
     }
 
     /// Whether an expression, or one of a list, names one of these columns of a relation.
