@@ -69,6 +69,7 @@ mod shared_memory;
 mod storage;
 mod table_am;
 mod transaction;
+mod upgrade;
 mod workers;
 
 ::pgrx::pg_module_magic!();

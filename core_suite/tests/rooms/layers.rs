@@ -104,6 +104,8 @@ pub const EXTENSION: Crate = Crate {
         "shared_memory",
         // How errors are raised; errors of more than one room, and log messages.
         "errors",
+        // Rows that pg_upgrade brings along.
+        "upgrade",
         // Values as key bytes.
         "keys",
         // Filters, accumulators and core's expressions over one row or a group of rows.

@@ -3,7 +3,7 @@ use crate::tree::root;
 use std::fs;
 
 /// A constant of a source file, and how the document tells its value.
-const VERSIONS: [(&str, &str, &str); 4] = [
+const VERSIONS: [(&str, &str, &str); 5] = [
     (
         "mot_engine/src/log/mod.rs",
         "LOG_VERSION: u8",
@@ -18,6 +18,11 @@ const VERSIONS: [(&str, &str, &str); 4] = [
         "mot_engine/src/checkpoint/block.rs",
         "BLOCK_VERSION: u32",
         "(magic, version {})",
+    ),
+    (
+        "mot_engine/src/checkpoint/source_note.rs",
+        "NOTE_VERSION: u32",
+        "magic `MOTU`, version {} ",
     ),
     (
         "mot_engine/src/memory/arena.rs",

@@ -22,6 +22,8 @@ mod read;
 mod reuse;
 mod rows_file;
 mod source;
+mod source_note;
+mod upgraded;
 mod write;
 
 #[cfg(test)]
@@ -41,7 +43,12 @@ pub use reuse::Counts;
 pub use source::write;
 #[cfg(test)]
 pub(crate) use source::{EngineSource, begin_round, read_base};
+pub use source_note::SourceNote;
+pub use upgraded::{Mismatch, with_rows_of};
 pub use write::{CheckpointContext, Definitions, Outcomes, RowSource, Written, seal, write_from};
+
+/// Name of the directory of checkpoints, under the data directory.
+pub const DIRECTORY: &str = "mot";
 
 /// What is wrong with a file's content.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

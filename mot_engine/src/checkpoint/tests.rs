@@ -5,6 +5,7 @@ mod copies;
 mod faults;
 mod manifests;
 mod reuse;
+mod upgraded;
 
 use std::collections::HashSet;
 use std::ops::Range;

@@ -18,7 +18,7 @@ use crate::pg::{self, interrupts};
 use crate::shared_memory::server_phase::{has_ended_beside_timeline, server_is_stopping};
 use crate::shared_memory::{self, CheckpointStats, settings};
 use crate::transaction::{clock, session};
-use mot_engine::checkpoint::{self, CheckpointContext, Manifest, Pace, Phase, Timer};
+use mot_engine::checkpoint::{self, CheckpointContext, DIRECTORY, Manifest, Pace, Phase, Timer};
 use mot_engine::disk::{DirectoryDisk, Disk};
 use mot_engine::{Engine, EngineError, Lsn, Xid};
 use pgrx::prelude::*;
@@ -28,9 +28,6 @@ use std::time::{Duration, Instant};
 pub use newest::{fingerprint, newest};
 pub use wal_and_clog::{RECOVERY_ENDED, clog_begins};
 use wal_and_clog::{committed_among, flush};
-
-/// Under PGDATA, which is every server process's working directory.
-pub const DIRECTORY: &str = "mot";
 
 /// File that says that there has been a complete checkpoint.
 const MARK: &str = "has-held-checkpoints";

@@ -25,6 +25,26 @@ pub fn report_adopted(written_by: u64) {
     );
 }
 
+/// Says that the rows of the old cluster of a pg_upgrade are here.
+pub fn report_rows_brought(source: &str) {
+    pg_sys::panic::ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        format!("mot has taken over the rows of the cluster in \"{source}\""),
+        pgrx::function_name!(),
+    )
+    .report(PgLogLevel::LOG);
+}
+
+/// Says in the old cluster of a pg_upgrade that the new one will not find its rows.
+pub fn report_notes_missing(why: &str) {
+    log_message(
+        PgLogLevel::WARNING,
+        PgSqlErrorCode::ERRCODE_IO_ERROR,
+        format!("mot could not leave word for pg_upgrade where its rows are: {why}"),
+        "The new cluster will refuse to start. This one is as it was.",
+    );
+}
+
 /// What to do about a checkpoint that failed.
 pub const HINT_CHECKPOINT_FAILED: &str = "It is tried again every few seconds, and the WAL that a restart \
     needs is kept meanwhile. Make room in the directory \"mot\" of the data directory, or look after its disk.";

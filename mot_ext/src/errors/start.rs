@@ -5,15 +5,38 @@ use mot_engine::EngineError;
 use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
 
-/// Raises 0A000 in the new cluster of a pg_upgrade, which would have the table without its rows.
-pub fn binary_upgrade() -> ! {
+/// Raises 58030: in the new cluster of a pg_upgrade it could not be noted that rows are to come.
+pub fn upgrade_mark_failed(error: &std::io::Error) -> ! {
     raise_report!(
         PgLogLevel::ERROR,
-        ERRCODE_FEATURE_NOT_SUPPORTED,
-        "pg_upgrade does not bring the rows of memory-optimized tables along",
-        "The tables would be empty in the new cluster. The old cluster is as it was.",
-        "Use pg_dump (of foreign tables with --include-foreign-data=mot) and a new cluster; or keep the rows \
-         in heap tables meanwhile, as by ALTER TABLE ... SET ACCESS METHOD heap."
+        ERRCODE_IO_ERROR,
+        format!("could not write to the directory \"mot\" of the data directory: {error}"),
+        "The table's rows are in the old cluster of pg_upgrade, and nothing would say so.",
+        ""
+    )
+}
+
+/// Stops the start of the new cluster of a pg_upgrade: its tables would be without their rows.
+pub fn rows_not_brought(why: &str) -> ! {
+    raise_report!(
+        PgLogLevel::FATAL,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("mot could not take over the rows of the old cluster: {why}"),
+        "pg_upgrade has made memory-optimized tables in this cluster. Their rows are in the directory \"mot\" of \
+         the old cluster, which is as it was.",
+        "Let pg_upgrade run again, into another new cluster, with mot in shared_preload_libraries of both and in \
+         the same version. Keep the old cluster until then."
+    )
+}
+
+/// Stops a start that follows a pg_upgrade.
+pub fn notes_not_removed(why: &str) -> ! {
+    raise_report!(
+        PgLogLevel::FATAL,
+        ERRCODE_IO_ERROR,
+        format!("mot could not remove what it had written for pg_upgrade: {why}"),
+        "",
+        ""
     )
 }
 

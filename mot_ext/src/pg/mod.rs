@@ -16,7 +16,8 @@
 //! | `owner`, `snapshot`, `subtransaction` | transactions and what they see |
 //! | `predicate`, `sxact` | predicate locks |
 //! | `interrupts`, `worker`, `checkpointer`, `title` | waits, background processes |
-//! | `slot`, `timeline`, `unlogged`, `local`, `hook` | WAL and files; statics of a process; hooks |
+//! | `slot`, `timeline`, `unlogged`, `page` | WAL and files |
+//! | `local`, `hook` | statics of a process; hooks |
 //!
 //! pgrx wraps each bound function in a thread check and a `sigsetjmp`. That is right wherever
 //! PostgreSQL may raise an error. The functions declared `extern "C"` here never raise one, as
@@ -47,6 +48,7 @@ pub mod memory;
 pub mod node;
 pub mod nodes;
 pub mod owner;
+pub mod page;
 pub mod parameters;
 pub mod partition_routing;
 pub mod planning;

@@ -6,7 +6,7 @@ use crate::pg::relation::Relation;
 use crate::pg::version::table_am as version;
 use crate::transaction::clock::PgClock;
 use crate::transaction::{session, xact};
-use crate::{errors, storage};
+use crate::{storage, upgrade};
 use mot_engine::{FileKey, Slot, TableRef};
 use pgrx::pg_sys;
 use std::cell::Cell;
@@ -42,11 +42,6 @@ pub unsafe fn set_new_file(
     frozen_below: Out<'_, pg_sys::TransactionId>,
     multixacts_from: Out<'_, pg_sys::MultiXactId>,
 ) {
-    // Before anything is asked of the engine: the new cluster may be without it.
-    // SAFETY: a plain variable of this process.
-    if unsafe { pg_sys::IsBinaryUpgrade } {
-        errors::binary_upgrade();
-    }
     // SAFETY: the caller's relation.
     if unsafe { transient::make_transient(relation) } {
         let (xid, multixact) = (frozen_below.as_ptr(), multixacts_from.as_ptr());
@@ -59,6 +54,9 @@ pub unsafe fn set_new_file(
     let (xid, multixact) = unsafe { (pg_sys::RecentXmin, pg_sys::GetOldestMultiXactId()) };
     frozen_below.set(xid);
     multixacts_from.set(multixact);
+    if persistence as u8 != pg_sys::RELPERSISTENCE_TEMP {
+        upgrade::expect_rows();
+    }
     storage::create_table(
         relation,
         FileKey {

@@ -10,6 +10,7 @@ pub mod checkpointer;
 
 use crate::checkpoint::{backup_start, base_backups, files};
 use crate::pg::worker::describe;
+use crate::upgrade;
 use pgrx::prelude::*;
 use std::ffi::CStr;
 
@@ -20,6 +21,7 @@ pub fn init() {
         return;
     }
     files::refuse_link();
+    upgrade::at_start();
     base_backups::init();
     backup_start::init();
     register(

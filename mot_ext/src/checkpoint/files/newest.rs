@@ -1,9 +1,9 @@
 //! Finding the checkpoint that a start loads: the newest complete one of this cluster's history, or
 //! of the cluster that it was by an administrator's word.
-use super::{DIRECTORY, has_mark, located, open, timeline_of};
+use super::{has_mark, located, open, timeline_of};
 use crate::errors;
 use crate::shared_memory::{self, settings};
-use mot_engine::checkpoint::{self, Manifest};
+use mot_engine::checkpoint::{self, DIRECTORY, Manifest};
 use mot_engine::disk::DirectoryDisk;
 use mot_engine::{EngineError, Lsn};
 use pgrx::prelude::*;

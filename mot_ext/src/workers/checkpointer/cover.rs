@@ -16,7 +16,7 @@ use crate::shared_memory::server_phase::{
     recovery_state, server_is_stopping,
 };
 use crate::transaction::session;
-use crate::{errors, shared_memory};
+use crate::{errors, shared_memory, upgrade};
 use mot_engine::pause::{Point, reach};
 use mot_engine::{EngineError, Lsn, State};
 use pgrx::prelude::*;
@@ -170,6 +170,7 @@ impl Worker {
                 );
             }
         }
+        upgrade::leave_notes();
         restartpoint::open();
         gate::leave();
     }

@@ -1,0 +1,134 @@
+//! Taking over the rows of the old cluster of a `pg_upgrade`.
+use super::table_files::{read_note, remove_note, with_file};
+use super::{AWAITS_ROWS, HAS_NOTES, is_binary_upgrade, is_marked};
+use crate::errors;
+use mot_engine::checkpoint::{
+    DIRECTORY, Manifest, SourceNote, generations, next_generation, read_manifest, rows_name, seal,
+    with_rows_of,
+};
+use mot_engine::disk::{DirectoryDisk, Disk};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// Name under which a file of rows is until it is whole.
+const DRAFT: &str = "upgrade-draft";
+
+/// In the postmaster, which holds the lock of the data directory, before anything else of ours
+/// runs. Stops the start where the rows cannot be had.
+pub fn at_start() {
+    if is_marked(AWAITS_ROWS) {
+        match bring_rows() {
+            Ok(source) => errors::report_rows_brought(&source.display().to_string()),
+            Err(why) => errors::rows_not_brought(&why),
+        }
+    }
+    if is_marked(HAS_NOTES)
+        && !is_binary_upgrade()
+        && let Err(why) = remove_notes()
+    {
+        errors::notes_not_removed(&why);
+    }
+}
+
+/// Writes a checkpoint with the rows of the old cluster, and says where that is.
+fn bring_rows() -> Result<PathBuf, String> {
+    let disk = open(Path::new(DIRECTORY))?;
+    let own = newest(&disk)?;
+    let note = note_of(&own)?;
+    if note.system_id == own.system_id {
+        return Err("their files name this very cluster".into());
+    }
+    let source = PathBuf::from(OsString::from_vec(note.directory));
+    let directory = source.join(DIRECTORY);
+    if !directory.is_dir() {
+        return Err(format!("\"{}\" is not there", directory.display()));
+    }
+    let old_disk = open(&directory)?;
+    let old = newest(&old_disk)?;
+    if (old.system_id, old.generation) != (note.system_id, note.generation) {
+        return Err(format!(
+            "the server of \"{}\" has run since",
+            source.display()
+        ));
+    }
+    let next = next_generation(&disk).map_err(|error| error.to_string())?;
+    let generation = next.max(old.generation + 1);
+    let merged = with_rows_of(&own, &old, generation).map_err(|error| error.to_string())?;
+    for file in &old.files {
+        let name = rows_name(file.generation, file.number);
+        bring_file(&directory.join(&name), &Path::new(DIRECTORY).join(&name))
+            .map_err(|error| format!("file \"{name}\": {error}"))?;
+    }
+    let finish = || {
+        disk.sync_directory()?;
+        seal(&disk, &merged).map_err(io::Error::other)?;
+        disk.rename(AWAITS_ROWS, HAS_NOTES)?;
+        disk.sync_directory()
+    };
+    finish().map_err(|error| error.to_string())?;
+    Ok(source)
+}
+
+fn open(directory: &Path) -> Result<DirectoryDisk, String> {
+    let opened = DirectoryDisk::open(directory);
+    opened.map_err(|error| format!("\"{}\": {error}", directory.display()))
+}
+
+/// The newest checkpoint in a directory.
+fn newest(disk: &DirectoryDisk) -> Result<Manifest, String> {
+    let generations = generations(disk).map_err(|error| error.to_string())?;
+    let newest = generations.first().ok_or("there is no checkpoint")?;
+    read_manifest(disk, *newest).map_err(|error| error.to_string())
+}
+
+/// The note that the files of all tables have.
+fn note_of(own: &Manifest) -> Result<SourceNote, String> {
+    let mut found: Option<SourceNote> = None;
+    for table in &own.tables {
+        let note = with_file(table.key, read_note)?;
+        let note = note.ok_or("the old server has left no note in their files")?;
+        let note = note.map_err(|damage| damage.0)?;
+        if found.get_or_insert_with(|| note.clone()) != &note {
+            return Err("their files name several clusters".into());
+        }
+    }
+    found.ok_or_else(|| "there are no tables".into())
+}
+
+/// Links a file, which never changes, or copies it where it cannot be linked. It is durable before
+/// it has its name.
+fn bring_file(from: &Path, to: &Path) -> io::Result<()> {
+    let draft = Path::new(DIRECTORY).join(DRAFT);
+    remove_if_there(&draft)?;
+    if fs::hard_link(from, &draft).is_err() {
+        fs::copy(from, &draft)?;
+    }
+    File::open(&draft)?.sync_all()?;
+    fs::rename(&draft, to)?;
+    // It stays where the two are one file.
+    remove_if_there(&draft)
+}
+
+fn remove_if_there(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Empties the files of tables. The tables are those of the server that left the notes: none has
+/// run since but for `pg_upgrade`.
+fn remove_notes() -> Result<(), String> {
+    let disk = open(Path::new(DIRECTORY))?;
+    for table in &newest(&disk)?.tables {
+        with_file(table.key, remove_note)?;
+    }
+    let unmark = || {
+        disk.remove(HAS_NOTES)?;
+        disk.sync_directory()
+    };
+    unmark().map_err(|error| error.to_string())
+}
