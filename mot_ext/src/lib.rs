@@ -22,7 +22,7 @@
 //!    for a duplicate key (`Target::duplicate`).
 //! 4. engine `transaction/insert.rs` takes a row id, writes the version into the arena and puts it
 //!    on the row's anchor. engine `transaction/enter.rs` makes the index entries and checks
-//!    uniqueness (`index/together.rs`, `index/enter.rs`).
+//!    uniqueness (`index/entry/together.rs`, `enter.rs`).
 //! 5. Core calls `aminsert` for each index: `index_am::handler`. The entry is there, so it does
 //!    nothing, except for keys that core checks itself.
 //! 6. PRE_COMMIT: `transaction::xact` calls engine `transaction/log.rs`, which finds the

@@ -2,7 +2,7 @@
 //!
 //! Threads take blocks (about 1 MiB of rows of one table), each with its own session, so that
 //! versions come from its own chunks. Then indexes are built, each by all threads or many small
-//! ones at once: see `../index/build.rs`.
+//! ones at once: see `../index/build`.
 //!
 //! Contract: the engine has no tables yet. After an error it is unusable (the caller sets `Failed`
 //! or ends the process).

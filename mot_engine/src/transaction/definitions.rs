@@ -3,7 +3,8 @@
 //! The caller holds PostgreSQL's lock: AccessExclusive for creating, dropping and truncating
 //! tables, and at least Share for creating an index at once (no other session writes). Writers may
 //! run beside the drop of an index, and beside an index that is begun and filled
-//! (`index/beside.rs`). What is rolled back or dropped goes to the catalog's lists (`free.rs`).
+//! (`index/build/beside.rs`). What is rolled back or dropped goes to the catalog's lists
+//! (`free.rs`).
 
 use super::free::free_index;
 use super::{Kind, Transaction};

@@ -46,7 +46,7 @@ impl RemainingKeys {
     }
 
     /// Whether one of them is this key.
-    pub(super) fn have(
+    pub(in crate::index) fn have(
         &self,
         definition: &IndexDefinition,
         key: &[u8],

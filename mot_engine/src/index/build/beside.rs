@@ -12,14 +12,14 @@
 
 mod entries;
 
-use super::append_slot;
-use super::enter::{EntryOutcome, NOT_TESTED, enter_at};
-use super::posting::{Posting, has_slot, slots_of};
-use super::remaining::RemainingKeys;
-use super::remove::remove_key;
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
+use crate::index::entry::RemainingKeys;
+use crate::index::entry::append_slot;
+use crate::index::entry::posting::{Posting, has_slot, slots_of};
+use crate::index::entry::remove_key;
+use crate::index::entry::{EntryOutcome, NOT_TESTED, enter_at};
 use crate::key::{KeyBuffer, encode_row_if_any};
 use crate::memory::Urgency;
 use crate::row::{Anchor, Head, TxnStatus, VersionRef, resolve_maker, states_from};

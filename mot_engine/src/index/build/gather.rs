@@ -6,9 +6,9 @@
 //! limited for all of a load; an index that would go beyond gives its runs up, and is built from
 //! the rows.
 
-use super::build_threads::HintsOnly;
 use super::collect::Collector;
 use super::keys::{Keys, Sorter};
+use super::threads::HintsOnly;
 use crate::errors::EngineError;
 use crate::ids::Slot;
 use crate::row::Anchor;

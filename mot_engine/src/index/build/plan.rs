@@ -1,13 +1,13 @@
 //! How the keys of an index are cut, and what is made of them part by part: see `build`.
 
-use super::build_threads::BuildThreads;
 use super::collect::{Collector, SLOTS_PER_PIN};
 use super::keys::{Keys, Sorter, Stopped};
-use super::posting::Posting;
 use super::split_keys::SplitKeys;
+use super::threads::BuildThreads;
 use crate::clock::check_cancelled;
 use crate::errors::EngineError;
 use crate::ids::Slot;
+use crate::index::entry::posting::Posting;
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
 use mot_index::{BulkError, Tree, TreePart};

@@ -142,7 +142,7 @@ unsafe fn set_suffixed<'a>(
 /// An insert position was found for this key in this tree, which is the index's, under the pin that
 /// the caller has.
 #[allow(clippy::too_many_arguments)]
-pub(super) unsafe fn enter_at<'a, C: Clock, P: Pruner>(
+pub(in crate::index) unsafe fn enter_at<'a, C: Clock, P: Pruner>(
     session: &Session,
     table: TableRef,
     index: IndexRef,

@@ -296,14 +296,14 @@ impl Keys {
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::index) const ORIGIN: Origin = Origin {
+    pub(in crate::index::build) const ORIGIN: Origin = Origin {
         slot: Slot(7),
         live: false,
         pointed: true,
     };
 
     /// Keys around the length of a head, with zero bytes and shared beginnings.
-    pub(in crate::index) fn some_keys() -> Vec<Vec<u8>> {
+    pub(in crate::index::build) fn some_keys() -> Vec<Vec<u8>> {
         let mut keys = Vec::new();
         for length in [0, 1, 2, 15, 16, 17, 18, 40] {
             for fill in [0, 1, 255] {

@@ -1,10 +1,10 @@
 //! Index builds over many parts and turns: from rows, and from keys gathered while rows were
 //! loaded.
 
-use super::build::{Build, build_by_hints, build_gathered, turn_bytes};
 use super::gather::{Allowance, Gatherer, Harvest};
 use super::keys::Sorter;
 use super::plan::Plan;
+use super::steps::{Build, build_by_hints, build_gathered, turn_bytes};
 use crate::all_committed::AllCommitted;
 use crate::clock::Clock;
 use crate::engine::Engine;

@@ -7,7 +7,7 @@
 use super::{Key, Keys};
 use crate::errors::EngineError;
 use crate::ids::Slot;
-use crate::index::posting::{Posting, cells_for, inline_value};
+use crate::index::entry::posting::{Posting, cells_for, inline_value};
 use crate::session::Session;
 use std::cmp::Ordering;
 
@@ -16,7 +16,7 @@ const ENTRIES_PER_LOOK: usize = 4096;
 
 impl Keys {
     /// The index's entries: one value per distinct key of the sorted keys.
-    pub(in crate::index) fn groups<'a>(
+    pub(in crate::index::build) fn groups<'a>(
         &'a self,
         session: &'a Session,
         go_on: &'a dyn Fn() -> Result<(), EngineError>,
@@ -34,14 +34,14 @@ impl Keys {
 }
 
 /// Why a group has no value.
-pub(in crate::index) enum Stopped {
+pub(in crate::index::build) enum Stopped {
     /// Two live rows share a pointed key.
     Duplicate([Slot; 2]),
     Failed(EngineError),
 }
 
 /// Iterates over distinct keys and their values. Ends early when it must stop.
-pub(in crate::index) struct Groups<'a> {
+pub(in crate::index::build) struct Groups<'a> {
     keys: &'a Keys,
     session: &'a Session,
     /// Asked every so many entries.
@@ -50,8 +50,8 @@ pub(in crate::index) struct Groups<'a> {
     next: usize,
     /// Values with a posting block: they are to be freed if the index does not come about. Freed
     /// here unless they are taken out.
-    pub(in crate::index) postings: Vec<u64>,
-    pub(in crate::index) stopped: Option<Stopped>,
+    pub(in crate::index::build) postings: Vec<u64>,
+    pub(in crate::index::build) stopped: Option<Stopped>,
 }
 
 impl Groups<'_> {

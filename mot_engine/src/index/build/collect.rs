@@ -1,10 +1,10 @@
 //! Walking rows for the keys of one index.
 
-use super::append_slot;
 use super::keys::{Keys, Origin, Sorter};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
+use crate::index::entry::append_slot;
 use crate::key::{FixedKey, IndexDefinition, KeyBuffer, encode_row, encode_row_if_any, is_outside};
 use crate::row::{Anchor, Head, TxnStatus, VersionRef, resolve_maker, states_from};
 use crate::session::Session;

@@ -17,9 +17,9 @@
 //! At last the stretches are joined. Within a step, a [`BuildThreads`] shares ranges or parts among
 //! threads; small units keep it balanced, whether there is one large table or many small ones.
 
-use super::build_threads::{Alone, BuildThreads, HintsOnly, Threads};
 use super::gather::{Allowance, Harvest};
 use super::plan::{Plan, SIZES, Stretches};
+use super::threads::{Alone, BuildThreads, HintsOnly, Threads};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::Slot;
