@@ -9,7 +9,7 @@ use mot_engine::key::{
 };
 use mot_engine::log::{Base, Record, RowsWriter};
 use mot_engine::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
-use mot_engine::{FileKey, Lsn, Slot, TableId};
+use mot_engine::{FileKey, Lsn, RowId, TableId};
 use std::hint::black_box;
 
 const ARENA_BYTES: usize = 256 << 20;
@@ -34,13 +34,13 @@ fn body(numbers: [u32; 4]) -> Vec<u8> {
 fn write(writer: &mut RowsWriter, old: &[u8], new: &[u8]) {
     writer.clear();
     for at in 0..ROWS / 2 {
-        writer.insert(TableId(1), Slot(at), new).expect("memory");
+        writer.insert(TableId(1), RowId(at), new).expect("memory");
         let base = Base {
             lsn: Lsn(77),
             body: old,
         };
         writer
-            .update(TableId(2), Slot(at), Some(base), new)
+            .update(TableId(2), RowId(at), Some(base), new)
             .expect("memory");
     }
 }
@@ -66,7 +66,7 @@ fn bench_log(criterion: &mut Criterion) {
             };
             let mut count = 0;
             while let Some(change) = rows.next().expect("whole") {
-                black_box(change.slot);
+                black_box(change.row_id);
                 count += 1;
             }
             assert_eq!(count, ROWS);

@@ -18,7 +18,7 @@ use mot_engine::log::{Base, DefinitionsWriter, RowsWriter};
 use mot_engine::memory::{ArenaOptions, HugePages, Memory, Region};
 use mot_engine::recovery::{HandOver, ParallelReplayer, load};
 use mot_engine::{
-    Engine, FileKey, IndexId, Lsn, Persistence, RelationKey, Session, Slot, State, TableId, Xid,
+    Engine, FileKey, IndexId, Lsn, Persistence, RelationKey, RowId, Session, State, TableId, Xid,
 };
 use std::time::Duration;
 
@@ -247,14 +247,14 @@ fn definitions() -> Vec<u8> {
 fn populate(wal: &mut Wal) -> Model {
     wal.append(&definitions());
     let mut writer = RowsWriter::new();
-    let mut slot = 0;
+    let mut id = 0;
     for w in 1..=WAREHOUSES {
         for d in 1..=DISTRICTS {
             for c in 1..=CUSTOMERS {
                 writer
-                    .insert(CUSTOMER, Slot(slot), &customer(w, d, c))
+                    .insert(CUSTOMER, RowId(id), &customer(w, d, c))
                     .expect("memory");
-                slot += 1;
+                id += 1;
             }
             wal.append(writer.record());
             writer.clear();
@@ -268,8 +268,8 @@ fn populate(wal: &mut Wal) -> Model {
     };
     for w in 1..=WAREHOUSES {
         for i in 1..=ITEMS {
-            let slot = Slot(model.stock.len() as u64);
-            writer.insert(STOCK, slot, &stock(w, i, 0)).expect("memory");
+            let id = RowId(model.stock.len() as u64);
+            writer.insert(STOCK, id, &stock(w, i, 0)).expect("memory");
             model.stock.push((0, Lsn::NONE));
             if i % 1000 == 0 {
                 let lsn = wal.append(writer.record());
@@ -302,7 +302,7 @@ fn lines(writer: &mut RowsWriter, model: &mut Model) {
             number,
         );
         writer
-            .insert(ORDER_LINE, Slot(model.lines), &row)
+            .insert(ORDER_LINE, RowId(model.lines), &row)
             .expect("memory");
         model.lines += 1;
     }
@@ -325,7 +325,7 @@ fn trade(wal: &mut Wal, model: &mut Model) {
             writer
                 .update(
                     STOCK,
-                    Slot(at.into()),
+                    RowId(at.into()),
                     Some(base),
                     &stock(w, i, quantity + 1),
                 )

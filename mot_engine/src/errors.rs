@@ -63,21 +63,21 @@ pub enum EngineError {
     #[error("corrupt data: {what}")]
     Corrupt { what: &'static str },
     /// Replay met a state that the log does not fit.
-    #[error("log record at {lsn:X} does not fit table {table} slot {slot}: {what}")]
+    #[error("log record at {lsn:X} does not fit table {table} row id {row_id}: {what}")]
     LogMismatch {
         what: &'static str,
         table: u64,
-        slot: u64,
+        row_id: u64,
         lsn: u64,
     },
     /// A logged difference is against another version than the row has.
     #[error(
-        "log record at {lsn:X} does not fit table {table} slot {slot}: the row is at {row_lsn:X}, the change \
+        "log record at {lsn:X} does not fit table {table} row_id {row_id}: the row is at {row_lsn:X}, the change \
          is against ...{base_lsn_low:08X}"
     )]
     BaseMismatch {
         table: u64,
-        slot: u64,
+        row_id: u64,
         lsn: u64,
         row_lsn: u64,
         base_lsn_low: u32,

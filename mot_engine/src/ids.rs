@@ -31,7 +31,7 @@ pub struct CommandId(pub u32);
 /// A row's identity in its table, the same on primary, standby and after recovery.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug, Default)]
 #[repr(transparent)]
-pub struct Slot(pub u64);
+pub struct RowId(pub u64);
 
 /// Rows that share a block number in tuple ids (`ctid`). With the ordinals of each they take the
 /// offsets 1 to 32,768.
@@ -39,9 +39,9 @@ pub const ROWS_PER_BLOCK: u64 = 4;
 
 const _: () = assert!(ROWS_PER_BLOCK * ORDINALS as u64 <= 1 << 15);
 
-impl Slot {
-    /// The highest slot there can be.
-    pub const MAX: Slot = Slot(crate::limits::SLOTS_MAX - 1);
+impl RowId {
+    /// The highest row id there can be.
+    pub const MAX: RowId = RowId(crate::limits::ROW_IDS_MAX - 1);
 
     /// The tuple id of the row's state with this ordinal: block number and offset number (from 1).
     pub fn to_tid(self, ordinal: Ordinal) -> (u32, u16) {
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn tuple_ids_differ_for_each_state_of_a_block_s_rows() {
         let ids = (0..2 * ROWS_PER_BLOCK)
-            .flat_map(|row| (0..ORDINALS).map(move |ordinal| Slot(row).to_tid(Ordinal(ordinal))));
+            .flat_map(|row| (0..ORDINALS).map(move |ordinal| RowId(row).to_tid(Ordinal(ordinal))));
         let ids: Vec<_> = ids.collect();
         assert!(ids.is_sorted_by(|one, next| one < next));
         assert_eq!((ids[0], ids[ids.len() - 1]), ((0, 1), (1, 1 << 15)));

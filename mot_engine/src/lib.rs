@@ -13,7 +13,6 @@
 //!
 //! | in the code | in the documents |
 //! |---|---|
-//! | `Slot` | row id |
 //! | image; stamp | tuple; its first 18 bytes, which are the version's own |
 
 // The tests beside the code share `tests/common`, which speaks of the crate by its name.
@@ -59,7 +58,7 @@ pub use clock::{Clock, Now, Snapshot};
 pub use engine::{Engine, State};
 pub use errors::EngineError;
 pub use ids::{
-    CommandId, FileKey, IndexId, Lsn, ORDINALS, Ordinal, ROWS_PER_BLOCK, RelationKey, Slot,
+    CommandId, FileKey, IndexId, Lsn, ORDINALS, Ordinal, ROWS_PER_BLOCK, RelationKey, RowId,
     TableId, Xid,
 };
 pub use index::{Build, EntryRange};

@@ -1,13 +1,13 @@
 //! Every limit, with its unit and its reason.
 
-/// Slots that files and index entries can name. A table's directory ends before
-/// (`DIRECTORY_SLOTS_MAX`): there more rows are refused.
-pub const SLOTS_MAX: u64 = (u32::MAX as u64 - 1) * 1024;
+/// Row ids that files and index entries can name. A table's directory ends before
+/// (`DIRECTORY_ROW_IDS_MAX`): there more rows are refused.
+pub const ROW_IDS_MAX: u64 = (u32::MAX as u64 - 1) * 1024;
 
-/// Bits of a slot where it shares a word with something else.
-pub(crate) const SLOT_BITS: u32 = 42;
+/// Bits of a row id where it shares a word with something else.
+pub(crate) const ROW_ID_BITS: u32 = 42;
 
-const _: () = assert!(SLOTS_MAX <= 1 << SLOT_BITS);
+const _: () = assert!(ROW_IDS_MAX <= 1 << ROW_ID_BITS);
 
 /// Bytes of one row, which has to fit into a log record of its own. Refused by the statement:
 /// COMMIT could not log it any more.

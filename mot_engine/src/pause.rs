@@ -115,9 +115,9 @@ points! {
     AbortBetweenRows = "abort-between-rows", Forbidden;
     /// Versions left their chain (CLEANING is set); their index entries are still there.
     UnlinkBeforeEntries = "unlink-before-entries", Forbidden;
-    /// The entries are gone; CLEANING is set and the slot not given back.
-    UnlinkBeforeSlot = "unlink-before-slot", Forbidden;
-    /// A dead row's tombstone left its chain; the slot is not on the free list.
+    /// The entries are gone; CLEANING is set and the row id not given back.
+    UnlinkBeforeRowId = "unlink-before-row-id", Forbidden;
+    /// A dead row's tombstone left its chain; the row id is not on the free list.
     UnlinkBeforeFree = "unlink-before-free", Forbidden;
     /// The reclaimer knows the horizon; it has swept nothing.
     ReclaimAfterHorizon = "reclaim-after-horizon", Forbidden;

@@ -1,6 +1,6 @@
 //! A session: one process or thread that uses the engine.
 //!
-//! It owns its allocation cache, epoch place, slot batches, key buffers and decoded index
+//! It owns its allocation cache, epoch place, row id batches, key buffers and decoded index
 //! definitions; none of it is shared. It is not `Send`. After a PostgreSQL error jumped over Rust
 //! frames, [`Session::reset`] releases what they held.
 
@@ -21,13 +21,13 @@ use crate::clock::{Clock, Snapshot};
 use crate::decoded::{Decoded, Definitions};
 use crate::engine::{Engine, SessionLine};
 use crate::errors::EngineError;
-use crate::ids::{FileKey, Ordinal, RelationKey, Slot, Xid};
+use crate::ids::{FileKey, Ordinal, RelationKey, RowId, Xid};
 use crate::key::{HasNull, IndexDefinition, KeyBuffer, encode_row, is_outside, none_if_too_long};
 use crate::limits::{KEYS_TOGETHER, SESSIONS_MAX, SESSIONS_NOT_OF_CLIENTS};
 use crate::memory::{LocalMemory, Purpose, TooManyParticipants};
 use crate::row::{self, Newest, VersionRef};
 use crate::sync::{Ordering, order_unless_broken};
-use crate::table::{Catalog, IndexRef, SlotBatches, TableRef, Walk};
+use crate::table::{Catalog, IndexRef, RowIdBatches, TableRef, Walk};
 use std::cell::{Cell, RefCell};
 
 /// Key buffers of a session: two to work with, and those of a row's keys that are entered together.
@@ -38,7 +38,7 @@ pub struct Session {
     engine: Engine,
     pub(crate) local: LocalMemory,
     pub(crate) line: &'static SessionLine,
-    pub(crate) batches: RefCell<SlotBatches>,
+    pub(crate) batches: RefCell<RowIdBatches>,
     definitions: Definitions,
     /// Key buffers for the writers' paths: lent out by `with_keys`.
     keys: RefCell<[KeyBuffer; KEY_BUFFERS]>,
@@ -355,11 +355,11 @@ impl Session {
     pub fn visible<S: Snapshot>(
         &self,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         snapshot: &S,
     ) -> Option<VersionRef> {
         let _pin = self.local.pin();
-        row::visible(table.anchor(slot)?, snapshot)
+        row::visible(table.anchor(row_id)?, snapshot)
     }
 
     /// Whether `version` is a state of the row that the caller's transaction made. Asked of one
@@ -369,12 +369,12 @@ impl Session {
         &self,
         clock: &impl Clock,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         version: VersionRef,
     ) -> bool {
         let _pin = self.local.pin();
         let head = table
-            .anchor(slot)
+            .anchor(row_id)
             .and_then(|anchor| anchor.head().version());
         std::iter::successors(head, VersionRef::next)
             .any(|at| at == version && !at.is_lock() && clock.is_current(at.xid()))
@@ -382,9 +382,9 @@ impl Session {
 
     /// Whether the row, deleted as far as the caller is concerned, went to another partition. Its
     /// newest state that is committed or the caller's own says so.
-    pub fn is_moved_away(&self, clock: &impl Clock, table: TableRef, slot: Slot) -> bool {
+    pub fn is_moved_away(&self, clock: &impl Clock, table: TableRef, row_id: RowId) -> bool {
         let _pin = self.local.pin();
-        let Some(anchor) = table.anchor(slot) else {
+        let Some(anchor) = table.anchor(row_id) else {
             return false;
         };
         let newest = row::newest_committed_or_own(anchor, clock);
@@ -393,18 +393,18 @@ impl Session {
 
     /// The row's state now. The version is valid as long as it cannot be superseded and pruned:
     /// while the caller's transaction locks or owns the row, or a snapshot sees it, or pinned.
-    pub fn newest(&self, clock: &impl Clock, table: TableRef, slot: Slot) -> Newest {
+    pub fn newest(&self, clock: &impl Clock, table: TableRef, row_id: RowId) -> Newest {
         let _pin = self.local.pin();
-        match table.anchor(slot) {
+        match table.anchor(row_id) {
             Some(anchor) => row::newest(anchor, clock),
             None => Newest::None,
         }
     }
 
     /// The ordinal of a row's newest state that is committed or the caller's; 0 without one.
-    pub fn newest_ordinal(&self, clock: &impl Clock, table: TableRef, slot: Slot) -> Ordinal {
+    pub fn newest_ordinal(&self, clock: &impl Clock, table: TableRef, row_id: RowId) -> Ordinal {
         let _pin = self.local.pin();
-        let anchor = table.anchor(slot);
+        let anchor = table.anchor(row_id);
         let newest = anchor.and_then(|anchor| row::newest_committed_or_own(anchor, clock));
         newest.map_or(Ordinal(0), |newest| newest.ordinal())
     }

@@ -1,4 +1,4 @@
-//! Steps along lists that can become long: a row's chain, the slots of a key. Counted in builds
+//! Steps along lists that can become long: a row's chain, the row ids of a key. Counted in builds
 //! with debug assertions, so that a test can distinguish work that grows with a list from work that
 //! grows with its square, on any machine and beside any load.
 

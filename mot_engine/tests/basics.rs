@@ -221,11 +221,11 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
         assert!(matches!(build, Build::Done(_)));
     }
     for a in 0..100 {
-        let (slot, version) = t
+        let (row_id, version) = t
             .insert(s, table, &row(a, a % 7), Xid(10), CommandId(1))
             .unwrap();
         assert_eq!(
-            t.enter(s, &me, table, slot, version).unwrap(),
+            t.enter(s, &me, table, row_id, version).unwrap(),
             Entered::Done
         );
     }
@@ -249,14 +249,14 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
         .unwrap();
     let mut scan = IndexScan::new();
     scan.start(table, index, &range, Direction::Forward);
-    let (slot, seen) = scan.next(s, &before).unwrap().unwrap();
+    let (row_id, seen) = scan.next(s, &before).unwrap().unwrap();
     assert_eq!(values(seen.body()), (5, 5));
     let written = t
         .update(
             s,
             &other,
             table,
-            slot,
+            row_id,
             seen,
             &row(500, 5),
             Xid(11),
@@ -267,7 +267,7 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
         panic!("{written:?}")
     };
     assert_eq!(
-        t.enter(s, &other, table, slot, version).unwrap(),
+        t.enter(s, &other, table, row_id, version).unwrap(),
         Entered::Done
     );
 
@@ -279,7 +279,7 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
             s,
             &third,
             table,
-            slot,
+            row_id,
             seen,
             &row(5, 9),
             Xid(12),
@@ -293,7 +293,7 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
             s,
             &third,
             table,
-            slot,
+            row_id,
             seen,
             LockStrength::KeyShare,
             Xid(12)
@@ -301,16 +301,16 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
         .unwrap(),
         Locked::Busy(Xid(11))
     );
-    let (slot3, version3) = t3
+    let (row_id3, version3) = t3
         .insert(s, table, &row(5, 1), Xid(12), CommandId(1))
         .unwrap();
     assert_eq!(
-        t3.enter(s, &third, table, slot3, version3).unwrap(),
+        t3.enter(s, &third, table, row_id3, version3).unwrap(),
         Entered::Busy(Xid(11), index.relation_oid())
     );
     world.commit(s, t, 11);
     assert_eq!(
-        t3.enter(s, &third, table, slot3, version3).unwrap(),
+        t3.enter(s, &third, table, row_id3, version3).unwrap(),
         Entered::Done
     );
     assert_eq!(
@@ -318,7 +318,7 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
             s,
             &third,
             table,
-            slot,
+            row_id,
             seen,
             &row(5, 9),
             Xid(12),
@@ -327,11 +327,11 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
         .unwrap(),
         Written::Changed
     );
-    let (slot4, version4) = t3
+    let (row_id4, version4) = t3
         .insert(s, table, &row(500, 1), Xid(12), CommandId(2))
         .unwrap();
     assert_eq!(
-        t3.enter(s, &third, table, slot4, version4).unwrap(),
+        t3.enter(s, &third, table, row_id4, version4).unwrap(),
         Entered::Duplicate(index)
     );
     t3.retract(s);
@@ -381,13 +381,13 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
     let me = Me(&world, 20);
     t.set_level(1).unwrap();
     let snapshot = world.snapshot(20, 1);
-    let seen = s.visible(table, slot, &snapshot).unwrap();
+    let seen = s.visible(table, row_id, &snapshot).unwrap();
     let Written::Done(outer) = t
         .update(
             s,
             &me,
             table,
-            slot,
+            row_id,
             seen,
             &row(501, 6),
             Xid(20),
@@ -397,14 +397,17 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
     else {
         panic!()
     };
-    assert_eq!(t.enter(s, &me, table, slot, outer).unwrap(), Entered::Done);
+    assert_eq!(
+        t.enter(s, &me, table, row_id, outer).unwrap(),
+        Entered::Done
+    );
     t.set_level(2).unwrap();
     let Written::Done(inner) = t
         .update(
             s,
             &me,
             table,
-            slot,
+            row_id,
             outer,
             &row(502, 7),
             Xid(20),
@@ -414,15 +417,18 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
     else {
         panic!()
     };
-    assert_eq!(t.enter(s, &me, table, slot, inner).unwrap(), Entered::Done);
+    assert_eq!(
+        t.enter(s, &me, table, row_id, inner).unwrap(),
+        Entered::Done
+    );
     let snapshot = world.snapshot(20, 3);
     assert_eq!(
-        values(s.visible(table, slot, &snapshot).unwrap().body()),
+        values(s.visible(table, row_id, &snapshot).unwrap().body()),
         (502, 7)
     );
     t.savepoint_abort(s, 2);
     assert_eq!(
-        values(s.visible(table, slot, &snapshot).unwrap().body()),
+        values(s.visible(table, row_id, &snapshot).unwrap().body()),
         (501, 6)
     );
     let found = by_index(s, table, 101, &me, &snapshot, Direction::Backward);
@@ -434,9 +440,9 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
     let mut t = world.begin(30);
     let me = Me(&world, 30);
     let snapshot = world.snapshot(30, 1);
-    let seen = s.visible(table, slot, &snapshot).unwrap();
+    let seen = s.visible(table, row_id, &snapshot).unwrap();
     assert!(matches!(
-        t.delete(s, &me, table, slot, seen, Xid(30), CommandId(1))
+        t.delete(s, &me, table, row_id, seen, Xid(30), CommandId(1))
             .unwrap(),
         Written::Done(_)
     ));

@@ -37,15 +37,15 @@ fn filled(session: &Session, world: &World) -> TableRef {
     for a in 0..ROWS {
         let c = (a % 3 == 0).then_some(a / 2);
         let new = body(Row { a, b: a % 100, c });
-        let (slot, version) = work.insert(session, table, &new, xid, cid).unwrap();
-        let entered = work.enter(session, &me, table, slot, version).unwrap();
+        let (row_id, version) = work.insert(session, table, &new, xid, cid).unwrap();
+        let entered = work.enter(session, &me, table, row_id, version).unwrap();
         assert_eq!(entered, Entered::Done);
-        made.push((slot, version));
+        made.push((row_id, version));
     }
     commit(session, &me, &mut work);
     let me = world.begin();
-    for (slot, version) in made.into_iter().step_by(4) {
-        let deleted = work.delete(session, &me, table, slot, version, Xid(me.top), cid);
+    for (row_id, version) in made.into_iter().step_by(4) {
+        let deleted = work.delete(session, &me, table, row_id, version, Xid(me.top), cid);
         deleted.unwrap();
     }
     commit(session, &me, &mut work);
@@ -135,8 +135,8 @@ fn checks_end_when_asked_to() {
         }
     };
     assert_eq!(report, check(session, table, &me));
-    assert_eq!(report.slots_free, ROWS as u64 / 4);
-    // Rows, the tree's nodes, entries and free slots are all walked step by step.
+    assert_eq!(report.row_ids_free, ROWS as u64 / 4);
+    // Rows, the tree's nodes, entries and free row ids are all walked step by step.
     let steps = (ROWS * 2 + ROWS / 4) as usize / 1024;
     assert!(questions > steps, "only {questions} questions");
 
@@ -242,9 +242,9 @@ fn scans_of_rows_that_nobody_sees_end_when_asked_to() {
     while let Some(row) = scan.next(session, &old).unwrap() {
         rows.push(row);
     }
-    for (slot, version) in &rows[..rows.len() - 1] {
+    for (row_id, version) in &rows[..rows.len() - 1] {
         let (xid, cid) = (Xid(me.top), CommandId(1));
-        let deleted = work.delete(session, &me, table, *slot, *version, xid, cid);
+        let deleted = work.delete(session, &me, table, *row_id, *version, xid, cid);
         deleted.unwrap();
     }
     commit(session, &me, &mut work);

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Me, Row, World, body, check, computed, definition, engine, formed, reader, sweep};
 use mot_engine::{
-    Build, CommandId, EngineError, Entered, LockStrength, Session, Slot, TableRef, Transaction,
+    Build, CommandId, EngineError, Entered, LockStrength, RowId, Session, TableRef, Transaction,
     Written, Xid,
 };
 
@@ -24,12 +24,12 @@ impl Place<'_> {
         common::transact(self.s, &self.world, work)
     }
 
-    fn add(&self, new: &[u8]) -> Result<(Slot, Entered), EngineError> {
+    fn add(&self, new: &[u8]) -> Result<(RowId, Entered), EngineError> {
         let me = self.world.begin();
         let mut work = Transaction::new();
         let xid = Xid(me.top);
-        let (slot, version) = work.insert(self.s, self.table, new, xid, CommandId(0))?;
-        let entered = work.enter(self.s, &me, self.table, slot, version);
+        let (row_id, version) = work.insert(self.s, self.table, new, xid, CommandId(0))?;
+        let entered = work.enter(self.s, &me, self.table, row_id, version);
         let is_done = matches!(entered, Ok(Entered::Done));
         let fate = match is_done {
             true => common::Fate::Committed,
@@ -40,20 +40,20 @@ impl Place<'_> {
             true => work.commit(self.s),
             false => work.abort(self.s),
         }
-        entered.map(|entered| (slot, entered))
+        entered.map(|entered| (row_id, entered))
     }
 
     /// Changes a row; the strength of the row lock that it took.
-    fn change(&self, slot: Slot, new: &[u8]) -> LockStrength {
+    fn change(&self, row_id: RowId, new: &[u8]) -> LockStrength {
         self.transact(|work, me, xid| {
             let (s, table) = (self.s, self.table);
-            let seen = s.visible(table, slot, &me.snapshot(1)).unwrap();
+            let seen = s.visible(table, row_id, &me.snapshot(1)).unwrap();
             let strength = Transaction::strength_of_update(s, table, seen, new).unwrap();
-            let written = work.update(s, me, table, slot, seen, new, xid, CommandId(1));
+            let written = work.update(s, me, table, row_id, seen, new, xid, CommandId(1));
             let Ok(Written::Done(version)) = written else {
                 panic!("{written:?}")
             };
-            let entered = work.enter(s, me, table, slot, version);
+            let entered = work.enter(s, me, table, row_id, version);
             assert_eq!(entered.unwrap(), Entered::Done);
             strength
         })
@@ -85,12 +85,12 @@ fn with_place(test: impl FnOnce(&Place<'_>)) {
 #[test]
 fn a_row_without_its_key_is_refused_by_build_and_writer() {
     with_place(|place| {
-        let (slot, _) = place.add(&body(row(1, 1, Some(1)))).unwrap();
+        let (row_id, _) = place.add(&body(row(1, 1, Some(1)))).unwrap();
         assert!(matches!(
             place.build(false),
             Err(EngineError::KeyNotComputed)
         ));
-        place.change(slot, &formed(row(1, 1, Some(1))));
+        place.change(row_id, &formed(row(1, 1, Some(1))));
         sweep(place.s, &place.world, place.table);
         assert!(matches!(place.build(false), Ok(Build::Done(_))));
         assert_eq!(place.entries(), 1);
@@ -103,9 +103,9 @@ fn a_row_without_its_key_is_refused_by_build_and_writer() {
 #[test]
 fn older_states_without_a_key_keep_the_index_from_who_sees_them() {
     with_place(|place| {
-        let (slot, _) = place.add(&body(row(1, 1, Some(1)))).unwrap();
+        let (row_id, _) = place.add(&body(row(1, 1, Some(1)))).unwrap();
         let old = reader(&place.world).snapshot(0);
-        place.change(slot, &formed(row(1, 1, Some(1))));
+        place.change(row_id, &formed(row(1, 1, Some(1))));
         assert!(matches!(place.build(false), Ok(Build::DoneBesideOlder(_))));
         assert_eq!(place.entries(), 1);
         drop(old);

@@ -9,7 +9,7 @@ use mot_engine::disk::DirectoryDisk;
 use mot_engine::recovery::{Replayer, finish, load};
 use mot_engine::transaction::{TableCopy, Which};
 use mot_engine::{
-    Build, CommandId, Newest, RelationKey, RowScan, Session, Slot, State, TableRef, Transaction,
+    Build, CommandId, Newest, RelationKey, RowId, RowScan, Session, State, TableRef, Transaction,
     VersionRef, Written, Xid,
 };
 use std::sync::atomic::Ordering;
@@ -41,34 +41,34 @@ impl<'a> Place<'a> {
         }
     }
 
-    fn insert(&self, work: &mut Transaction, xid: Xid, row: Row) -> Slot {
+    fn insert(&self, work: &mut Transaction, xid: Xid, row: Row) -> RowId {
         let new = body(row);
         let inserted = work.insert(self.session, self.table, &new, xid, CommandId(0));
         inserted.unwrap().0
     }
 
-    fn newest(&self, table: TableRef, me: &Me, slot: Slot) -> VersionRef {
-        match self.session.newest(me, table, slot) {
+    fn newest(&self, table: TableRef, me: &Me, row_id: RowId) -> VersionRef {
+        match self.session.newest(me, table, row_id) {
             Newest::Live(version) => version,
             other => panic!("{other:?}"),
         }
     }
 
-    fn update(&self, work: &mut Transaction, me: &Me, slot: Slot, row: Row) {
-        self.update_in(self.table, work, me, slot, row);
+    fn update(&self, work: &mut Transaction, me: &Me, row_id: RowId, row: Row) {
+        self.update_in(self.table, work, me, row_id, row);
     }
 
-    fn update_in(&self, table: TableRef, work: &mut Transaction, me: &Me, slot: Slot, row: Row) {
-        let seen = self.newest(table, me, slot);
+    fn update_in(&self, table: TableRef, work: &mut Transaction, me: &Me, row_id: RowId, row: Row) {
+        let seen = self.newest(table, me, row_id);
         let (xid, cid) = (Xid(me.top), CommandId(0));
-        let written = work.update(self.session, me, table, slot, seen, &body(row), xid, cid);
+        let written = work.update(self.session, me, table, row_id, seen, &body(row), xid, cid);
         assert!(matches!(written, Ok(Written::Done(_))));
     }
 
-    fn delete(&self, work: &mut Transaction, me: &Me, slot: Slot) {
-        let seen = self.newest(self.table, me, slot);
+    fn delete(&self, work: &mut Transaction, me: &Me, row_id: RowId) {
+        let seen = self.newest(self.table, me, row_id);
         let (xid, cid) = (Xid(me.top), CommandId(0));
-        let written = work.delete(self.session, me, self.table, slot, seen, xid, cid);
+        let written = work.delete(self.session, me, self.table, row_id, seen, xid, cid);
         assert!(matches!(written, Ok(Written::Done(_))));
     }
 
@@ -82,8 +82,8 @@ impl<'a> Place<'a> {
         session.engine().raise_horizon(self.world.horizon());
         let to = work.create_table(session, NEW, xid).unwrap();
         let mut copy = TableCopy::begin(session, me, self.table, to, xid);
-        for slot in 0..self.table.slots_end().0 {
-            copy.row(work, Slot(slot), Which::All, None).unwrap();
+        for row_id in 0..self.table.row_ids_end().0 {
+            copy.row(work, RowId(row_id), Which::All, None).unwrap();
         }
         let definition = common::definition(201, true, &[(1, false)]);
         let built = work.create_index(session, me, to, &definition, xid);
@@ -107,7 +107,7 @@ fn seen(session: &Session, table: TableRef, snapshot: &Snap) -> Vec<(i32, i32)> 
 /// Rows of every history before the copy; the snapshots of before and of in between.
 struct History<'a> {
     place: Place<'a>,
-    rows: Vec<Slot>,
+    rows: Vec<RowId>,
     before: Snap,
     between: Snap,
 }
@@ -115,7 +115,7 @@ struct History<'a> {
 impl<'a> History<'a> {
     fn new(session: &'a Session) -> History<'a> {
         let place = Place::new(session);
-        let rows: Vec<Slot> = place.committed(|work, me| {
+        let rows: Vec<RowId> = place.committed(|work, me| {
             let insert = |a| place.insert(work, Xid(me.top), a_row(a, 0));
             (0..8).map(insert).collect()
         });
@@ -246,8 +246,8 @@ fn the_log_gives_the_newest_states_to_a_standby_and_says_whose_they_are() {
     let to = place.copy(&mut work, &me, Xid(me.top));
     // Changes of copied rows, and of an own one.
     let of = |a: i32| {
-        (0..to.slots_end().0).map(Slot).find(|slot| {
-            matches!(session.newest(&me, to, *slot), Newest::Live(version) if row(version.body()).a == a)
+        (0..to.row_ids_end().0).map(RowId).find(|row_id| {
+            matches!(session.newest(&me, to, *row_id), Newest::Live(version) if row(version.body()).a == a)
         })
     };
     for a in [3, 50] {

@@ -39,11 +39,11 @@ fn index(
 }
 
 fn insert(session: &Session, me: &Me, work: &mut Transaction, table: TableRef, new: Row, cid: u32) {
-    let (slot, version) = work
+    let (row_id, version) = work
         .insert(session, table, &body(new), Xid(me.top), CommandId(cid))
         .unwrap();
     assert_eq!(
-        work.enter(session, me, table, slot, version).unwrap(),
+        work.enter(session, me, table, row_id, version).unwrap(),
         Entered::Done
     );
 }
@@ -80,14 +80,14 @@ fn change_all(
 ) {
     let snap = me.snapshot(cid);
     let mut scan = RowScan::new(table);
-    while let Some((slot, seen)) = scan.next(session, &snap) {
+    while let Some((row_id, seen)) = scan.next(session, &snap) {
         let (xid, cid) = (Xid(me.top), CommandId(cid));
         let written = match new(row(seen.body())) {
             Some(new) => work
-                .update(session, me, table, slot, seen, &body(new), xid, cid)
+                .update(session, me, table, row_id, seen, &body(new), xid, cid)
                 .unwrap(),
             None => work
-                .delete(session, me, table, slot, seen, xid, cid)
+                .delete(session, me, table, row_id, seen, xid, cid)
                 .unwrap(),
         };
         let Written::Done(version) = written else {
@@ -95,7 +95,7 @@ fn change_all(
         };
         if !version.is_tombstone() {
             assert_eq!(
-                work.enter(session, me, table, slot, version).unwrap(),
+                work.enter(session, me, table, row_id, version).unwrap(),
                 Entered::Done
             );
         }
@@ -185,7 +185,7 @@ fn an_index_made_late_serves_older_snapshots_and_moved_rows() {
         (report.rows, report.versions, report.entries),
         (200, 200, 400)
     );
-    assert_eq!(report.slots_free, 100);
+    assert_eq!(report.row_ids_free, 100);
 }
 
 #[test]
@@ -200,10 +200,10 @@ fn duplicates_stop_a_unique_index_and_leave_nothing() {
     let build = work
         .create_index(session, &me, table, &definition, Xid(me.top))
         .unwrap();
-    let Build::Duplicate { slots } = build else {
+    let Build::Duplicate { row_ids } = build else {
         panic!("{build:?}")
     };
-    assert_ne!(slots[0], slots[1]);
+    assert_ne!(row_ids[0], row_ids[1]);
     abort(session, &me, &mut work);
     // Deleted rows are no duplicates, even while older snapshots need them.
     let before = common::reader(&world).snapshot(0);
@@ -264,7 +264,7 @@ fn definitions_follow_their_transaction_and_savepoints() {
     assert!(session.find_index(table, 101, &everyone).is_some());
     // A dropped index no longer keeps keys unique, but gets its entries: the drop may be rolled
     // back.
-    let (slot, version) = work
+    let (row_id, version) = work
         .insert(
             session,
             table,
@@ -278,7 +278,7 @@ fn definitions_follow_their_transaction_and_savepoints() {
         )
         .unwrap();
     assert_eq!(
-        work.enter(session, &me, table, slot, version).unwrap(),
+        work.enter(session, &me, table, row_id, version).unwrap(),
         Entered::Done
     );
     let late = work.create_index(
@@ -375,11 +375,11 @@ fn insert_as(
     new: Row,
     xid: Xid,
 ) {
-    let (slot, version) = work
+    let (row_id, version) = work
         .insert(session, table, &body(new), xid, CommandId(3))
         .unwrap();
     assert_eq!(
-        work.enter(session, me, table, slot, version).unwrap(),
+        work.enter(session, me, table, row_id, version).unwrap(),
         Entered::Done
     );
 }
@@ -547,10 +547,10 @@ fn a_full_arena_leaves_everything_usable() {
                     };
                     let mut wide = body(new);
                     wide.resize(800, 7);
-                    let (slot, version) =
+                    let (row_id, version) =
                         work.insert(session, table, &wide, Xid(me.top), CommandId(1))?;
                     assert_eq!(
-                        work.enter(session, &me, table, slot, version)?,
+                        work.enter(session, &me, table, row_id, version)?,
                         Entered::Done
                     );
                     a += 1;
@@ -587,10 +587,10 @@ fn a_full_arena_leaves_everything_usable() {
             1 => {
                 let snap = me.snapshot(1);
                 let mut scan = RowScan::new(table);
-                while let Some((slot, seen)) = scan.next(session, &snap) {
+                while let Some((row_id, seen)) = scan.next(session, &snap) {
                     let (xid, cid) = (Xid(me.top), CommandId(1));
                     let mut lock =
-                        |strength| work.lock(session, &me, table, slot, seen, strength, xid);
+                        |strength| work.lock(session, &me, table, row_id, seen, strength, xid);
                     // A lock that no deletion needs is not worth the reserve.
                     let refused = lock(LockStrength::NoKeyUpdate);
                     assert!(
@@ -599,7 +599,7 @@ fn a_full_arena_leaves_everything_usable() {
                     );
                     assert_eq!(lock(LockStrength::Update).unwrap(), Locked::Done);
                     let written = work
-                        .delete(session, &me, table, slot, seen, xid, cid)
+                        .delete(session, &me, table, row_id, seen, xid, cid)
                         .unwrap();
                     assert!(matches!(written, Written::Done(_)), "{written:?}");
                 }
@@ -664,7 +664,7 @@ fn statements_that_find_no_room_take_nothing_with_them() {
         wide.resize(40 + (a as usize * 37) % 1500, 7);
         let entered = work
             .insert(session, table, &wide, Xid(me.top), CommandId(1))
-            .and_then(|(slot, version)| work.enter(session, &me, table, slot, version));
+            .and_then(|(row_id, version)| work.enter(session, &me, table, row_id, version));
         is_full = entered.is_err();
         if is_full {
             abort(session, &me, &mut work);
@@ -684,7 +684,7 @@ fn statements_that_find_no_room_take_nothing_with_them() {
         let snap = me.snapshot(1);
         let mut scan = RowScan::new(table);
         let mut position = 0;
-        while let Some((slot, seen)) = scan.next(session, &snap) {
+        while let Some((row_id, seen)) = scan.next(session, &snap) {
             position += 1;
             if (position + round) % 97 != 0 {
                 continue;
@@ -701,13 +701,13 @@ fn statements_that_find_no_room_take_nothing_with_them() {
             wide.resize(40 + (round as usize * 61 + position as usize) % 1500, 7);
             let (xid, cid) = (Xid(level), CommandId(1));
             let outcome = work
-                .update(session, &me, table, slot, seen, &wide, xid, cid)
+                .update(session, &me, table, row_id, seen, &wide, xid, cid)
                 .and_then(|written| {
                     let Written::Done(version) = written else {
                         panic!("{written:?}")
                     };
                     assert_eq!(
-                        work.enter(session, &me, table, slot, version)?,
+                        work.enter(session, &me, table, row_id, version)?,
                         Entered::Done
                     );
                     Ok(())
@@ -732,13 +732,13 @@ fn statements_that_find_no_room_take_nothing_with_them() {
             let mut deleted = 0;
             let snap = me.snapshot(2);
             let mut scan = RowScan::new(table);
-            while let Some((slot, seen)) = scan.next(session, &snap) {
+            while let Some((row_id, seen)) = scan.next(session, &snap) {
                 deleted += 1;
                 if deleted > 4 {
                     break;
                 }
                 let written = work
-                    .delete(session, &me, table, slot, seen, Xid(me.top), CommandId(2))
+                    .delete(session, &me, table, row_id, seen, Xid(me.top), CommandId(2))
                     .unwrap();
                 assert!(matches!(written, Written::Done(_)), "{written:?}");
             }

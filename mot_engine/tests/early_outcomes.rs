@@ -5,7 +5,7 @@ mod common;
 
 use common::{Fate, Me, Row, Snap, World, body, row};
 use mot_engine::{
-    CommandId, Direction, Entered, IndexRef, IndexScan, KeyRange, Session, Slot, Snapshot,
+    CommandId, Direction, Entered, IndexRef, IndexScan, KeyRange, RowId, Session, Snapshot,
     TableRef, Transaction, Written, Xid,
 };
 use std::cell::Cell;
@@ -65,7 +65,7 @@ struct Place {
     world: World,
     table: TableRef,
     indexes: Vec<IndexRef>,
-    slots: Vec<Slot>,
+    row_ids: Vec<RowId>,
 }
 
 impl Place {
@@ -82,7 +82,7 @@ impl Place {
             world,
             table,
             indexes,
-            slots: Vec::new(),
+            row_ids: Vec::new(),
         };
         let me = place.world.begin();
         let mut work = Transaction::new();
@@ -98,18 +98,18 @@ impl Place {
         let (session, table) = (&self.session, self.table);
         let tuple = body(Row { a, b: a, c: None });
         let (xid, cid) = (Xid(me.top), CommandId(command));
-        let (slot, version) = work.insert(session, table, &tuple, xid, cid).unwrap();
-        match work.enter(session, me, table, slot, version).unwrap() {
-            Entered::Done => self.slots.push(slot),
+        let (row_id, version) = work.insert(session, table, &tuple, xid, cid).unwrap();
+        match work.enter(session, me, table, row_id, version).unwrap() {
+            Entered::Done => self.row_ids.push(row_id),
             _ => work.retract(session),
         }
     }
 
     /// Gives a row another `b`, and with it another key, or takes it away; nothing if another
     /// transaction has it.
-    fn change(&self, work: &mut Transaction, me: &Me, slot: Slot, b: Option<i32>, command: u32) {
+    fn change(&self, work: &mut Transaction, me: &Me, row_id: RowId, b: Option<i32>, command: u32) {
         let (session, table) = (&self.session, self.table);
-        let Some(seen) = session.visible(table, slot, &me.snapshot(COMMAND + 10)) else {
+        let Some(seen) = session.visible(table, row_id, &me.snapshot(COMMAND + 10)) else {
             return;
         };
         let (xid, cid) = (Xid(me.top), CommandId(command));
@@ -119,14 +119,14 @@ impl Place {
                     b,
                     ..row(seen.body())
                 });
-                work.update(session, me, table, slot, seen, &new, xid, cid)
+                work.update(session, me, table, row_id, seen, &new, xid, cid)
             }
-            None => work.delete(session, me, table, slot, seen, xid, cid),
+            None => work.delete(session, me, table, row_id, seen, xid, cid),
         };
         if let Written::Done(version) = written.unwrap()
             && b.is_some()
         {
-            let entered = work.enter(session, me, table, slot, version);
+            let entered = work.enter(session, me, table, row_id, version);
             assert_eq!(entered.unwrap(), Entered::Done);
         }
     }
@@ -134,14 +134,14 @@ impl Place {
     /// Something that others, or the reader's own transaction in a later command, do to some row;
     /// or the sweeper comes by.
     fn meanwhile(&mut self, random: &mut Random, own: &mut Transaction, me: &Me) {
-        let slot = self.slots[random.below(self.slots.len())];
+        let row_id = self.row_ids[random.below(self.row_ids.len())];
         let b = (random.below(4) > 0).then(|| random.below(1000) as i32);
         match random.below(6) {
-            0 => self.change(own, me, slot, b, COMMAND + 1),
+            0 => self.change(own, me, row_id, b, COMMAND + 1),
             1..4 => {
                 let other = self.world.begin();
                 let mut work = Transaction::new();
-                self.change(&mut work, &other, slot, b, 1);
+                self.change(&mut work, &other, row_id, b, 1);
                 let a = random.below(1200) as i32;
                 self.insert(&mut work, &other, a, 1);
                 let fate = [Fate::Committed, Fate::Aborted][usize::from(random.below(4) == 0)];
@@ -169,8 +169,8 @@ fn rows_resolved_early_are_those_resolved_one_by_one() {
         let mut own = Transaction::new();
         for _ in 0..20 {
             place.meanwhile(random, &mut own, &me);
-            let slot = place.slots[random.below(place.slots.len())];
-            place.change(&mut own, &me, slot, Some(500), 1);
+            let row_id = place.row_ids[random.below(place.row_ids.len())];
+            place.change(&mut own, &me, row_id, Some(500), 1);
         }
         let snap = me.snapshot(COMMAND);
         let one_by_one = OneByOne::new(&snap);

@@ -7,7 +7,7 @@ use mot_engine::key::IndexDefinition;
 use mot_engine::log::{DefinitionsWriter, RowsWriter};
 use mot_engine::recovery::{Replayer, finish};
 use mot_engine::{
-    Build, FileKey, IndexId, Lsn, Persistence, RelationKey, Slot, State, TableId, Transaction, Xid,
+    Build, FileKey, IndexId, Lsn, Persistence, RelationKey, RowId, State, TableId, Transaction, Xid,
 };
 
 fn file(tablespace: u32, relation: u32) -> FileKey {
@@ -75,7 +75,7 @@ fn a_table_of_an_earlier_build_is_replayed_and_dropped() {
     let mut rows = RowsWriter::new();
     let row = |a| Row { a, b: 0, c: None };
     for a in 0..3 {
-        rows.insert(TableId(1), Slot(a), &common::body(row(a as i32)))
+        rows.insert(TableId(1), RowId(a), &common::body(row(a as i32)))
             .unwrap();
     }
     let mut replayer = Replayer::new(1);

@@ -41,10 +41,10 @@ fn make_and_drop(session: &Session, world: &World, index_alone: bool) {
         for a in 0..ROWS {
             let c = (a % 3 == 0).then_some(a);
             let new = body(Row { a, b: a % 7, c });
-            let (slot, version) = work
+            let (row_id, version) = work
                 .insert(session, table, &new, xid, CommandId(0))
                 .unwrap();
-            let entered = work.enter(session, me, table, slot, version).unwrap();
+            let entered = work.enter(session, me, table, row_id, version).unwrap();
             assert_eq!(entered, Entered::Done);
         }
     });
@@ -52,16 +52,16 @@ fn make_and_drop(session: &Session, world: &World, index_alone: bool) {
     transact(session, world, |work, me, xid| {
         let snap = me.snapshot(1);
         let mut scan = RowScan::new(table);
-        while let Some((slot, seen)) = scan.next(session, &snap) {
+        while let Some((row_id, seen)) = scan.next(session, &snap) {
             let old = common::row(seen.body());
             let new = body(Row { a: -old.a, ..old });
             let written = work
-                .update(session, me, table, slot, seen, &new, xid, CommandId(1))
+                .update(session, me, table, row_id, seen, &new, xid, CommandId(1))
                 .unwrap();
             let Written::Done(version) = written else {
                 panic!("{written:?}")
             };
-            let entered = work.enter(session, me, table, slot, version).unwrap();
+            let entered = work.enter(session, me, table, row_id, version).unwrap();
             assert_eq!(entered, Entered::Done);
         }
     });

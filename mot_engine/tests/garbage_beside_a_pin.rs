@@ -364,8 +364,8 @@ fn insert(
 ) -> bool {
     let new = body(Row { a, b: a, c: None });
     let made = work.insert(session, table, &new, Xid(xid), CommandId(1));
-    let (slot, version) = made.unwrap();
-    match work.enter(session, me, table, slot, version).unwrap() {
+    let (row_id, version) = made.unwrap();
+    match work.enter(session, me, table, row_id, version).unwrap() {
         Entered::Done => true,
         Entered::Duplicate(_) => {
             work.retract(session);
@@ -449,10 +449,10 @@ fn a_commit_and_a_prepare_beside_a_pin_hand_over_what_they_take_out() {
                 let new = |c| body(Row { a, b: a, c });
                 let xid = Xid(me.top);
                 let made = work.insert(session, table, &new(None), xid, CommandId(1));
-                let (slot, mut seen) = made.unwrap();
+                let (row_id, mut seen) = made.unwrap();
                 for cid in 2..4 {
                     let (new, cid) = (new(Some(cid as i32)), CommandId(cid));
-                    let written = work.update(session, &me, table, slot, seen, &new, xid, cid);
+                    let written = work.update(session, &me, table, row_id, seen, &new, xid, cid);
                     let Ok(Written::Done(version)) = written else {
                         panic!("{written:?}")
                     };
@@ -542,10 +542,10 @@ fn a_load_that_failed_beside_a_pin_leaves_a_full_arena_to_others() {
         loop {
             let (a, xid) = (count, Xid(me.top));
             let new = body(Row { a, b: a, c: None });
-            let Ok((slot, version)) = work.insert(session, table, &new, xid, CommandId(1)) else {
+            let Ok((row_id, version)) = work.insert(session, table, &new, xid, CommandId(1)) else {
                 return count;
             };
-            if work.enter(session, me, table, slot, version).is_err() {
+            if work.enter(session, me, table, row_id, version).is_err() {
                 return count;
             }
             count += 1;

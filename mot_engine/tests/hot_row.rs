@@ -6,8 +6,8 @@ mod common;
 use common::{Fate, Me, Row, World, body, check, reader, sweep};
 use mot_engine::row::flags::{LOCK_ONLY, NO_LOCKS_BELOW};
 use mot_engine::{
-    CommandId, Engine, Entered, LockStrength, Locked, Newest, Session, Slot, TableRef, Transaction,
-    VersionRef, Written, Xid,
+    CommandId, Engine, Entered, LockStrength, Locked, Newest, RowId, Session, TableRef,
+    Transaction, VersionRef, Written, Xid,
 };
 
 /// States that one after the other put upon the row.
@@ -17,7 +17,7 @@ struct Hot {
     session: Session,
     world: World,
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
 }
 
 impl Hot {
@@ -25,24 +25,24 @@ impl Hot {
         let session = engine.join().unwrap();
         let world = World::new();
         let table = common::table(&session, &world, &[]);
-        let slot = common::transact(&session, &world, |work, me, xid| {
-            let (slot, version) = work
+        let row_id = common::transact(&session, &world, |work, me, xid| {
+            let (row_id, version) = work
                 .insert(&session, table, &state(0), xid, CommandId(1))
                 .unwrap();
-            let entered = work.enter(&session, me, table, slot, version).unwrap();
+            let entered = work.enter(&session, me, table, row_id, version).unwrap();
             assert_eq!(entered, Entered::Done);
-            slot
+            row_id
         });
         Hot {
             session,
             world,
             table,
-            slot,
+            row_id,
         }
     }
 
     fn newest(&self, me: &Me) -> VersionRef {
-        match self.session.newest(me, self.table, self.slot) {
+        match self.session.newest(me, self.table, self.row_id) {
             Newest::Live(version) => version,
             other => panic!("{other:?}"),
         }
@@ -54,7 +54,7 @@ impl Hot {
             &self.session,
             me,
             self.table,
-            self.slot,
+            self.row_id,
             seen,
             strength,
             xid,
@@ -79,7 +79,7 @@ impl Hot {
                 &self.session,
                 &me,
                 self.table,
-                self.slot,
+                self.row_id,
                 seen,
                 &state(b),
                 xid,

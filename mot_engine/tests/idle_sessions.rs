@@ -8,7 +8,7 @@ use mot_engine::limits::{SESSIONS_MAX, SESSIONS_NOT_OF_CLIENTS};
 use mot_engine::steps::steps_taken;
 use mot_engine::transaction::free_pending;
 use mot_engine::{
-    Build, CommandId, EngineError, Entered, Log, Lsn, Problem, RelationKey, Session, Slot, State,
+    Build, CommandId, EngineError, Entered, Log, Lsn, Problem, RelationKey, RowId, Session, State,
     TableRef, Transaction, VersionRef, Written, Xid,
 };
 use std::cell::{Cell, RefCell};
@@ -33,14 +33,14 @@ fn insert(
     table: TableRef,
     a: i32,
     xid: u64,
-) -> Result<(Slot, VersionRef), EngineError> {
+) -> Result<(RowId, VersionRef), EngineError> {
     let new = body(Row { a, b: a, c: None });
-    let (slot, version) = work.insert(session, table, &new, Xid(xid), CommandId(1))?;
+    let (row_id, version) = work.insert(session, table, &new, Xid(xid), CommandId(1))?;
     assert_eq!(
-        work.enter(session, me, table, slot, version)?,
+        work.enter(session, me, table, row_id, version)?,
         Entered::Done
     );
-    Ok((slot, version))
+    Ok((row_id, version))
 }
 
 fn garbage(session: &Session) -> usize {
@@ -89,7 +89,7 @@ fn what_a_commit_takes_out_is_free_when_it_is_over() {
         let me = world.begin();
         let xid = Xid(me.top);
         for a in 0..ROWS / 2 {
-            let (slot, mut seen) = insert(session, &me, &mut work, table, a, me.top).unwrap();
+            let (row_id, mut seen) = insert(session, &me, &mut work, table, a, me.top).unwrap();
             for cid in 2..4 {
                 let new = body(Row {
                     a,
@@ -97,11 +97,11 @@ fn what_a_commit_takes_out_is_free_when_it_is_over() {
                     c: Some(cid as i32),
                 });
                 let cid = CommandId(cid);
-                let written = work.update(session, &me, table, slot, seen, &new, xid, cid);
+                let written = work.update(session, &me, table, row_id, seen, &new, xid, cid);
                 let Ok(Written::Done(version)) = written else {
                     panic!("{written:?}")
                 };
-                let entered = work.enter(session, &me, table, slot, version);
+                let entered = work.enter(session, &me, table, row_id, version);
                 assert_eq!(entered.unwrap(), Entered::Done);
                 seen = version;
             }
@@ -346,7 +346,8 @@ fn clients_leave_places_to_workers() {
     clients.push(engine.join_for_client().unwrap());
 }
 
-/// Slots that a session took and did not use go back to their tables, each of which is looked for.
+/// Row ids that a session took and did not use go back to their tables, each of which is looked
+/// for.
 #[test]
 fn who_leaves_looks_for_its_tables_where_they_are() {
     const TABLES: u32 = 32;
@@ -375,6 +376,6 @@ fn who_leaves_looks_for_its_tables_where_they_are() {
     assert!(steps < 10 * u64::from(TABLES), "{steps} steps");
     for table in tables {
         let report = common::check(&stays, table, &reader(&world));
-        assert_eq!((report.rows, report.slots_free), (1, 7));
+        assert_eq!((report.rows, report.row_ids_free), (1, 7));
     }
 }

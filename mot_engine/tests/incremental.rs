@@ -10,11 +10,11 @@ use mot_engine::checkpoint::{
 use mot_engine::disk::{DirectoryDisk, Disk};
 use mot_engine::recovery::{Replayer, finish, load};
 use mot_engine::{
-    CommandId, Engine, Entered, Lsn, Newest, Session, Slot, State, TableRef, Transaction, Xid,
+    CommandId, Engine, Entered, Lsn, Newest, RowId, Session, State, TableRef, Transaction, Xid,
 };
 use std::cell::Cell;
 
-/// Rows of the table: five ranges of 16,384 slots, so that two of them can be changed without the
+/// Rows of the table: five ranges of 16,384 row ids, so that two of them can be changed without the
 /// rest of their file being written anew.
 const ROWS: i32 = 80_000;
 const RANGES: u64 = 5;
@@ -38,7 +38,7 @@ fn row(a: i32, b: i32) -> Row {
 }
 
 impl Server {
-    /// A server with [`ROWS`] rows, slots in order, and no checkpoint.
+    /// A server with [`ROWS`] rows, row ids in order, and no checkpoint.
     fn new() -> Server {
         let (region, engine) = engine(256 << 20);
         engine.set_state(State::Ready);
@@ -53,9 +53,9 @@ impl Server {
         t.create_index(&session, &me, table, &key, xid).unwrap();
         for a in 0..ROWS {
             let new = body(row(a, 0));
-            let (slot, version) = t.insert(&session, table, &new, xid, CommandId(0)).unwrap();
-            assert_eq!(slot, Slot(a as u64));
-            let entered = t.enter(&session, &me, table, slot, version).unwrap();
+            let (row_id, version) = t.insert(&session, table, &new, xid, CommandId(0)).unwrap();
+            assert_eq!(row_id, RowId(a as u64));
+            let entered = t.enter(&session, &me, table, row_id, version).unwrap();
             assert_eq!(entered, Entered::Done);
         }
         wal.xid = me.top;
@@ -102,19 +102,19 @@ impl Server {
     }
 
     /// Logs an update of a row; the transaction is neither committed nor aborted.
-    fn log_update(&mut self, slot: u64, b: i32) -> (common::Me, Transaction) {
+    fn log_update(&mut self, row_id: u64, b: i32) -> (common::Me, Transaction) {
         let me = self.world.begin();
         let mut t = Transaction::new();
-        let slot = Slot(slot);
-        let Newest::Live(seen) = self.session.newest(&me, self.table, slot) else {
+        let row_id = RowId(row_id);
+        let Newest::Live(seen) = self.session.newest(&me, self.table, row_id) else {
             panic!("the row exists");
         };
-        let (xid, new) = (Xid(me.top), body(row(slot.0 as i32, b)));
+        let (xid, new) = (Xid(me.top), body(row(row_id.0 as i32, b)));
         t.update(
             &self.session,
             &me,
             self.table,
-            slot,
+            row_id,
             seen,
             &new,
             xid,
@@ -126,26 +126,26 @@ impl Server {
         (me, t)
     }
 
-    fn update(&mut self, slot: u64, b: i32) {
-        let (me, mut t) = self.log_update(slot, b);
+    fn update(&mut self, row_id: u64, b: i32) {
+        let (me, mut t) = self.log_update(row_id, b);
         me.end(Fate::Committed);
         t.commit(&self.session);
     }
 
-    /// Deletes rows; their slots are free then.
-    fn delete(&mut self, slots: &[u64]) {
+    /// Deletes rows; their row ids are free then.
+    fn delete(&mut self, row_ids: &[u64]) {
         let me = self.world.begin();
         let mut t = Transaction::new();
         let xid = Xid(me.top);
-        for slot in slots.iter().copied().map(Slot) {
-            let Newest::Live(seen) = self.session.newest(&me, self.table, slot) else {
+        for row_id in row_ids.iter().copied().map(RowId) {
+            let Newest::Live(seen) = self.session.newest(&me, self.table, row_id) else {
                 panic!("the row exists");
             };
             t.delete(
                 &self.session,
                 &me,
                 self.table,
-                slot,
+                row_id,
                 seen,
                 xid,
                 CommandId(0),
@@ -157,7 +157,7 @@ impl Server {
         me.end(Fate::Committed);
         t.commit(&self.session);
         sweep(&self.session, &self.world, self.table);
-        self.gone += slots.len() as u64;
+        self.gone += row_ids.len() as u64;
     }
 
     /// The newest checkpoint and the rest of the log in another engine give the rows of this one.
@@ -177,8 +177,8 @@ impl Server {
         finish(&session, &me, 2).unwrap();
         second.set_state(State::Ready);
         let table = session.find_table(TABLE, &me).unwrap();
-        for slot in (0..ROWS as u64).map(Slot) {
-            let found = |session: &Session, table| match session.newest(&me, table, slot) {
+        for row_id in (0..ROWS as u64).map(RowId) {
+            let found = |session: &Session, table| match session.newest(&me, table, row_id) {
                 Newest::Live(version) => Some(version.body().to_vec()),
                 _ => None,
             };
@@ -235,8 +235,8 @@ fn of_a_changed_range_only_changed_rows_are_written() {
     let whole = server.checkpoint().bytes;
     let mut bytes = 0;
     for round in 0..20 {
-        for slot in (round * 37 % STEP..ROWS as usize).step_by(STEP) {
-            server.update(slot as u64, round as i32 + 1);
+        for row_id in (round * 37 % STEP..ROWS as usize).step_by(STEP) {
+            server.update(row_id as u64, round as i32 + 1);
         }
         let written = server.checkpoint();
         assert_eq!((written.ranges, written.ranges_in_part), (RANGES, RANGES));
@@ -250,8 +250,8 @@ fn of_a_changed_range_only_changed_rows_are_written() {
     assert!(bytes < whole, "{bytes} of {whole}");
     server.recovers();
     // Half of a range's rows.
-    for slot in (0..16_384).step_by(2) {
-        server.update(slot, 99);
+    for row_id in (0..16_384).step_by(2) {
+        server.update(row_id, 99);
     }
     let written = server.checkpoint();
     assert_eq!((written.ranges, written.ranges_in_part), (1, 0));
@@ -278,7 +278,7 @@ fn a_row_that_is_gone_does_not_come_back() {
 
 /// Its outcome is known to the commit log only: the file must not be kept for long.
 #[test]
-fn slots_behind_the_last_row_are_given_out_again() {
+fn row_ids_behind_the_last_row_are_given_out_again() {
     for (kept, end) in [(20_000, 1 << 15), (0, 0)] {
         let mut server = Server::new();
         server.delete(&(kept..ROWS as u64).collect::<Vec<_>>());
@@ -290,11 +290,11 @@ fn slots_behind_the_last_row_are_given_out_again() {
         let me = server.world.begin();
         let table = session.find_table(TABLE, &me).unwrap();
         // That of the last row's segment.
-        assert_eq!(table.slots_end(), Slot(end));
+        assert_eq!(table.row_ids_end(), RowId(end));
         let mut t = Transaction::new();
         let new = body(row(1, 1));
         let inserted = t.insert(&session, table, &new, Xid(me.top), CommandId(0));
-        assert_eq!(inserted.unwrap().0, Slot(kept));
+        assert_eq!(inserted.unwrap().0, RowId(kept));
         t.abort(&session);
         me.end(Fate::Aborted);
     }

@@ -8,7 +8,7 @@ use mot_engine::limits::{LOG_RECORD_BYTES_OF_LONG_ROW_MAX, ROW_BYTES_MAX};
 use mot_engine::log::{BaseLsn, Change, Record};
 use mot_engine::row::STAMP_BYTES;
 use mot_engine::{
-    CommandId, EngineError, Lsn, Newest, RelationKey, Session, Slot, TableRef, Transaction,
+    CommandId, EngineError, Lsn, Newest, RelationKey, RowId, Session, TableRef, Transaction,
     VersionRef, Written, Xid,
 };
 use std::collections::HashMap;
@@ -54,7 +54,7 @@ fn wide(number: i32, padding: usize) -> Vec<u8> {
     body
 }
 
-fn insert(s: &Session, me: &Me, t: &mut Transaction, table: TableRef, body: &[u8]) -> Slot {
+fn insert(s: &Session, me: &Me, t: &mut Transaction, table: TableRef, body: &[u8]) -> RowId {
     let inserted = t.insert(s, table, body, Xid(me.top), CommandId(0));
     inserted.unwrap().0
 }
@@ -63,14 +63,14 @@ fn update(
     s: &Session,
     me: &Me,
     t: &mut Transaction,
-    (table, slot): (TableRef, Slot),
+    (table, row_id): (TableRef, RowId),
 ) -> VersionRef {
-    let Newest::Live(seen) = s.newest(me, table, slot) else {
+    let Newest::Live(seen) = s.newest(me, table, row_id) else {
         panic!("the row is there")
     };
     let mut body = seen.body().to_vec();
     body[10] ^= 1;
-    let written = t.update(s, me, table, slot, seen, &body, Xid(me.top), CommandId(1));
+    let written = t.update(s, me, table, row_id, seen, &body, Xid(me.top), CommandId(1));
     match written.unwrap() {
         Written::Done(version) => version,
         other => panic!("{other:?}"),
@@ -79,7 +79,7 @@ fn update(
 
 /// The changes of the records from `first` on: table, row, end of the record, and the base of a
 /// difference.
-fn changes(wal: &Wal, first: usize) -> Vec<(u64, Slot, Lsn, Option<BaseLsn>)> {
+fn changes(wal: &Wal, first: usize) -> Vec<(u64, RowId, Lsn, Option<BaseLsn>)> {
     let mut changes = Vec::new();
     for (lsn, _, record) in &wal.records[first..] {
         let Record::Rows(mut reader) = Record::parse(record).unwrap() else {
@@ -90,14 +90,14 @@ fn changes(wal: &Wal, first: usize) -> Vec<(u64, Slot, Lsn, Option<BaseLsn>)> {
                 Change::Change { base, .. } => Some(base),
                 _ => None,
             };
-            changes.push((row.table.0, row.slot, *lsn, base));
+            changes.push((row.table.0, row.row_id, *lsn, base));
         }
     }
     changes
 }
 
 /// How often a record goes over to another table.
-fn switches(changes: &[(u64, Slot, Lsn, Option<BaseLsn>)]) -> usize {
+fn switches(changes: &[(u64, RowId, Lsn, Option<BaseLsn>)]) -> usize {
     changes
         .windows(2)
         .filter(|pair| pair[0].0 != pair[1].0)
@@ -138,7 +138,7 @@ fn rows_stand_together(count: usize) {
         let logged = changes(&wal, first + nth);
         assert_eq!(switches(&logged), count - 1);
         for table in &tables {
-            let of_table = |(id, slot): (u64, Slot)| (id == table.id().0).then_some(slot);
+            let of_table = |(id, row_id): (u64, RowId)| (id == table.id().0).then_some(row_id);
             let told: Vec<_> = logged
                 .iter()
                 .filter_map(|change| of_table((change.0, change.1)))
@@ -166,12 +166,12 @@ fn a_large_transaction_logs_each_row_once_and_marks_it_with_its_record() {
     let rows: Vec<_> = (0..ROWS)
         .map(|number| {
             let table = tables[number % tables.len()];
-            let slot = insert(s, &me, &mut t, table, &wide(number as i32, 100));
+            let row_id = insert(s, &me, &mut t, table, &wide(number as i32, 100));
             if number % 9 == 0 {
                 // Its first state is not to be logged.
-                update(s, &me, &mut t, (table, slot));
+                update(s, &me, &mut t, (table, row_id));
             }
-            (table, slot)
+            (table, row_id)
         })
         .collect();
     end(s, &me, &mut t, &mut wal, Fate::Committed);
@@ -181,7 +181,7 @@ fn a_large_transaction_logs_each_row_once_and_marks_it_with_its_record() {
     assert!(switches(&logged) < 10);
     let records: HashMap<_, _> = logged
         .iter()
-        .map(|&(table, slot, lsn, _)| ((table, slot), lsn))
+        .map(|&(table, row_id, lsn, _)| ((table, row_id), lsn))
         .collect();
     assert_eq!(records.len(), ROWS);
 
@@ -191,8 +191,8 @@ fn a_large_transaction_logs_each_row_once_and_marks_it_with_its_record() {
         update(s, &me, &mut t, row);
     }
     end(s, &me, &mut t, &mut wal, Fate::Committed);
-    for (table, slot, _, base) in changes(&wal, first) {
-        assert_eq!(base, Some(BaseLsn::of(records[&(table, slot)])));
+    for (table, row_id, _, base) in changes(&wal, first) {
+        assert_eq!(base, Some(BaseLsn::of(records[&(table, row_id)])));
     }
 }
 
@@ -257,17 +257,17 @@ fn rows_too_long_for_the_log_are_refused_at_once() {
     common::transact(session, &world, |work, me, xid| {
         let cid = CommandId(1);
         refused(work.insert(session, table, &too_long, xid, cid).map(|_| ()));
-        let (slot, seen) = work.insert(session, table, &body(row), xid, cid).unwrap();
+        let (row_id, seen) = work.insert(session, table, &body(row), xid, cid).unwrap();
         let cid = CommandId(2);
         let unchanged = session.keys_unchanged(table, |_| false).unwrap();
         let unchanged = unchanged.expect("no column is meant");
         refused(
-            work.update(session, me, table, slot, seen, &too_long, xid, cid)
+            work.update(session, me, table, row_id, seen, &too_long, xid, cid)
                 .map(|_| ()),
         );
         refused(
             work.update_non_key(
-                session, me, table, slot, seen, &too_long, xid, cid, unchanged,
+                session, me, table, row_id, seen, &too_long, xid, cid, unchanged,
             )
             .map(|_| ()),
         );

@@ -8,13 +8,13 @@ mod common;
 use common::{Fate, Me, Row, World, body, check, reader, row};
 use mot_engine::steps::steps_taken;
 use mot_engine::{
-    CommandId, Entered, LockStrength, Locked, Newest, Session, Slot, TableRef, Transaction,
+    CommandId, Entered, LockStrength, Locked, Newest, RowId, Session, TableRef, Transaction,
     VersionRef, Written, Xid,
 };
 
 /// Changes of one row.
 const CHANGES: i32 = 1000;
-/// Steps that are few for one change, whatever came before: along chains and slots of keys, in
+/// Steps that are few for one change, whatever came before: along chains and row ids of keys, in
 /// three indexes.
 const FEW: u64 = 60;
 /// Steps more for one that lists the transaction's states of its row (`own_rows`), or tries to.
@@ -64,35 +64,35 @@ impl<'a> Long<'a> {
         done
     }
 
-    fn enter(&mut self, slot: Slot, version: VersionRef) {
+    fn enter(&mut self, row_id: RowId, version: VersionRef) {
         let entered = self
             .work
-            .enter(self.session, &self.me, self.table, slot, version);
+            .enter(self.session, &self.me, self.table, row_id, version);
         assert_eq!(entered.unwrap(), Entered::Done);
     }
 
-    fn insert(&mut self, new: Row) -> Slot {
+    fn insert(&mut self, new: Row) -> RowId {
         self.statement(|this| {
             let (xid, cid) = (this.xid(), CommandId(this.cid));
             let made = this
                 .work
                 .insert(this.session, this.table, &body(new), xid, cid);
-            let (slot, version) = made.unwrap();
-            this.enter(slot, version);
-            slot
+            let (row_id, version) = made.unwrap();
+            this.enter(row_id, version);
+            row_id
         })
     }
 
-    fn update(&mut self, slot: Slot, change: impl FnOnce(Row) -> Row) {
+    fn update(&mut self, row_id: RowId, change: impl FnOnce(Row) -> Row) {
         self.statement(|this| {
             let snapshot = this.me.snapshot(this.cid);
-            let seen = this.session.visible(this.table, slot, &snapshot).unwrap();
+            let seen = this.session.visible(this.table, row_id, &snapshot).unwrap();
             let new = body(change(row(seen.body())));
             let written = this.work.update(
                 this.session,
                 &this.me,
                 this.table,
-                slot,
+                row_id,
                 seen,
                 &new,
                 this.xid(),
@@ -101,19 +101,19 @@ impl<'a> Long<'a> {
             let Ok(Written::Done(version)) = written else {
                 panic!("{written:?}")
             };
-            this.enter(slot, version);
+            this.enter(row_id, version);
         });
     }
 
-    fn delete(&mut self, slot: Slot) {
+    fn delete(&mut self, row_id: RowId) {
         self.statement(|this| {
             let snapshot = this.me.snapshot(this.cid);
-            let seen = this.session.visible(this.table, slot, &snapshot).unwrap();
+            let seen = this.session.visible(this.table, row_id, &snapshot).unwrap();
             let written = this.work.delete(
                 this.session,
                 &this.me,
                 this.table,
-                slot,
+                row_id,
                 seen,
                 this.xid(),
                 CommandId(this.cid),
@@ -122,9 +122,9 @@ impl<'a> Long<'a> {
         });
     }
 
-    fn lock(&mut self, slot: Slot, strength: LockStrength) -> Locked {
+    fn lock(&mut self, row_id: RowId, strength: LockStrength) -> Locked {
         self.statement(|this| {
-            let Newest::Live(seen) = this.session.newest(&this.me, this.table, slot) else {
+            let Newest::Live(seen) = this.session.newest(&this.me, this.table, row_id) else {
                 panic!("the row is there")
             };
             let xid = this.xid();
@@ -133,7 +133,7 @@ impl<'a> Long<'a> {
                     this.session,
                     &this.me,
                     this.table,
-                    slot,
+                    row_id,
                     seen,
                     strength,
                     xid,
@@ -194,7 +194,7 @@ struct Place {
     session: Session,
     world: World,
     table: TableRef,
-    slots: [Slot; 2],
+    row_ids: [RowId; 2],
     _region: mot_engine::memory::Region,
 }
 
@@ -210,13 +210,13 @@ impl Place {
         ];
         let table = common::table(&session, &world, &indexes);
         let mut first = Long::begin(&session, &world, table);
-        let slots = START.map(|row| first.insert(row));
+        let row_ids = START.map(|row| first.insert(row));
         first.commit();
         Place {
             session,
             world,
             table,
-            slots,
+            row_ids,
             _region: region,
         }
     }
@@ -231,8 +231,8 @@ impl Place {
         check(&self.session, self.table, &me);
         common::sweep(&self.session, &self.world, self.table);
         let snapshot = me.snapshot(0);
-        let now = self.slots.map(|slot| {
-            let seen = self.session.visible(self.table, slot, &snapshot);
+        let now = self.row_ids.map(|row_id| {
+            let seen = self.session.visible(self.table, row_id, &snapshot);
             row(seen.expect("the row is there").body())
         });
         assert_eq!(now, rows);
@@ -291,14 +291,14 @@ fn often(row: Row, times: i32, change: impl Fn(Row) -> Row) -> Row {
 fn keys_of_one_row_changed_again_and_again() {
     for change in [next_b, next_of_all] {
         let place = Place::new();
-        let slot = place.slots[0];
+        let row_id = place.row_ids[0];
         let mut long = place.begin();
-        (0..CHANGES).for_each(|_| long.update(slot, change));
+        (0..CHANGES).for_each(|_| long.update(row_id, change));
         took_few(long.roll_back(), CHANGES);
         place.has(START);
 
         let mut long = place.begin();
-        (0..CHANGES).for_each(|_| long.update(slot, change));
+        (0..CHANGES).for_each(|_| long.update(row_id, change));
         took_few(long.commit(), CHANGES);
         place.has([often(START[0], CHANGES, change), START[1]]);
     }
@@ -311,9 +311,9 @@ fn two_rows_changed_in_turn() {
         let mut long = place.begin();
         for _ in 0..CHANGES {
             place
-                .slots
+                .row_ids
                 .iter()
-                .for_each(|slot| long.update(*slot, next_b));
+                .for_each(|row_id| long.update(*row_id, next_b));
         }
         if is_committed {
             took_few(long.commit(), 2 * CHANGES);
@@ -330,9 +330,9 @@ fn a_row_made_changed_and_deleted_by_one_transaction() {
     for is_committed in [false, true] {
         let place = Place::new();
         let mut long = place.begin();
-        let slot = long.insert(Row { a: 7, ..START[0] });
-        (0..CHANGES).for_each(|_| long.update(slot, next_of_all));
-        long.delete(slot);
+        let row_id = long.insert(Row { a: 7, ..START[0] });
+        (0..CHANGES).for_each(|_| long.update(row_id, next_of_all));
+        long.delete(row_id);
         let taken = match is_committed {
             true => long.commit(),
             false => long.roll_back(),
@@ -345,18 +345,18 @@ fn a_row_made_changed_and_deleted_by_one_transaction() {
 #[test]
 fn part_of_the_changes_taken_back() {
     let place = Place::new();
-    let slot = place.slots[0];
+    let row_id = place.row_ids[0];
     let mut long = place.begin();
-    (0..CHANGES).for_each(|_| long.update(slot, next_b));
+    (0..CHANGES).for_each(|_| long.update(row_id, next_b));
     long.savepoint();
-    (0..CHANGES).for_each(|_| long.update(slot, next_of_all));
+    (0..CHANGES).for_each(|_| long.update(row_id, next_of_all));
     long.savepoint();
-    (0..CHANGES).for_each(|_| long.update(slot, next_of_all));
+    (0..CHANGES).for_each(|_| long.update(row_id, next_of_all));
     long.release();
     // Once down to what stays is what each key that goes is worth, and no more than that once.
     let taken = long.roll_back_to_savepoint();
     assert!(taken <= FEW * 2 * CHANGES as u64, "{taken}");
-    (0..CHANGES).for_each(|_| long.update(slot, next_b));
+    (0..CHANGES).for_each(|_| long.update(row_id, next_b));
     took_few(long.commit(), 2 * CHANGES);
     place.has([often(START[0], 2 * CHANGES, next_b), START[1]]);
 }
@@ -364,12 +364,12 @@ fn part_of_the_changes_taken_back() {
 #[test]
 fn a_subtransaction_for_each_change() {
     let place = Place::new();
-    let slot = place.slots[0];
+    let row_id = place.row_ids[0];
     for is_committed in [false, true] {
         let mut long = place.begin();
         for _ in 0..CHANGES {
             long.savepoint();
-            long.update(slot, next_b);
+            long.update(row_id, next_b);
             long.release();
         }
         if is_committed {
@@ -386,11 +386,11 @@ fn a_subtransaction_for_each_change() {
 fn a_row_that_its_transaction_has_locked() {
     for strength in [LockStrength::KeyShare, LockStrength::Update] {
         let place = Place::new();
-        let slot = place.slots[0];
+        let row_id = place.row_ids[0];
         let mut long = place.begin();
         for _ in 0..CHANGES {
-            assert_eq!(long.lock(slot, strength), Locked::Done);
-            long.update(slot, next_b);
+            assert_eq!(long.lock(row_id, strength), Locked::Done);
+            long.update(row_id, next_b);
         }
         took_few(long.commit(), CHANGES);
         place.has([often(START[0], CHANGES, next_b), START[1]]);
@@ -402,21 +402,21 @@ fn a_row_that_its_transaction_has_locked() {
 #[test]
 fn locks_of_others_between_the_states_stay() {
     let place = Place::new();
-    let slot = place.slots[0];
+    let row_id = place.row_ids[0];
     for is_committed in [true, false] {
         let mut long = place.begin();
         let mut others = Vec::new();
         let (session, world) = (&place.session, &place.world);
         for change in 0..CHANGES {
-            long.update(slot, next_b);
+            long.update(row_id, next_b);
             if change % 100 == 0 {
                 let mut other = Long::begin(session, world, place.table);
-                let seen = session.visible(place.table, slot, &other.me.snapshot(0));
+                let seen = session.visible(place.table, row_id, &other.me.snapshot(0));
                 let locked = other.work.lock(
                     session,
                     &other.me,
                     place.table,
-                    slot,
+                    row_id,
                     seen.unwrap(),
                     LockStrength::KeyShare,
                     other.xid(),
@@ -434,14 +434,14 @@ fn locks_of_others_between_the_states_stay() {
         while let Some(other) = others.pop() {
             let mut strong = Long::begin(session, world, place.table);
             assert!(matches!(
-                strong.lock(slot, LockStrength::Update),
+                strong.lock(row_id, LockStrength::Update),
                 Locked::Busy(_)
             ));
             strong.roll_back();
             other.commit();
         }
         let mut strong = Long::begin(session, world, place.table);
-        assert_eq!(strong.lock(slot, LockStrength::Update), Locked::Done);
+        assert_eq!(strong.lock(row_id, LockStrength::Update), Locked::Done);
         strong.roll_back();
         place.has([often(START[0], CHANGES, next_b), START[1]]);
     }
@@ -451,17 +451,17 @@ fn locks_of_others_between_the_states_stay() {
 #[test]
 fn a_row_of_which_an_old_snapshot_needs_many_states() {
     let place = Place::new();
-    let slot = place.slots[0];
+    let row_id = place.row_ids[0];
     let mut snapshots = Vec::new();
     for _ in 0..CHANGES {
         snapshots.push(reader(&place.world).snapshot(0));
         let mut short = place.begin();
-        short.update(slot, next_b);
+        short.update(row_id, next_b);
         short.commit();
     }
     let mut long = place.begin();
     for _ in 0..CHANGES {
-        long.update(slot, |row| Row {
+        long.update(row_id, |row| Row {
             c: Some(row.c.unwrap_or(0) + 1),
             ..row
         });
@@ -471,18 +471,18 @@ fn a_row_of_which_an_old_snapshot_needs_many_states() {
     place.has([often(START[0], CHANGES, next_b), START[1]]);
 }
 
-/// A key that is deleted and inserted again and again has so many slots; each is looked at once by
-/// each insert.
+/// A key that is deleted and inserted again and again has so many row ids; each is looked at once
+/// by each insert.
 #[test]
 fn a_key_deleted_and_inserted_again() {
     const TIMES: i32 = 200;
     for is_committed in [false, true] {
         let place = Place::new();
         let mut long = place.begin();
-        let mut slot = place.slots[0];
+        let mut row_id = place.row_ids[0];
         for _ in 0..TIMES {
-            long.delete(slot);
-            slot = long.insert(START[0]);
+            long.delete(row_id);
+            row_id = long.insert(START[0]);
         }
         let most = long.most;
         assert!(most <= FEW * TIMES as u64, "an insert took {most} steps");
@@ -509,27 +509,27 @@ fn rows_made_equal_after_their_unique_index_was_dropped() {
         let place = Place::new();
         let (session, world, table) = (&place.session, &place.world, place.table);
         let mut first = place.begin();
-        let slots: Vec<Slot> = (1..=CHANGES)
+        let row_ids: Vec<RowId> = (1..=CHANGES)
             .map(|a| first.insert(Row { a, ..START[0] }))
             .collect();
         first.commit();
 
         let mut long = place.begin();
-        long.update(slots[0], |row| Row { a: -7, ..row });
+        long.update(row_ids[0], |row| Row { a: -7, ..row });
         // Two drops: one that is taken back, with what was written after it, and one that is not.
         for times in 0..2 {
             long.savepoint();
             let xid = long.xid();
             let dropped = long.work.drop_index(session, &long.me, table, 101, xid);
             assert!(dropped.unwrap());
-            for slot in &slots {
-                long.update(*slot, |row| Row { a: 7, ..row });
+            for row_id in &row_ids {
+                long.update(*row_id, |row| Row { a: 7, ..row });
             }
             if times == 0 {
                 let taken = long.roll_back_to_savepoint();
                 assert!(taken <= FEW * CHANGES as u64, "{taken}");
                 let taken = long.me.snapshot(long.cid + 1);
-                let seen = session.visible(table, slots[0], &taken).unwrap();
+                let seen = session.visible(table, row_ids[0], &taken).unwrap();
                 assert_eq!(row(seen.body()).a, -7);
                 let other = body(Row { a: -7, ..START[0] });
                 let probed = long.work.probe(session, &long.me, table, None, &other);
@@ -538,7 +538,7 @@ fn rows_made_equal_after_their_unique_index_was_dropped() {
                 long.release();
             }
         }
-        // One that finds no room for its slot makes some for as many as there are.
+        // One that finds no room for its row id makes some for as many as there are.
         assert!(long.total <= 3 * FEW * CHANGES as u64, "{}", long.total);
         let (taken, _) = if is_committed {
             long.commit()

@@ -24,7 +24,7 @@ mod transactions;
 use believed::ModelRow;
 use common::{Fate, Positions, Snap, World};
 use mot_engine::key::IndexDefinition;
-use mot_engine::{Build, IndexRef, Session, Slot, TableRef, Transaction, Xid};
+use mot_engine::{Build, IndexRef, RowId, Session, TableRef, Transaction, Xid};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use script::{SNAPSHOTS, Step, TRANSACTIONS, steps};
@@ -36,7 +36,7 @@ struct Test {
     session: Session,
     table: TableRef,
     indexes: Vec<(IndexRef, IndexDefinition)>,
-    rows: BTreeMap<Slot, ModelRow>,
+    rows: BTreeMap<RowId, ModelRow>,
     running: Vec<Option<Running>>,
     held: Vec<Option<Snap>>,
     log: Positions,

@@ -6,7 +6,7 @@ mod common;
 use common::{Fate, Row, World, body, definition, key};
 use mot_engine::pause::{Point, set_hook};
 use mot_engine::{
-    CommandId, Direction, Entered, IndexScan, KeyRange, Now, Session, Slot, TableRef, Transaction,
+    CommandId, Direction, Entered, IndexScan, KeyRange, Now, RowId, Session, TableRef, Transaction,
     VersionRef, Written, Xid,
 };
 use std::cell::RefCell;
@@ -37,21 +37,21 @@ fn insert(
     me: &common::Me,
     table: TableRef,
     a: i32,
-) -> (Slot, VersionRef) {
+) -> (RowId, VersionRef) {
     let (xid, body) = (Xid(me.top), body(row(a)));
-    let (slot, version) = work
+    let (row_id, version) = work
         .insert(session, table, &body, xid, CommandId(1))
         .unwrap();
-    let entered = work.enter(session, me, table, slot, version).unwrap();
+    let entered = work.enter(session, me, table, row_id, version).unwrap();
     assert_eq!(entered, Entered::Done);
-    (slot, version)
+    (row_id, version)
 }
 
 /// The key leads to a row that is gone and to one of a transaction that rolls back after the
-/// entries were read: its slot is free at once, and the next row in it, of another key, is
+/// entries were read: its row id is free at once, and the next row in it, of another key, is
 /// committed. INSERT ... ON CONFLICT would change that one.
 #[test]
-fn a_row_in_a_slot_that_an_abort_gave_back_is_not_the_key_s() {
+fn a_row_in_a_row_id_that_an_abort_gave_back_is_not_the_key_s() {
     let (_region, engine) = common::engine(32 << 20);
     let session = engine.join().unwrap();
     let world = World::new();
@@ -84,7 +84,7 @@ fn a_row_in_a_slot_that_an_abort_gave_back_is_not_the_key_s() {
                     |work: &mut _, me: &_, _| insert(&other, work, me, table, a).0 == second;
                 common::transact(&other, &world, insert)
             });
-            assert!(is_used_again, "the slot has another row");
+            assert!(is_used_again, "the row id has another row");
         }
     };
     MEANWHILE.with(|place| *place.borrow_mut() = Some(Box::new(meanwhile)));

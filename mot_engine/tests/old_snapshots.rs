@@ -6,7 +6,7 @@ mod common;
 
 use common::{Fate, Row, Snap, World, body, row};
 use mot_engine::{
-    CommandId, Engine, Entered, LockStrength, Locked, OldSnapshots, Session, Slot, TableRef,
+    CommandId, Engine, Entered, LockStrength, Locked, OldSnapshots, RowId, Session, TableRef,
     Transaction, Written, Xid,
 };
 
@@ -14,7 +14,7 @@ struct Place {
     session: Session,
     world: World,
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
 }
 
 impl Place {
@@ -29,19 +29,19 @@ impl Place {
             b: 0,
             c: None,
         });
-        let slot = common::transact(&session, &world, |work, me, xid| {
-            let (slot, version) = work
+        let row_id = common::transact(&session, &world, |work, me, xid| {
+            let (row_id, version) = work
                 .insert(&session, table, &first, xid, CommandId(1))
                 .unwrap();
-            let entered = work.enter(&session, me, table, slot, version).unwrap();
+            let entered = work.enter(&session, me, table, row_id, version).unwrap();
             assert_eq!(entered, Entered::Done);
-            slot
+            row_id
         });
         Place {
             session,
             world,
             table,
-            slot,
+            row_id,
         }
     }
 
@@ -49,7 +49,10 @@ impl Place {
     fn set(&self, a: i32, b: i32) {
         let me = self.world.begin();
         let snap = me.snapshot(1);
-        let seen = self.session.visible(self.table, self.slot, &snap).unwrap();
+        let seen = self
+            .session
+            .visible(self.table, self.row_id, &snap)
+            .unwrap();
         let mut work = Transaction::new();
         let new = body(Row { a, b, c: None });
         let xid = Xid(me.top);
@@ -57,7 +60,7 @@ impl Place {
             &self.session,
             &me,
             self.table,
-            self.slot,
+            self.row_id,
             seen,
             &new,
             xid,
@@ -66,7 +69,7 @@ impl Place {
         let Ok(Written::Done(version)) = written else {
             panic!("{written:?}")
         };
-        let entered = work.enter(&self.session, &me, self.table, self.slot, version);
+        let entered = work.enter(&self.session, &me, self.table, self.row_id, version);
         assert_eq!(entered.unwrap(), Entered::Done);
         me.end(Fate::Committed);
         work.commit(&self.session);
@@ -79,7 +82,7 @@ impl Place {
     fn sees(&self, snap: &Snap) -> i32 {
         row(self
             .session
-            .visible(self.table, self.slot, snap)
+            .visible(self.table, self.row_id, snap)
             .unwrap()
             .body())
         .b
@@ -157,7 +160,7 @@ fn what_ran_while_a_snapshot_was_taken_stays() {
     let old = place.snapshot();
     let seen = place
         .session
-        .visible(place.table, place.slot, &place.snapshot())
+        .visible(place.table, place.row_id, &place.snapshot())
         .unwrap();
     let mut work = Transaction::new();
     let new = body(Row {
@@ -170,7 +173,7 @@ fn what_ran_while_a_snapshot_was_taken_stays() {
         &place.session,
         &straddler,
         place.table,
-        place.slot,
+        place.row_id,
         seen,
         &new,
         xid,
@@ -195,7 +198,7 @@ fn a_change_of_a_unique_key_stays_for_key_share_lockers() {
     let old = place.snapshot();
     let seen = place
         .session
-        .visible(place.table, place.slot, &old)
+        .visible(place.table, place.row_id, &old)
         .unwrap();
     place.set(1, 1);
     place.set(2, 2);
@@ -208,7 +211,7 @@ fn a_change_of_a_unique_key_stays_for_key_share_lockers() {
         &place.session,
         &me,
         place.table,
-        place.slot,
+        place.row_id,
         seen,
         LockStrength::KeyShare,
         Xid(me.top),
@@ -227,13 +230,13 @@ fn a_state_taken_out_since_it_was_met_is_not_ones_own() {
     place.set(1, 1);
     let met = place
         .session
-        .visible(place.table, place.slot, &place.snapshot())
+        .visible(place.table, place.row_id, &place.snapshot())
         .unwrap();
     let me = place.world.begin();
     let is_own = |version| {
         place
             .session
-            .is_own_state(&me, place.table, place.slot, version)
+            .is_own_state(&me, place.table, place.row_id, version)
     };
     assert!(!is_own(met));
     place.set(1, 2);
@@ -245,7 +248,7 @@ fn a_state_taken_out_since_it_was_met_is_not_ones_own() {
     let snap = me.snapshot(1);
     let seen = place
         .session
-        .visible(place.table, place.slot, &snap)
+        .visible(place.table, place.row_id, &snap)
         .unwrap();
     let mut work = Transaction::new();
     let new = body(Row {
@@ -257,7 +260,7 @@ fn a_state_taken_out_since_it_was_met_is_not_ones_own() {
         &place.session,
         &me,
         place.table,
-        place.slot,
+        place.row_id,
         seen,
         &new,
         Xid(me.top),

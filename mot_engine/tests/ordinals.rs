@@ -8,7 +8,7 @@ use mot_engine::disk::DirectoryDisk;
 use mot_engine::recovery::{Replayer, load};
 use mot_engine::{
     Alias, CommandId, LockStrength, Locked, Lsn, NAMED_BY_ORDINAL, Newest, ORDINALS, Ordinal,
-    RelationKey, Session, Slot, State, StateAt, TableRef, Transaction, Upon, VersionRef, Written,
+    RelationKey, RowId, Session, State, StateAt, TableRef, Transaction, Upon, VersionRef, Written,
     Xid,
 };
 
@@ -44,7 +44,7 @@ impl Place<'_> {
         }
     }
 
-    fn insert(&self, me: &Me, work: &mut Transaction, b: i32) -> (Slot, VersionRef) {
+    fn insert(&self, me: &Me, work: &mut Transaction, b: i32) -> (RowId, VersionRef) {
         let (xid, cid) = (Xid(me.top), CommandId(0));
         let new = body(a_row(b));
         work.insert(self.session, self.table, &new, xid, cid)
@@ -52,21 +52,21 @@ impl Place<'_> {
     }
 
     /// A committed row.
-    fn row(&self, b: i32) -> Slot {
+    fn row(&self, b: i32) -> RowId {
         common::transact(self.session, &self.world, |work, me, _| {
             self.insert(me, work, b).0
         })
     }
 
-    fn newest(&self, me: &Me, slot: Slot) -> VersionRef {
-        match self.session.newest(me, self.table, slot) {
+    fn newest(&self, me: &Me, row: RowId) -> VersionRef {
+        match self.session.newest(me, self.table, row) {
             Newest::Live(version) => version,
             other => panic!("{other:?}"),
         }
     }
 
-    fn update(&self, me: &Me, xid: u64, work: &mut Transaction, slot: Slot, b: i32) -> VersionRef {
-        self.update_by(me, (xid, 1), work, slot, b)
+    fn update(&self, me: &Me, xid: u64, work: &mut Transaction, row: RowId, b: i32) -> VersionRef {
+        self.update_by(me, (xid, 1), work, row, b)
     }
 
     fn update_by(
@@ -74,10 +74,10 @@ impl Place<'_> {
         me: &Me,
         (xid, cid): (u64, u32),
         work: &mut Transaction,
-        slot: Slot,
+        row: RowId,
         b: i32,
     ) -> VersionRef {
-        let seen = self.newest(me, slot);
+        let seen = self.newest(me, row);
         // As copied from a state that had an ordinal of its own.
         let mut new = body(a_row(b));
         new[1] |= 0xE0;
@@ -88,7 +88,7 @@ impl Place<'_> {
             session,
             me,
             table,
-            slot,
+            row,
             seen,
             &new,
             Xid(xid),
@@ -101,22 +101,22 @@ impl Place<'_> {
     }
 
     /// A committed update.
-    fn change(&self, slot: Slot, b: i32) {
+    fn change(&self, row: RowId, b: i32) {
         common::transact(self.session, &self.world, |work, me, _| {
-            self.update(me, me.top, work, slot, b);
+            self.update(me, me.top, work, row, b);
         });
     }
 
-    fn at(&self, me: &Me, slot: Slot, ordinal: u16) -> Option<i32> {
-        self.at_with(me, slot, ordinal, None)
+    fn at(&self, me: &Me, row: RowId, ordinal: u16) -> Option<i32> {
+        self.at_with(me, row, ordinal, None)
     }
 
-    fn at_with(&self, me: &Me, slot: Slot, ordinal: u16, snapshot: Option<&Snap>) -> Option<i32> {
+    fn at_with(&self, me: &Me, row: RowId, ordinal: u16, snapshot: Option<&Snap>) -> Option<i32> {
         let _pin = self.session.memory().pin();
         let ordinal = Ordinal(ordinal);
         match self
             .session
-            .state_at(me, self.table, slot, ordinal, None, &[snapshot])
+            .state_at(me, self.table, row, ordinal, None, &[snapshot])
         {
             StateAt::One(version) => Some(b_of(version)),
             StateAt::None => None,
@@ -132,20 +132,20 @@ fn each_change_counts_one_and_a_new_row_begins_with_none() {
     let place = Place::new(session);
     let me = place.world.begin();
     let mut work = Transaction::new();
-    let (slot, version) = place.insert(&me, &mut work, 0);
+    let (row, version) = place.insert(&me, &mut work, 0);
     assert_eq!(version.ordinal(), Ordinal(0));
     for change in 1..=20 {
-        let version = place.update(&me, me.top, &mut work, slot, change);
+        let version = place.update(&me, me.top, &mut work, row, change);
         assert_eq!(version.ordinal(), Ordinal(change as u16));
-        assert_eq!(row(version.body()), a_row(change));
+        assert_eq!(common::row(version.body()), a_row(change));
     }
     me.end(Fate::Committed);
     work.commit(session);
     // The commit has cut out the states in between; nobody counts anew.
-    place.change(slot, 21);
+    place.change(row, 21);
     let me = reader(&place.world);
-    assert_eq!(place.newest(&me, slot).ordinal(), Ordinal(21));
-    assert!(!place.newest(&me, slot).is_moved_away());
+    assert_eq!(place.newest(&me, row).ordinal(), Ordinal(21));
+    assert!(!place.newest(&me, row).is_moved_away());
 }
 
 #[test]
@@ -153,28 +153,28 @@ fn an_ordinal_rolled_back_is_given_out_again_once_its_state_is_gone() {
     let (_region, engine) = common::engine(16 << 20);
     let session = &engine.join().unwrap();
     let place = Place::new(session);
-    let slot = place.row(0);
+    let row = place.row(0);
     let me = place.world.begin();
     let mut work = Transaction::new();
-    let before = place.update(&me, me.top, &mut work, slot, 1);
+    let before = place.update(&me, me.top, &mut work, row, 1);
     let inner = me.savepoint();
     work.set_level(2).unwrap();
     assert_eq!(
-        place.update(&me, inner, &mut work, slot, 2).ordinal(),
+        place.update(&me, inner, &mut work, row, 2).ordinal(),
         Ordinal(2)
     );
-    assert_eq!(place.at(&me, slot, 2), Some(2));
+    assert_eq!(place.at(&me, row, 2), Some(2));
     // PostgreSQL has decided, and the engine has not heard of it: the state lies there, and counts
     // for nobody.
     me.abort_one(inner);
-    assert_eq!(place.at(&me, slot, 2), None);
+    assert_eq!(place.at(&me, row, 2), None);
     work.savepoint_abort(session, 2);
     work.set_level(1).unwrap();
-    assert_eq!(place.at(&me, slot, 2), None);
-    assert_eq!(place.newest(&me, slot), before);
-    let again = place.update(&me, me.top, &mut work, slot, 3);
+    assert_eq!(place.at(&me, row, 2), None);
+    assert_eq!(place.newest(&me, row), before);
+    let again = place.update(&me, me.top, &mut work, row, 3);
     assert_eq!(again.ordinal(), Ordinal(2));
-    assert_eq!(place.at(&me, slot, 2), Some(3));
+    assert_eq!(place.at(&me, row, 2), Some(3));
     me.end(Fate::Committed);
     work.commit(session);
 }
@@ -184,22 +184,22 @@ fn a_tuple_id_names_what_its_transaction_made_or_replaced() {
     let (_region, engine) = common::engine(16 << 20);
     let session = &engine.join().unwrap();
     let place = Place::new(session);
-    let slot = place.row(0);
-    place.change(slot, 1);
+    let row = place.row(0);
+    place.change(row, 1);
     let me = place.world.begin();
     let mut work = Transaction::new();
     let other = reader(&place.world);
-    place.update(&me, me.top, &mut work, slot, 2);
-    place.update(&me, me.top, &mut work, slot, 3);
-    let named = |me: &Me| [0, 1, 2, 3, 4].map(|ordinal| place.at(me, slot, ordinal));
+    place.update(&me, me.top, &mut work, row, 2);
+    place.update(&me, me.top, &mut work, row, 3);
+    let named = |me: &Me| [0, 1, 2, 3, 4].map(|ordinal| place.at(me, row, ordinal));
     assert_eq!(named(&me)[1..], [Some(1), Some(2), Some(3), None]);
     // Another's unfinished work is nobody's else.
     assert_eq!(named(&other)[1..], [Some(1), None, None, None]);
     common::sweep(session, &place.world, place.table);
     assert_eq!(named(&me)[1..], [Some(1), Some(2), Some(3), None]);
-    let seen = place.newest(&me, slot);
+    let seen = place.newest(&me, row);
     let (xid, cid) = (Xid(me.top), CommandId(2));
-    let deleted = work.delete(session, &me, place.table, slot, seen, xid, cid);
+    let deleted = work.delete(session, &me, place.table, row, seen, xid, cid);
     let Ok(Written::Done(tombstone)) = deleted else {
         panic!("{deleted:?}")
     };
@@ -218,31 +218,31 @@ fn a_locked_state_is_named_below_newer_ones_and_so_is_the_newest() {
     let (_region, engine) = common::engine(16 << 20);
     let session = &engine.join().unwrap();
     let place = Place::new(session);
-    let slot = place.row(0);
+    let row = place.row(0);
     let me = place.world.begin();
     let snapshot = me.snapshot(0);
     let mut work = Transaction::new();
-    let seen = place.newest(&me, slot);
+    let seen = place.newest(&me, row);
     let lock = |work: &mut Transaction, me: &Me, seen, strength| {
         let (table, xid) = (place.table, Xid(me.top));
-        let locked = work.lock(session, me, table, slot, seen, strength, xid);
+        let locked = work.lock(session, me, table, row, seen, strength, xid);
         assert_eq!(locked.unwrap(), Locked::Done);
     };
     lock(&mut work, &me, seen, LockStrength::KeyShare);
     for b in 1..=3 {
-        place.change(slot, b);
+        place.change(row, b);
     }
-    let named = |snapshot| [0, 1, 2, 3].map(|ordinal| place.at_with(&me, slot, ordinal, snapshot));
+    let named = |snapshot| [0, 1, 2, 3].map(|ordinal| place.at_with(&me, row, ordinal, snapshot));
     assert_eq!(named(None), [Some(0), None, None, Some(3)]);
     assert_eq!(named(Some(&snapshot)), [Some(0), None, None, Some(3)]);
     drop(snapshot);
     // A lock upon the newest state, of another transaction.
     let late = place.world.begin();
     let mut late_work = Transaction::new();
-    let newest = place.newest(&late, slot);
+    let newest = place.newest(&late, row);
     lock(&mut late_work, &late, newest, LockStrength::Share);
     common::sweep(session, &place.world, place.table);
-    assert_eq!(place.at(&late, slot, 3), Some(3));
+    assert_eq!(place.at(&late, row, 3), Some(3));
     for (me, mut work) in [(me, work), (late, late_work)] {
         me.end(Fate::Committed);
         work.commit(session);
@@ -255,18 +255,18 @@ fn it_is_told_who_has_replaced_or_locked_a_state() {
     let (_region, engine) = common::engine(16 << 20);
     let session = &engine.join().unwrap();
     let place = Place::new(session);
-    let slot = place.row(0);
+    let row = place.row(0);
     let upon = |me: &Me, ordinal: u16| {
         let is_named = |version: VersionRef| version.ordinal() == Ordinal(ordinal);
-        session.upon(me, place.table, slot, is_named)
+        session.upon(me, place.table, row, is_named)
     };
     let me = place.world.begin();
     let other = place.world.begin();
     assert_eq!(upon(&me, 0), Upon::Nothing);
     let lock = |work: &mut Transaction, me: &Me| {
         let (table, xid, strength) = (place.table, Xid(me.top), LockStrength::KeyShare);
-        let seen = place.newest(me, slot);
-        let locked = work.lock(session, me, table, slot, seen, strength, xid);
+        let seen = place.newest(me, row);
+        let locked = work.lock(session, me, table, row, seen, strength, xid);
         assert_eq!(locked.unwrap(), Locked::Done);
     };
     let (mut work, mut other_work) = (Transaction::new(), Transaction::new());
@@ -274,14 +274,14 @@ fn it_is_told_who_has_replaced_or_locked_a_state() {
     lock(&mut other_work, &other);
     assert_eq!(upon(&me, 0), Upon::Lock(Xid(me.top)));
     assert_eq!(upon(&other, 0), Upon::Lock(Xid(other.top)));
-    place.update(&me, me.top, &mut work, slot, 1);
+    place.update(&me, me.top, &mut work, row, 1);
     assert_eq!(upon(&me, 0), Upon::State(Xid(me.top), CommandId(1)));
     // Others are told of unfinished work, too.
     assert_eq!(upon(&other, 0), Upon::State(Xid(me.top), CommandId(1)));
     assert_eq!(upon(&me, 1), Upon::Nothing);
     let inner = me.savepoint();
     work.set_level(2).unwrap();
-    place.update(&me, inner, &mut work, slot, 2);
+    place.update(&me, inner, &mut work, row, 2);
     assert_eq!(upon(&me, 1), Upon::State(Xid(inner), CommandId(1)));
     me.abort_one(inner);
     assert_eq!(upon(&me, 1), Upon::Nothing);
@@ -305,8 +305,8 @@ enum Id {
 }
 
 impl Place<'_> {
-    fn id(&self, work: &Transaction, slot: Slot, version: VersionRef) -> Id {
-        match work.alias(self.table, slot, version) {
+    fn id(&self, work: &Transaction, row: RowId, version: VersionRef) -> Id {
+        match work.alias(self.table, row, version) {
             Some(alias) => Id::Alias(alias),
             None => Id::Ordinal(version.ordinal()),
         }
@@ -316,23 +316,23 @@ impl Place<'_> {
         &self,
         me: &Me,
         work: &Transaction,
-        slot: Slot,
+        row: RowId,
         id: Id,
         snapshot: Option<&Snap>,
     ) -> StateAt {
         let ordinal = match id {
             Id::Alias(alias) => {
-                let Some((table, row, version)) = work.aliased(alias) else {
+                let Some((table, named, version)) = work.aliased(alias) else {
                     return StateAt::None;
                 };
-                assert_eq!((table, row), (self.table, slot));
+                assert_eq!((table, named), (self.table, row));
                 return StateAt::One(version);
             }
             Id::Ordinal(ordinal) => ordinal,
         };
-        let listed = work.own_row(self.table, slot);
+        let listed = work.own_row(self.table, row);
         self.session
-            .state_at(me, self.table, slot, ordinal, listed, &[snapshot])
+            .state_at(me, self.table, row, ordinal, listed, &[snapshot])
     }
 }
 
@@ -342,8 +342,8 @@ fn each_of_a_transactions_states_has_an_id_of_its_own() {
     let (_region, engine) = common::engine(64 << 20);
     let session = &engine.join().unwrap();
     let place = Place::new(session);
-    let slots = [place.row(0), place.row(0)];
-    let replaced = slots.map(|slot| place.newest(&reader(&place.world), slot));
+    let rows = [place.row(0), place.row(0)];
+    let replaced = rows.map(|row| place.newest(&reader(&place.world), row));
     let me = place.world.begin();
     let before = me.snapshot(1);
     let mut work = Transaction::new();
@@ -351,24 +351,24 @@ fn each_of_a_transactions_states_has_an_id_of_its_own() {
     for change in 1..=3 * u32::from(ORDINALS) {
         // Now and then a command changes both rows.
         let cids = [2 * change, 2 * change + change % 3 % 2];
-        for (slot, cid) in slots.into_iter().zip(cids) {
+        for (row, cid) in rows.into_iter().zip(cids) {
             let by = (me.top, cid);
-            let version = place.update_by(&me, by, &mut work, slot, change as i32);
-            given.push((slot, version, place.id(&work, slot, version)));
+            let version = place.update_by(&me, by, &mut work, row, change as i32);
+            given.push((row, version, place.id(&work, row, version)));
         }
     }
-    let with_alias = |given: &&(Slot, VersionRef, Id)| matches!(given.2, Id::Alias(_));
+    let with_alias = |given: &&(RowId, VersionRef, Id)| matches!(given.2, Id::Alias(_));
     let aliases = given.iter().filter(with_alias).count();
-    assert_eq!(aliases, given.len() - slots.len() * NAMED_BY_ORDINAL);
+    assert_eq!(aliases, given.len() - rows.len() * NAMED_BY_ORDINAL);
     let after = me.snapshot(u32::MAX);
     for snapshot in [None, Some(&before), Some(&after)] {
-        for (slot, version, id) in given.iter().chain(&given[..500]) {
-            let named = place.named(&me, &work, *slot, *id, snapshot);
+        for (row, version, id) in given.iter().chain(&given[..500]) {
+            let named = place.named(&me, &work, *row, *id, snapshot);
             assert_eq!(named, StateAt::One(*version));
         }
-        for (slot, version) in slots.into_iter().zip(replaced) {
+        for (row, version) in rows.into_iter().zip(replaced) {
             let id = Id::Ordinal(version.ordinal());
-            let named = place.named(&me, &work, slot, id, snapshot);
+            let named = place.named(&me, &work, row, id, snapshot);
             assert_eq!(named, StateAt::One(version));
         }
     }
@@ -376,8 +376,8 @@ fn each_of_a_transactions_states_has_an_id_of_its_own() {
     me.end(Fate::Committed);
     work.commit(session);
     // Committed states are named as all others are, and an alias means nothing to the next one.
-    for (slot, version, id) in &given {
-        assert!(work.alias(place.table, *slot, *version).is_none());
+    for (row, version, id) in &given {
+        assert!(work.alias(place.table, *row, *version).is_none());
         if let Id::Alias(alias) = id {
             assert!(work.aliased(*alias).is_none());
         }
@@ -393,8 +393,8 @@ fn savepoints_take_names_back_with_their_states() {
     let place = Place::new(session);
     let me = place.world.begin();
     let mut work = Transaction::new();
-    let (slot, first) = place.insert(&me, &mut work, 0);
-    let mut given = vec![(first, place.id(&work, slot, first))];
+    let (row, first) = place.insert(&me, &mut work, 0);
+    let mut given = vec![(first, place.id(&work, row, first))];
     // Around the first list, the first alias and the ends of its blocks.
     for changes in [40, 63, 64, 65, 900, 1023, 1024, 1025, 5000] {
         for fate in [Fate::Committed, Fate::Aborted] {
@@ -402,8 +402,8 @@ fn savepoints_take_names_back_with_their_states() {
             work.set_level(2).unwrap();
             let kept = given.len();
             for change in 0..changes {
-                let version = place.update(&me, inner, &mut work, slot, change);
-                given.push((version, place.id(&work, slot, version)));
+                let version = place.update(&me, inner, &mut work, row, change);
+                given.push((version, place.id(&work, row, version)));
             }
             if fate == Fate::Committed {
                 work.savepoint_commit(2);
@@ -412,22 +412,22 @@ fn savepoints_take_names_back_with_their_states() {
                 me.abort_one(inner);
                 work.savepoint_abort(session, 2);
                 for (_, id) in gone {
-                    let named = place.named(&me, &work, slot, id, None);
+                    let named = place.named(&me, &work, row, id, None);
                     assert_eq!(named, StateAt::None);
                 }
             }
             work.set_level(1).unwrap();
-            let version = place.update(&me, me.top, &mut work, slot, changes);
-            given.push((version, place.id(&work, slot, version)));
+            let version = place.update(&me, me.top, &mut work, row, changes);
+            given.push((version, place.id(&work, row, version)));
         }
         for (version, id) in &given {
-            let named = place.named(&me, &work, slot, *id, None);
+            let named = place.named(&me, &work, row, *id, None);
             assert_eq!(named, StateAt::One(*version));
         }
     }
     me.end(Fate::Aborted);
     work.abort(session);
-    assert!(work.own_row(place.table, slot).is_none());
+    assert!(work.own_row(place.table, row).is_none());
 }
 
 /// Others' changes go on above a KEY SHARE lock. What it was put on is named, and so is what a
@@ -437,21 +437,21 @@ fn what_was_locked_is_named_though_others_have_used_its_ordinal_again() {
     let (_region, engine) = common::engine(32 << 20);
     let session = &engine.join().unwrap();
     let place = Place::new(session);
-    let slot = place.row(-5);
+    let row = place.row(-5);
     let me = place.world.begin();
     let snapshot = me.snapshot(0);
     let mut work = Transaction::new();
-    let seen = place.newest(&me, slot);
+    let seen = place.newest(&me, row);
     let (table, xid, strength) = (place.table, Xid(me.top), LockStrength::KeyShare);
-    let locked = work.lock(session, &me, table, slot, seen, strength, xid);
+    let locked = work.lock(session, &me, table, row, seen, strength, xid);
     assert_eq!(locked.unwrap(), Locked::Done);
     for change in 1..=i32::from(ORDINALS) {
-        place.change(slot, change);
+        place.change(row, change);
     }
-    assert_eq!(place.at(&me, slot, 0), Some(-5));
-    assert_eq!(place.at_with(&me, slot, 0, Some(&snapshot)), Some(-5));
-    assert_eq!(place.at(&me, slot, 1), None);
-    assert_eq!(place.at(&reader(&place.world), slot, 0), Some(8192));
+    assert_eq!(place.at(&me, row, 0), Some(-5));
+    assert_eq!(place.at_with(&me, row, 0, Some(&snapshot)), Some(-5));
+    assert_eq!(place.at(&me, row, 1), None);
+    assert_eq!(place.at(&reader(&place.world), row, 0), Some(8192));
     drop(snapshot);
     me.end(Fate::Committed);
     work.commit(session);
@@ -465,28 +465,28 @@ fn a_state_that_overtakes_the_snapshots_ordinal_is_told_apart() {
     let (_region, engine) = common::engine(32 << 20);
     let session = &engine.join().unwrap();
     let place = Place::new(session);
-    let slot = place.row(-5);
+    let row = place.row(-5);
     let me = place.world.begin();
     let snapshot = me.snapshot(0);
     for change in 1..=i32::from(ORDINALS) {
-        place.change(slot, change);
+        place.change(row, change);
     }
-    assert_eq!(place.at_with(&me, slot, 0, Some(&snapshot)), Some(-5));
-    assert_eq!(place.at(&me, slot, 0), Some(8192));
-    assert_eq!(place.at_with(&me, slot, 1, Some(&snapshot)), None);
+    assert_eq!(place.at_with(&me, row, 0, Some(&snapshot)), Some(-5));
+    assert_eq!(place.at(&me, row, 0), Some(8192));
+    assert_eq!(place.at_with(&me, row, 1, Some(&snapshot)), None);
     let mut work = Transaction::new();
-    let newest = place.newest(&me, slot);
+    let newest = place.newest(&me, row);
     let (table, xid, strength) = (place.table, Xid(me.top), LockStrength::NoKeyUpdate);
-    let locked = work.lock(session, &me, table, slot, newest, strength, xid);
+    let locked = work.lock(session, &me, table, row, newest, strength, xid);
     assert_eq!(locked.unwrap(), Locked::Done);
-    let named = session.state_at(&me, table, slot, Ordinal(0), None, &[Some(&snapshot)]);
+    let named = session.state_at(&me, table, row, Ordinal(0), None, &[Some(&snapshot)]);
     assert_eq!(named, StateAt::Overtaken);
     // Two snapshots may see two of them, too.
     let late = me.snapshot(1);
     let named = session.state_at(
         &me,
         table,
-        slot,
+        row,
         Ordinal(0),
         None,
         &[Some(&snapshot), Some(&late)],
@@ -502,24 +502,24 @@ fn whoever_finds_a_row_gone_is_told_where_it_went() {
     let (_region, engine) = common::engine(16 << 20);
     let session = &engine.join().unwrap();
     let place = Place::new(session);
-    let slot = place.row(0);
+    let row = place.row(0);
     let other = reader(&place.world);
     let (table, cid) = (place.table, CommandId(1));
     for fate in [Fate::Aborted, Fate::Committed] {
         let me = place.world.begin();
         let mut work = Transaction::new();
-        let seen = place.newest(&me, slot);
-        let moved = work.delete_moved_away(session, &me, table, slot, seen, Xid(me.top), cid);
+        let seen = place.newest(&me, row);
+        let moved = work.delete_moved_away(session, &me, table, row, seen, Xid(me.top), cid);
         let Ok(Written::Done(tombstone)) = moved else {
             panic!("{moved:?}")
         };
         assert!(tombstone.is_moved_away());
         assert_eq!(tombstone.ordinal(), Ordinal(1));
-        assert!(session.is_moved_away(&me, table, slot));
-        assert!(!session.is_moved_away(&other, table, slot));
+        assert!(session.is_moved_away(&me, table, row));
+        assert!(!session.is_moved_away(&other, table, row));
         me.end(fate);
         assert_eq!(
-            session.is_moved_away(&other, table, slot),
+            session.is_moved_away(&other, table, row),
             fate == Fate::Committed
         );
         match fate {
@@ -527,8 +527,8 @@ fn whoever_finds_a_row_gone_is_told_where_it_went() {
             _ => work.abort(session),
         }
     }
-    assert!(session.is_moved_away(&other, table, slot));
-    assert!(!session.is_moved_away(&other, table, Slot(77)));
+    assert!(session.is_moved_away(&other, table, row));
+    assert!(!session.is_moved_away(&other, table, RowId(77)));
 }
 
 /// Ordinals and marks of the states that the log and a checkpoint tell of are those that the server
@@ -547,7 +547,7 @@ fn log_and_checkpoint_keep_ordinals_and_marks() {
         table: logged.unwrap(),
         ..place
     };
-    let slots: Vec<Slot> = (0..4).map(|b| place.insert(&me, &mut work, b).0).collect();
+    let rows: Vec<RowId> = (0..4).map(|b| place.insert(&me, &mut work, b).0).collect();
     let end = |me: Me, mut work: Transaction, wal: &mut Wal| {
         wal.xid = me.top;
         work.log(session, wal).unwrap();
@@ -561,19 +561,19 @@ fn log_and_checkpoint_keep_ordinals_and_marks() {
     for round in 0..3 {
         let me = place.world.begin();
         let mut work = Transaction::new();
-        for slot in &slots[..3] {
+        for row in &rows[..3] {
             for change in 0..=round {
-                place.update(&me, me.top, &mut work, *slot, change);
+                place.update(&me, me.top, &mut work, *row, change);
             }
         }
         end(me, work, &mut wal);
     }
     let me = place.world.begin();
     let mut work = Transaction::new();
-    let (seen, other) = (place.newest(&me, slots[0]), place.newest(&me, slots[1]));
+    let (seen, other) = (place.newest(&me, rows[0]), place.newest(&me, rows[1]));
     let xid = Xid(me.top);
-    let moved = work.delete_moved_away(session, &me, table, slots[0], seen, xid, cid);
-    let deleted = work.delete(session, &me, table, slots[1], other, xid, cid);
+    let moved = work.delete_moved_away(session, &me, table, rows[0], seen, xid, cid);
+    let deleted = work.delete(session, &me, table, rows[1], other, xid, cid);
     assert!(matches!(
         (moved, deleted),
         (Ok(Written::Done(_)), Ok(Written::Done(_)))
@@ -583,10 +583,10 @@ fn log_and_checkpoint_keep_ordinals_and_marks() {
     let clock = reader(&place.world);
     let newest = |session: &Session, table: TableRef| {
         let _pin = session.memory().pin();
-        let tops = slots.iter().map(|slot| {
-            let is_moved = session.is_moved_away(&clock, table, *slot);
+        let tops = rows.iter().map(|row| {
+            let is_moved = session.is_moved_away(&clock, table, *row);
             let state =
-                |ordinal| session.state_at(&clock, table, *slot, ordinal, None, &[None::<&Snap>]);
+                |ordinal| session.state_at(&clock, table, *row, ordinal, None, &[None::<&Snap>]);
             let found = (0..20)
                 .rev()
                 .find_map(|ordinal| match state(Ordinal(ordinal)) {

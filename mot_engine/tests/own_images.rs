@@ -4,7 +4,7 @@ mod common;
 
 use common::{Fate, Me, Row, World, body, reader};
 use mot_engine::{
-    Alias, CommandId, LockStrength, Locked, Newest, Ordinal, RelationKey, Session, Slot, StateAt,
+    Alias, CommandId, LockStrength, Locked, Newest, Ordinal, RelationKey, RowId, Session, StateAt,
     TableRef, Transaction, VersionRef, Written, Xid,
 };
 
@@ -24,7 +24,7 @@ struct Writer<'a> {
     table: TableRef,
     me: Me,
     work: Transaction,
-    slot: Slot,
+    row_id: RowId,
 }
 
 /// How a tuple id names a state: by an alias, or by its ordinal.
@@ -43,7 +43,7 @@ impl<'a> Writer<'a> {
         Writer {
             session,
             table,
-            slot: inserted.unwrap().0,
+            row_id: inserted.unwrap().0,
             me,
             work,
         }
@@ -68,16 +68,16 @@ impl<'a> Writer<'a> {
     }
 
     fn lock(&mut self, seen: VersionRef, xid: Xid) -> Locked {
-        let (session, table, slot) = (self.session, self.table, self.slot);
+        let (session, table, row_id) = (self.session, self.table, self.row_id);
         let strength = LockStrength::Update;
         let locked = self
             .work
-            .lock(session, &self.me, table, slot, seen, strength, xid);
+            .lock(session, &self.me, table, row_id, seen, strength, xid);
         locked.unwrap()
     }
 
     fn newest(&self) -> VersionRef {
-        match self.session.newest(&self.me, self.table, self.slot) {
+        match self.session.newest(&self.me, self.table, self.row_id) {
             Newest::Live(version) => version,
             other => panic!("{other:?}"),
         }
@@ -85,21 +85,21 @@ impl<'a> Writer<'a> {
 
     fn update(&mut self, xid: Xid, b: i32) {
         let seen = self.newest();
-        let (session, table, slot) = (self.session, self.table, self.slot);
+        let (session, table, row_id) = (self.session, self.table, self.row_id);
         let (new, command) = (a_row(b), CommandId(1));
         let written = self
             .work
-            .update(session, &self.me, table, slot, seen, &new, xid, command);
+            .update(session, &self.me, table, row_id, seen, &new, xid, command);
         assert!(matches!(written, Ok(Written::Done(_))), "{written:?}");
     }
 
     /// Another image of the newest state, by a subtransaction.
     fn replace(&mut self, xid: Xid) -> VersionRef {
         let (seen, new) = (self.newest(), a_row(-1));
-        let (session, table, slot) = (self.session, self.table, self.slot);
+        let (session, table, row_id) = (self.session, self.table, self.row_id);
         let put = self
             .work
-            .replace_own(session, &self.me, (table, slot), (seen, &new), xid);
+            .replace_own(session, &self.me, (table, row_id), (seen, &new), xid);
         let Ok(Written::Done(image)) = put else {
             panic!("{put:?}")
         };
@@ -107,7 +107,7 @@ impl<'a> Writer<'a> {
     }
 
     fn id(&self, version: VersionRef) -> Id {
-        let alias = self.work.alias(self.table, self.slot, version);
+        let alias = self.work.alias(self.table, self.row_id, version);
         (alias, version.ordinal())
     }
 
@@ -118,11 +118,11 @@ impl<'a> Writer<'a> {
             return [StateAt::One(version); 2];
         }
         let later = self.me.snapshot(2);
-        let listed = self.work.own_row(self.table, self.slot);
+        let listed = self.work.own_row(self.table, self.row_id);
         let _pin = self.session.memory().pin();
         [None, Some(&later)].map(|reading| {
             let (session, me) = (self.session, &self.me);
-            session.state_at(me, self.table, self.slot, ordinal, listed, &[reading])
+            session.state_at(me, self.table, self.row_id, ordinal, listed, &[reading])
         })
     }
 }

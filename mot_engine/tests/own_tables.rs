@@ -8,8 +8,8 @@ mod common;
 use common::{Fate, Me, Random, Row, Wal, World, body, check, definition, engine, reader, row};
 use mot_engine::recovery::{Replayer, finish_beside_prepared};
 use mot_engine::{
-    CommandId, Entered, Log, Lsn, Newest, RelationKey, Session, Slot, State, TableRef, Transaction,
-    VersionRef, Written, Xid,
+    CommandId, Entered, Log, Lsn, Newest, RelationKey, RowId, Session, State, TableRef,
+    Transaction, VersionRef, Written, Xid,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,8 +33,8 @@ fn rows_of(session: &Session, clock: &Me) -> Rows {
             continue;
         };
         check(session, table, clock);
-        let slots = (0..table.slots_end().0).map(Slot);
-        let live = slots.filter_map(|slot| match session.newest(clock, table, slot) {
+        let row_ids = (0..table.row_ids_end().0).map(RowId);
+        let live = row_ids.filter_map(|row_id| match session.newest(clock, table, row_id) {
             Newest::Live(version) => Some(row(version.body()).a),
             _ => None,
         });
@@ -87,18 +87,20 @@ impl Work<'_> {
         let (table, xid) = (self.table(name), self.xid());
         let new = body(Row { a, b: 0, c: None });
         let cid = CommandId(self.cid);
-        let (slot, version) = self
+        let (row_id, version) = self
             .work
             .insert(self.session, table, &new, xid, cid)
             .unwrap();
         let entered = self
             .work
-            .enter(self.session, &self.me, table, slot, version)
+            .enter(self.session, &self.me, table, row_id, version)
             .unwrap();
         match entered {
             Entered::Done => {}
             Entered::Duplicate(_) => {
-                let taken_back = self.work.retract_insert(self.session, table, slot, version);
+                let taken_back = self
+                    .work
+                    .retract_insert(self.session, table, row_id, version);
                 assert!(taken_back);
                 return false;
             }
@@ -111,23 +113,25 @@ impl Work<'_> {
     /// Changes or deletes a row.
     fn change(&mut self, name: u32, random: &mut Random) {
         let table = self.table(name);
-        let live: Vec<_> = (0..table.slots_end().0)
-            .map(Slot)
-            .filter_map(|slot| match self.session.newest(&self.me, table, slot) {
-                Newest::Live(version) => Some((slot, version)),
-                _ => None,
-            })
+        let live: Vec<_> = (0..table.row_ids_end().0)
+            .map(RowId)
+            .filter_map(
+                |row_id| match self.session.newest(&self.me, table, row_id) {
+                    Newest::Live(version) => Some((row_id, version)),
+                    _ => None,
+                },
+            )
             .collect();
         if live.is_empty() {
             return;
         }
-        let (slot, seen) = live[random.below(live.len() as u64) as usize];
+        let (row_id, seen) = live[random.below(live.len() as u64) as usize];
         let before = row(seen.body()).a;
         let (xid, cid) = (self.xid(), CommandId(self.cid));
         self.now.get_mut(&name).unwrap().remove(&before);
         let written = if random.below(2) == 0 {
             self.work
-                .delete(self.session, &self.me, table, slot, seen, xid, cid)
+                .delete(self.session, &self.me, table, row_id, seen, xid, cid)
                 .unwrap()
         } else {
             self.next += 1;
@@ -136,12 +140,12 @@ impl Work<'_> {
             let new = body(Row { a, b: 1, c: None });
             let written = self
                 .work
-                .update(self.session, &self.me, table, slot, seen, &new, xid, cid)
+                .update(self.session, &self.me, table, row_id, seen, &new, xid, cid)
                 .unwrap();
             if let Written::Done(version) = written {
                 let entered = self
                     .work
-                    .enter(self.session, &self.me, table, slot, version)
+                    .enter(self.session, &self.me, table, row_id, version)
                     .unwrap();
                 assert_eq!(entered, Entered::Done);
             }
@@ -331,7 +335,7 @@ struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    fn insert(&mut self, body: &[u8], xid: Xid) -> (Slot, VersionRef) {
+    fn insert(&mut self, body: &[u8], xid: Xid) -> (RowId, VersionRef) {
         let (session, table) = (self.session, self.table);
         let inserted = self.work.insert(session, table, body, xid, CommandId(0));
         inserted.unwrap()
@@ -370,7 +374,7 @@ fn row_of(a: i32) -> Vec<u8> {
 fn what_a_savepoint_takes_back_of_a_hot_row_is_known_no_more() {
     filling(64 << 20, 2, |mut filling| {
         let xid = filling.xid;
-        let (slot, mut seen) = filling.insert(&row_of(0), xid);
+        let (row_id, mut seen) = filling.insert(&row_of(0), xid);
         let Filling {
             session,
             me,
@@ -380,16 +384,16 @@ fn what_a_savepoint_takes_back_of_a_hot_row_is_known_no_more() {
         } = filling;
         for cid in 1..200 {
             let cid = CommandId(cid);
-            let written = work.update(session, &me, table, slot, seen, &row_of(0), xid, cid);
+            let written = work.update(session, &me, table, row_id, seen, &row_of(0), xid, cid);
             let Written::Done(version) = written.unwrap() else {
                 panic!("nobody else knows the row")
             };
             seen = version;
         }
-        assert!(work.own_row(table, slot).is_some());
+        assert!(work.own_row(table, row_id).is_some());
         me.abort_one(xid.0);
         work.savepoint_abort(session, 2);
-        assert!(work.own_row(table, slot).is_none());
+        assert!(work.own_row(table, row_id).is_none());
         me.end(Fate::Aborted);
         work.abort(session);
     });

@@ -6,7 +6,7 @@ mod common;
 use common::{Fate, Me, Row, World, body};
 use mot_engine::memory::Purpose;
 use mot_engine::pause::{Point, set_hook};
-use mot_engine::{CommandId, LockStrength, Session, Slot, TableRef, Transaction, VersionRef, Xid};
+use mot_engine::{CommandId, LockStrength, RowId, Session, TableRef, Transaction, VersionRef, Xid};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// More than enough for a leak to show: memory is counted as processes take it, many blocks at a
@@ -17,7 +17,7 @@ struct Place {
     session: Session,
     world: World,
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     seen: VersionRef,
 }
 
@@ -27,7 +27,7 @@ fn with_a_row(session: Session) -> Place {
     let mut work = Transaction::new();
     let xid = Xid(me.top);
     let table = work.create_table(&session, common::TABLE, xid).unwrap();
-    let (slot, seen) = work
+    let (row_id, seen) = work
         .insert(&session, table, &row(0), xid, CommandId(1))
         .unwrap();
     me.end(Fate::Committed);
@@ -36,7 +36,7 @@ fn with_a_row(session: Session) -> Place {
         session,
         world,
         table,
-        slot,
+        row_id,
         seen,
     }
 }
@@ -89,7 +89,7 @@ fn a_failed_update_leaves_no_version() {
             &place.session,
             me,
             place.table,
-            place.slot,
+            place.row_id,
             place.seen,
             &row(1),
             xid,
@@ -107,7 +107,7 @@ fn a_failed_delete_leaves_no_tombstone() {
             &place.session,
             me,
             place.table,
-            place.slot,
+            place.row_id,
             place.seen,
             xid,
             cid,
@@ -123,7 +123,7 @@ fn a_failed_lock_leaves_no_entry() {
             &place.session,
             me,
             place.table,
-            place.slot,
+            place.row_id,
             place.seen,
             LockStrength::Update,
             Xid(me.top),

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Row, World, body};
 use mot_engine::transaction::free_pending;
-use mot_engine::{CommandId, Entered, RelationKey, Session, Slot, TableRef, Transaction, Written};
+use mot_engine::{CommandId, Entered, RelationKey, RowId, Session, TableRef, Transaction, Written};
 
 const ROWS: i32 = 100;
 
@@ -21,33 +21,33 @@ impl Place {
         }
     }
 
-    fn table(&self) -> (TableRef, Vec<Slot>) {
+    fn table(&self) -> (TableRef, Vec<RowId>) {
         let indexes = [
             common::definition(101, true, &[(1, false)]),
             common::definition(102, false, &[(2, false)]),
         ];
         let table = common::table(&self.session, &self.world, &indexes);
-        let slots = common::transact(&self.session, &self.world, |work, me, xid| {
+        let row_ids = common::transact(&self.session, &self.world, |work, me, xid| {
             let insert = |a| {
                 let tuple = body(Row { a, b: 0, c: None });
-                let (slot, version) = work
+                let (row_id, version) = work
                     .insert(&self.session, table, &tuple, xid, CommandId(1))
                     .unwrap();
-                let entered = work.enter(&self.session, me, table, slot, version);
+                let entered = work.enter(&self.session, me, table, row_id, version);
                 assert_eq!(entered.unwrap(), Entered::Done);
-                slot
+                row_id
             };
             (0..ROWS).map(insert).collect()
         });
-        (table, slots)
+        (table, row_ids)
     }
 
     /// A transaction of its own gives rows another `b`, or with `None` deletes them.
-    fn set(&self, table: TableRef, slots: &[Slot], b: Option<i32>) {
+    fn set(&self, table: TableRef, row_ids: &[RowId], b: Option<i32>) {
         common::transact(&self.session, &self.world, |work, me, xid| {
-            slots
+            row_ids
                 .iter()
-                .for_each(|slot| self.set_one(work, me, xid, (table, *slot), b));
+                .for_each(|row_id| self.set_one(work, me, xid, (table, *row_id), b));
         });
     }
 
@@ -56,25 +56,25 @@ impl Place {
         work: &mut Transaction,
         me: &common::Me,
         xid: mot_engine::Xid,
-        (table, slot): (TableRef, Slot),
+        (table, row_id): (TableRef, RowId),
         b: Option<i32>,
     ) {
         let session = &self.session;
-        let seen = session.visible(table, slot, &me.snapshot(1)).unwrap();
+        let seen = session.visible(table, row_id, &me.snapshot(1)).unwrap();
         let cid = CommandId(1);
         let written = match b {
             Some(b) => {
                 let a = common::row(seen.body()).a;
                 let new = body(Row { a, b, c: None });
-                work.update(session, me, table, slot, seen, &new, xid, cid)
+                work.update(session, me, table, row_id, seen, &new, xid, cid)
             }
-            None => work.delete(session, me, table, slot, seen, xid, cid),
+            None => work.delete(session, me, table, row_id, seen, xid, cid),
         };
         let Ok(Written::Done(version)) = written else {
             panic!("{written:?}")
         };
         if b.is_some() {
-            let entered = work.enter(session, me, table, slot, version);
+            let entered = work.enter(session, me, table, row_id, version);
             assert_eq!(entered.unwrap(), Entered::Done);
         }
     }
@@ -93,9 +93,9 @@ impl Place {
 fn commits_take_out_what_earlier_ones_left_and_nobody_sees() {
     let (_region, engine) = common::engine(32 << 20);
     let place = Place::new(engine.join().unwrap());
-    let (table, slots) = place.table();
-    let some = &slots[..20];
-    let one = &slots[50..51];
+    let (table, row_ids) = place.table();
+    let some = &row_ids[..20];
+    let one = &row_ids[50..51];
 
     place.set(table, some, Some(1));
     assert_eq!(place.versions(table), ROWS + 20);
@@ -117,8 +117,8 @@ fn commits_take_out_what_earlier_ones_left_and_nobody_sees() {
     place.set(table, one, Some(4));
     place.raise_horizon();
     place.set(table, one, Some(5));
-    for slot in some {
-        let seen = place.session.visible(table, *slot, &old).unwrap();
+    for row_id in some {
+        let seen = place.session.visible(table, *row_id, &old).unwrap();
         assert_eq!(common::row(seen.body()).b, 1);
     }
     assert!(place.versions(table) >= ROWS + 20);
@@ -127,17 +127,18 @@ fn commits_take_out_what_earlier_ones_left_and_nobody_sees() {
     place.set(table, one, Some(6));
     assert_eq!(place.versions(table), ROWS + 1);
 
-    // Rows that are gone go with their entries and slots, though more slowly where there are many.
-    place.set(table, &slots[..40], None);
+    // Rows that are gone go with their entries and row ids, though more slowly where there are
+    // many.
+    place.set(table, &row_ids[..40], None);
     place.raise_horizon();
     place.set(table, one, Some(7));
     assert!(place.versions(table) > ROWS - 40 + 1);
     place.raise_horizon();
     place.set(table, one, Some(8));
     assert_eq!(place.versions(table), ROWS - 40 + 1);
-    let before = table.slots_end();
+    let before = table.row_ids_end();
     place.table_grows(table, 40);
-    assert_eq!(table.slots_end(), before, "the slots are used again");
+    assert_eq!(table.row_ids_end(), before, "the row ids are used again");
 
     // What a commit took out the sweeper need not.
     place.raise_horizon();
@@ -155,12 +156,12 @@ fn prunes_of_dropped_tables_are_forgotten() {
     let place = Place::new(engine.join().unwrap());
     let session = &place.session;
     for round in 0..20 {
-        let (table, slots) = place.table();
-        place.set(table, &slots, Some(1));
+        let (table, row_ids) = place.table();
+        place.set(table, &row_ids, Some(1));
         place.raise_horizon();
         common::transact(session, &place.world, |work, me, xid| {
             if round % 2 == 0 {
-                place.set_one(work, me, xid, (table, slots[0]), Some(2));
+                place.set_one(work, me, xid, (table, row_ids[0]), Some(2));
             }
             work.drop_table(session, table, xid).unwrap();
         });
@@ -175,7 +176,7 @@ fn what_is_forgotten_is_swept() {
     let (_region, engine) = common::engine(64 << 20);
     let place = Place::new(engine.join().unwrap());
     let (session, world) = (&place.session, &place.world);
-    let tables: Vec<(TableRef, Vec<Slot>)> = common::transact(session, world, |work, _, xid| {
+    let tables: Vec<(TableRef, Vec<RowId>)> = common::transact(session, world, |work, _, xid| {
         let table = |relation| {
             let key = RelationKey::of_file(1, 0, 1000 + relation);
             let table = work.create_table(session, key, xid).unwrap();
@@ -190,9 +191,10 @@ fn what_is_forgotten_is_swept() {
     });
     for b in 1..10 {
         common::transact(session, world, |work, me, xid| {
-            for (table, slots) in &tables {
-                let change = |slot: &Slot| place.set_one(work, me, xid, (*table, *slot), Some(b));
-                slots.iter().for_each(change);
+            for (table, row_ids) in &tables {
+                let change =
+                    |row_id: &RowId| place.set_one(work, me, xid, (*table, *row_id), Some(b));
+                row_ids.iter().for_each(change);
             }
         });
         place.raise_horizon();
@@ -208,10 +210,10 @@ impl Place {
         common::transact(&self.session, &self.world, |work, me, xid| {
             for a in 0..rows {
                 let tuple = body(Row { a, b: 0, c: None });
-                let (slot, version) = work
+                let (row_id, version) = work
                     .insert(&self.session, table, &tuple, xid, CommandId(1))
                     .unwrap();
-                let entered = work.enter(&self.session, me, table, slot, version);
+                let entered = work.enter(&self.session, me, table, row_id, version);
                 assert_eq!(entered.unwrap(), Entered::Done);
             }
         });
@@ -222,15 +224,15 @@ impl Place {
 fn what_commits_leave_behind_is_counted() {
     let (_region, engine) = common::engine(32 << 20);
     let place = Place::new(engine.join().unwrap());
-    let (table, slots) = place.table();
+    let (table, row_ids) = place.table();
     let left = || place.session.rows_left_behind();
     assert_eq!(left(), 0, "inserts leave nothing");
-    place.set(table, &slots[..20], Some(1));
+    place.set(table, &row_ids[..20], Some(1));
     assert_eq!(left(), 20);
-    place.set(table, &slots[10..40], None);
+    place.set(table, &row_ids[10..40], None);
     assert_eq!(left(), 50);
     // Taken out by now: it was left all the same.
     place.raise_horizon();
-    place.set(table, &slots[..1], Some(2));
+    place.set(table, &row_ids[..1], Some(2));
     assert_eq!(left(), 51);
 }

@@ -10,7 +10,7 @@ use common::{
 use mot_engine::log::{Record, RowLock};
 use mot_engine::recovery::{Replayer, finish_beside_prepared};
 use mot_engine::{
-    Build, Clock, CommandId, Entered, LockStrength, Locked, Newest, RowScan, Session, Slot, State,
+    Build, Clock, CommandId, Entered, LockStrength, Locked, Newest, RowId, RowScan, Session, State,
     TableRef, Transaction, VersionRef, Written, Xid,
 };
 use std::collections::BTreeMap;
@@ -57,32 +57,32 @@ impl<'a> Server<'a> {
 
     fn insert(&self, me: &Me, t: &mut Transaction, a: i32, b: i32, cid: u32) -> Entered {
         let new = body(Row { a, b, c: None });
-        let (slot, version) = t
+        let (row_id, version) = t
             .insert(self.s, self.table, &new, Xid(me.top), CommandId(cid))
             .unwrap();
-        let entered = t.enter(self.s, me, self.table, slot, version).unwrap();
+        let entered = t.enter(self.s, me, self.table, row_id, version).unwrap();
         if entered != Entered::Done {
             t.retract(self.s);
         }
         entered
     }
 
-    fn slot(&self, a: i32) -> Option<Slot> {
-        (0..self.table.slots_end().0).map(Slot).find(|slot| {
-            matches!(self.s.newest(&reader(&self.world), self.table, *slot),
+    fn row_id(&self, a: i32) -> Option<RowId> {
+        (0..self.table.row_ids_end().0).map(RowId).find(|row_id| {
+            matches!(self.s.newest(&reader(&self.world), self.table, *row_id),
                 Newest::Live(version) if row(version.body()).a == a)
         })
     }
 
     /// What a statement of `me` bases its work on.
-    fn seen(&self, me: &Me, slot: Slot) -> VersionRef {
-        if let Newest::Live(seen) = self.s.newest(me, self.table, slot) {
+    fn seen(&self, me: &Me, row_id: RowId) -> VersionRef {
+        if let Newest::Live(seen) = self.s.newest(me, self.table, row_id) {
             return seen;
         }
         let snapshot = me.snapshot(0);
         let mut scan = RowScan::new(self.table);
         std::iter::from_fn(|| scan.next(self.s, &snapshot))
-            .find(|(found, _)| *found == slot)
+            .find(|(found, _)| *found == row_id)
             .expect("the row is there")
             .1
     }
@@ -92,30 +92,30 @@ impl<'a> Server<'a> {
         &self,
         me: &Me,
         t: &mut Transaction,
-        slot: Slot,
+        row_id: RowId,
         to: Option<Row>,
         cid: u32,
     ) -> Written {
-        let seen = self.seen(me, slot);
+        let seen = self.seen(me, row_id);
         let (xid, cid) = (Xid(me.top), CommandId(cid));
         let Some(to) = to else {
             return t
-                .delete(self.s, me, self.table, slot, seen, xid, cid)
+                .delete(self.s, me, self.table, row_id, seen, xid, cid)
                 .unwrap();
         };
         let written = t
-            .update(self.s, me, self.table, slot, seen, &body(to), xid, cid)
+            .update(self.s, me, self.table, row_id, seen, &body(to), xid, cid)
             .unwrap();
         if let Written::Done(version) = written {
-            let entered = t.enter(self.s, me, self.table, slot, version).unwrap();
+            let entered = t.enter(self.s, me, self.table, row_id, version).unwrap();
             assert_eq!(entered, Entered::Done);
         }
         written
     }
 
-    fn lock(&self, me: &Me, t: &mut Transaction, slot: Slot, strength: LockStrength) -> Locked {
-        let seen = self.seen(me, slot);
-        t.lock(self.s, me, self.table, slot, seen, strength, Xid(me.top))
+    fn lock(&self, me: &Me, t: &mut Transaction, row_id: RowId, strength: LockStrength) -> Locked {
+        let seen = self.seen(me, row_id);
+        t.lock(self.s, me, self.table, row_id, seen, strength, Xid(me.top))
             .unwrap()
     }
 
@@ -221,7 +221,7 @@ fn its_rows_are_held_until_it_is_ended() {
             server.insert(&me, &mut t, a, 0, 0);
         }
         server.commit(me, t);
-        let [one, two, three] = [1, 2, 3].map(|a| server.slot(a).unwrap());
+        let [one, two, three] = [1, 2, 3].map(|a| server.row_id(a).unwrap());
 
         let (me, mut t) = (server.world.begin(), Transaction::new());
         assert_eq!(
@@ -234,8 +234,8 @@ fn its_rows_are_held_until_it_is_ended() {
         server.change(&me, &mut t, three, Some(a_row(33, 3)), 3);
         assert_eq!(server.insert(&me, &mut t, 4, 40, 4), Entered::Done);
         assert_eq!(server.insert(&me, &mut t, 5, 50, 5), Entered::Done);
-        let five = (0..server.table.slots_end().0).map(Slot).find(|slot| {
-            matches!(server.s.newest(&me, server.table, *slot), Newest::Live(v) if row(v.body()).a == 5)
+        let five = (0..server.table.row_ids_end().0).map(RowId).find(|row_id| {
+            matches!(server.s.newest(&me, server.table, *row_id), Newest::Live(v) if row(v.body()).a == 5)
         });
         server.change(&me, &mut t, five.unwrap(), None, 6);
         server.prepare(&me, t);
@@ -245,9 +245,9 @@ fn its_rows_are_held_until_it_is_ended() {
         // Everybody waits for it: at the rows, and at the keys it took and gave up.
         let (other, mut t) = (server.world.begin(), Transaction::new());
         let busy = Xid(me.top);
-        for slot in [one, two, three] {
+        for row_id in [one, two, three] {
             assert_eq!(
-                server.change(&other, &mut t, slot, None, 0),
+                server.change(&other, &mut t, row_id, None, 0),
                 Written::Busy(busy)
             );
         }
@@ -282,8 +282,8 @@ fn its_rows_are_held_until_it_is_ended() {
         // The next change of each row is against a base that a standby has, too.
         let (me, mut t) = (server.world.begin(), Transaction::new());
         for a in after.keys() {
-            let slot = server.slot(*a).unwrap();
-            server.change(&me, &mut t, slot, Some(a_row(*a, 7)), 0);
+            let row_id = server.row_id(*a).unwrap();
+            server.change(&me, &mut t, row_id, Some(a_row(*a, 7)), 0);
         }
         server.commit(me, t);
         let world = server.world.clone();
@@ -305,7 +305,7 @@ fn it_outlives_a_restart() {
             server.insert(&me, &mut t, a, 0, 0);
         }
         server.commit(me, t);
-        let [one, two, three] = [1, 2, 3].map(|a| server.slot(a).unwrap());
+        let [one, two, three] = [1, 2, 3].map(|a| server.row_id(a).unwrap());
 
         let (me, mut t) = (server.world.begin(), Transaction::new());
         server.change(&me, &mut t, one, Some(a_row(1, 10)), 0);
@@ -376,7 +376,7 @@ fn bare_row_locks_are_put_back() {
             server.insert(&me, &mut t, a, 0, 0);
         }
         server.commit(me, t);
-        let [one, two, three, four] = [1, 2, 3, 4].map(|a| server.slot(a).unwrap());
+        let [one, two, three, four] = [1, 2, 3, 4].map(|a| server.row_id(a).unwrap());
 
         let (me, mut t) = (server.world.begin(), Transaction::new());
         server.lock(&me, &mut t, one, LockStrength::KeyShare);
@@ -386,10 +386,10 @@ fn bare_row_locks_are_put_back() {
         // Held by the change, until that is taken back.
         t.set_level(2).unwrap();
         server.change(&me, &mut t, three, Some(a_row(3, 1)), 0);
-        let of = |slot, strength| RowLock {
+        let of = |row_id, strength| RowLock {
             table: server.table.id(),
             strength,
-            slot,
+            row_id,
         };
         let mut kept = vec![
             of(one, LockStrength::KeyShare),
@@ -420,7 +420,7 @@ fn bare_row_locks_are_put_back() {
             };
             let open = world.begin();
             let mut t = Transaction::new();
-            let mut lock = |slot, strength| restarted.lock(&open, &mut t, slot, strength);
+            let mut lock = |row_id, strength| restarted.lock(&open, &mut t, row_id, strength);
             assert_eq!(lock(one, LockStrength::Update), Locked::Busy(busy));
             assert_eq!(lock(one, LockStrength::NoKeyUpdate), Locked::Done);
             assert_eq!(lock(two, LockStrength::KeyShare), Locked::Busy(busy));
@@ -430,8 +430,8 @@ fn bare_row_locks_are_put_back() {
             let is_over = |xid: Xid| !reader(&world).is_in_progress(xid);
             assert_eq!(s.drop_ended_locks(is_over).unwrap(), 0);
             sweep(s, &world, table);
-            for slot in [one, two, three, four] {
-                assert_eq!(lock(slot, LockStrength::Update), Locked::Done);
+            for row_id in [one, two, three, four] {
+                assert_eq!(lock(row_id, LockStrength::Update), Locked::Done);
             }
             open.end(Fate::Aborted);
             t.abort(s);
@@ -464,7 +464,7 @@ fn what_bears_a_lost_id_is_not_the_next_owners() {
         server.insert(&me, &mut t, a, 0, 0);
     }
     server.commit(me, t);
-    let [one, two] = [1, 2].map(|a| server.slot(a).unwrap());
+    let [one, two] = [1, 2].map(|a| server.row_id(a).unwrap());
 
     let (prepared, mut t) = (server.world.begin(), Transaction::new());
     server.change(&prepared, &mut t, one, Some(a_row(1, 10)), 0);
@@ -553,8 +553,8 @@ fn random_round(seed: u64) {
         let mut effects = BTreeMap::new();
         for cid in 0..=below(4) as u32 {
             let (a, b) = (below(6) as i32, step * 10 + cid as i32);
-            let mine = (0..server.table.slots_end().0).map(Slot).find(|slot| {
-                matches!(server.s.newest(&me, server.table, *slot),
+            let mine = (0..server.table.row_ids_end().0).map(RowId).find(|row_id| {
+                matches!(server.s.newest(&me, server.table, *row_id),
                     Newest::Live(version) if row(version.body()).a == a)
             });
             match mine {
@@ -563,9 +563,9 @@ fn random_round(seed: u64) {
                         effects.insert(a, Some(b));
                     }
                 }
-                Some(slot) => {
+                Some(row_id) => {
                     let to = (below(3) > 0).then(|| a_row(a, b));
-                    if let Written::Done(_) = server.change(&me, &mut t, slot, to, cid) {
+                    if let Written::Done(_) = server.change(&me, &mut t, row_id, to, cid) {
                         // What it made itself and took away again was never there.
                         if to.is_none() && !model.contains_key(&a) {
                             effects.remove(&a);

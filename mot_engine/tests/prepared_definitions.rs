@@ -84,8 +84,8 @@ impl<'a> Server<'a> {
     fn insert(&self, t: &mut Transaction, me: &Me, key: RelationKey, a: i32) {
         let (s, table) = (self.s, self.table(me, key));
         let new = body(Row { a, b: a, c: None });
-        let (slot, version) = t.insert(s, table, &new, Xid(me.top), CommandId(0)).unwrap();
-        let entered = t.enter(s, me, table, slot, version).unwrap();
+        let (row_id, version) = t.insert(s, table, &new, Xid(me.top), CommandId(0)).unwrap();
+        let entered = t.enter(s, me, table, row_id, version).unwrap();
         assert_eq!(entered, Entered::Done);
     }
 

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Fate, Me, Row, World, body};
-use mot_engine::{Build, Clock, CommandId, Entered, Slot, Transaction, Written, Xid};
+use mot_engine::{Build, Clock, CommandId, Entered, RowId, Transaction, Written, Xid};
 use std::cell::RefCell;
 
 type Act<'a> = Box<dyn FnOnce() + 'a>;
@@ -74,11 +74,11 @@ fn a_key_taken_back_while_it_is_resolved_is_not_free() {
         panic!("{build:?}")
     };
     let row = |a| body(Row { a, b: 0, c: None });
-    let (slot, version) = work
+    let (row_id, version) = work
         .insert(&session, table, &row(1), Xid(me.top), CommandId(1))
         .unwrap();
     assert_eq!(
-        work.enter(&session, &me, table, slot, version).unwrap(),
+        work.enter(&session, &me, table, row_id, version).unwrap(),
         Entered::Done
     );
     me.end(Fate::Committed);
@@ -88,13 +88,15 @@ fn a_key_taken_back_while_it_is_resolved_is_not_free() {
     let mut leaving = Transaction::new();
     let (xid, cid) = (Xid(leaver.top), CommandId(1));
     let written = leaving
-        .update(&session, &leaver, table, slot, version, &row(2), xid, cid)
+        .update(&session, &leaver, table, row_id, version, &row(2), xid, cid)
         .unwrap();
     let Written::Done(left) = written else {
         panic!("{written:?}")
     };
     assert_eq!(
-        leaving.enter(&session, &leaver, table, slot, left).unwrap(),
+        leaving
+            .enter(&session, &leaver, table, row_id, left)
+            .unwrap(),
         Entered::Done
     );
     leaver.end(Fate::Committed);
@@ -115,7 +117,7 @@ fn a_key_taken_back_while_it_is_resolved_is_not_free() {
                     &other_session,
                     &returner,
                     table,
-                    slot,
+                    row_id,
                     left,
                     &row(1),
                     xid,
@@ -126,7 +128,7 @@ fn a_key_taken_back_while_it_is_resolved_is_not_free() {
                 panic!("{written:?}")
             };
             let entered = returning
-                .enter(&other_session, &returner, table, slot, back)
+                .enter(&other_session, &returner, table, row_id, back)
                 .unwrap();
             assert_eq!(entered, Entered::Done);
         }))),
@@ -150,7 +152,7 @@ fn a_key_taken_back_while_it_is_resolved_is_not_free() {
     inserting.abort(&session);
     common::sweep(&session, &world, table);
     let report = common::check(&session, table, &common::reader(&world));
-    assert_eq!((report.rows, report.entries, slot), (1, 1, Slot(0)));
+    assert_eq!((report.rows, report.entries, row_id), (1, 1, RowId(0)));
 }
 
 /// A transaction had a key for a while, and none when it committed. Who asked while it had it, and
@@ -169,10 +171,10 @@ fn a_key_that_was_held_for_a_while_is_free() {
 
         let leaver = world.begin();
         let mut leaving = Transaction::new();
-        let (slot, held) = leaving
+        let (row_id, held) = leaving
             .insert(&other_session, table, &row(1), Xid(leaver.top), cid)
             .unwrap();
-        let entered = leaving.enter(&other_session, &leaver, table, slot, held);
+        let entered = leaving.enter(&other_session, &leaver, table, row_id, held);
         assert_eq!(entered.unwrap(), Entered::Done);
 
         let inserter = world.begin();
@@ -185,15 +187,15 @@ fn a_key_that_was_held_for_a_while_is_free() {
             act: RefCell::new(Some(Box::new(|| {
                 let (session, xid) = (&other_session, Xid(leaver.top));
                 let written = if is_deleted {
-                    leaving.delete(session, &leaver, table, slot, held, xid, cid)
+                    leaving.delete(session, &leaver, table, row_id, held, xid, cid)
                 } else {
-                    leaving.update(session, &leaver, table, slot, held, &row(2), xid, cid)
+                    leaving.update(session, &leaver, table, row_id, held, &row(2), xid, cid)
                 };
                 let Ok(Written::Done(left)) = written else {
                     panic!("{written:?}")
                 };
                 if !is_deleted {
-                    let entered = leaving.enter(session, &leaver, table, slot, left);
+                    let entered = leaving.enter(session, &leaver, table, row_id, left);
                     assert_eq!(entered.unwrap(), Entered::Done);
                 }
                 leaver.end(Fate::Committed);
@@ -225,7 +227,7 @@ fn a_row_changed_while_it_is_resolved_is_resolved_again() {
         .create_table(&session, common::TABLE, Xid(me.top))
         .unwrap();
     let row = |b| body(Row { a: 1, b, c: None });
-    let (slot, version) = work
+    let (row_id, version) = work
         .insert(&session, table, &row(1), Xid(me.top), CommandId(1))
         .unwrap();
     me.end(Fate::Committed);
@@ -243,7 +245,7 @@ fn a_row_changed_while_it_is_resolved_is_resolved_again() {
                     &other_session,
                     &first,
                     table,
-                    slot,
+                    row_id,
                     version,
                     &row(2),
                     xid,
@@ -255,14 +257,14 @@ fn a_row_changed_while_it_is_resolved_is_resolved_again() {
     };
     let (xid, cid) = (Xid(second.top), CommandId(1));
     let written = second_work
-        .update(&session, &clock, table, slot, version, &row(3), xid, cid)
+        .update(&session, &clock, table, row_id, version, &row(3), xid, cid)
         .unwrap();
     assert_eq!(written, Written::Busy(Xid(first.top)));
     drop(clock);
     work.commit(&session);
     first.end(Fate::Aborted);
     let written = second_work
-        .update(&session, &second, table, slot, version, &row(3), xid, cid)
+        .update(&session, &second, table, row_id, version, &row(3), xid, cid)
         .unwrap();
     assert!(matches!(written, Written::Done(_)), "{written:?}");
     // Only now does the first session hear of its end; the state it takes out lies below.

@@ -15,7 +15,7 @@ use mot_engine::key::{Tail, without_tail};
 use mot_engine::memory::Region;
 use mot_engine::recovery::{Replayer, finish, load};
 use mot_engine::{
-    Build, CommandId, Entered, Log, Lsn, Newest, Reforms, RelationKey, Session, Slot, Standing,
+    Build, CommandId, Entered, Log, Lsn, Newest, Reforms, RelationKey, RowId, Session, Standing,
     State, TableRef, Transaction, VersionRef, Written, Xid,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -92,59 +92,59 @@ impl Server {
         self.end(open, Fate::Committed);
     }
 
-    fn insert(&mut self, new: &[u8]) -> Slot {
+    fn insert(&mut self, new: &[u8]) -> RowId {
         let mut open = self.begin();
         let xid = Xid(open.me.top);
-        let (slot, version) = open
+        let (row_id, version) = open
             .work
             .insert(&self.s, self.table, new, xid, CommandId(0))
             .unwrap();
         let entered = open
             .work
-            .enter(&self.s, &open.me, self.table, slot, version);
+            .enter(&self.s, &open.me, self.table, row_id, version);
         assert_eq!(entered.unwrap(), Entered::Done);
         self.commit(open);
-        slot
+        row_id
     }
 
     /// Changes a row from a state that was seen.
-    fn change(&self, open: &mut Open, slot: Slot, seen: VersionRef, new: &[u8]) -> Written {
+    fn change(&self, open: &mut Open, row_id: RowId, seen: VersionRef, new: &[u8]) -> Written {
         let (s, table, xid) = (&self.s, self.table, Xid(open.me.top));
         let work = &mut open.work;
-        let written = work.update(s, &open.me, table, slot, seen, new, xid, CommandId(0));
+        let written = work.update(s, &open.me, table, row_id, seen, new, xid, CommandId(0));
         let written = written.unwrap();
         if let Written::Done(version) = written {
-            let entered = work.enter(s, &open.me, table, slot, version);
+            let entered = work.enter(s, &open.me, table, row_id, version);
             assert_eq!(entered.unwrap(), Entered::Done);
         }
         written
     }
 
-    fn current(&self, slot: Slot) -> Option<VersionRef> {
-        match self.s.newest(&reader(&self.world), self.table, slot) {
+    fn current(&self, row_id: RowId) -> Option<VersionRef> {
+        match self.s.newest(&reader(&self.world), self.table, row_id) {
             Newest::Live(version) => Some(version),
             _ => None,
         }
     }
 
     /// The rows that would get another tail, with it.
-    fn lacking(&self, slots: impl Iterator<Item = Slot>) -> Reforms {
+    fn lacking(&self, row_ids: impl Iterator<Item = RowId>) -> Reforms {
         let mut reforms = Reforms::new(NUMBER, Some(Vec::new()));
-        for slot in slots {
-            let standing = self.s.standing(&reader(&self.world), self.table, slot);
+        for row_id in row_ids {
+            let standing = self.s.standing(&reader(&self.world), self.table, row_id);
             let Standing::Committed(seen) = standing else {
                 continue;
             };
             let wanted = Tail::of(&formed(row(seen.body()))).unwrap();
             if !wanted.is_last_in(seen.body(), NUMBER).unwrap() {
-                reforms.add(slot, seen, &wanted).unwrap();
+                reforms.add(row_id, seen, &wanted).unwrap();
             }
         }
         reforms
     }
 
-    fn reform(&mut self, slots: impl Iterator<Item = Slot>) -> Vec<Slot> {
-        let mut reforms = self.lacking(slots);
+    fn reform(&mut self, row_ids: impl Iterator<Item = RowId>) -> Vec<RowId> {
+        let mut reforms = self.lacking(row_ids);
         self.put(&mut reforms);
         reforms.take_left().collect()
     }
@@ -158,8 +158,8 @@ impl Server {
             .unwrap();
     }
 
-    fn all(&self) -> impl Iterator<Item = Slot> + use<> {
-        (0..self.table.slots_end().0).map(Slot)
+    fn all(&self) -> impl Iterator<Item = RowId> + use<> {
+        (0..self.table.row_ids_end().0).map(RowId)
     }
 
     fn build(&mut self) -> Build {
@@ -230,13 +230,13 @@ impl Server {
 }
 
 fn bodies(session: &Session, table: TableRef, me: &Me) -> Vec<Option<Vec<u8>>> {
-    let slots = 0..table.slots_end().0;
-    let body = |slot| match session.newest(me, table, Slot(slot)) {
+    let row_ids = 0..table.row_ids_end().0;
+    let body = |row_id| match session.newest(me, table, RowId(row_id)) {
         Newest::Live(version) => Some(version.body().to_vec()),
         _ => None,
     };
-    let mut bodies: Vec<_> = slots.map(body).collect();
-    // Slots that were handed out to nobody yet.
+    let mut bodies: Vec<_> = row_ids.map(body).collect();
+    // Row ids that were handed out to nobody yet.
     while bodies.last().is_some_and(Option::is_none) {
         bodies.pop();
     }
@@ -251,15 +251,15 @@ fn versions(server: &Server) -> u64 {
 #[test]
 fn a_row_stays_what_it_is_and_its_former_image_stays_for_who_may_read_it() {
     let mut server = Server::new();
-    let slot = server.insert(&body(new_row(1, 1)));
-    let seen = server.current(slot).unwrap();
+    let row_id = server.insert(&body(new_row(1, 1)));
+    let seen = server.current(row_id).unwrap();
     let old = reader(&server.world).snapshot(0);
     assert_eq!(server.reform(server.all()), []);
-    let now = server.current(slot).unwrap();
+    let now = server.current(row_id).unwrap();
     assert_ne!(now, seen);
     assert_eq!((now.xid(), now.ordinal()), (seen.xid(), seen.ordinal()));
     assert_eq!(now.body(), formed(new_row(1, 1)));
-    assert_eq!(server.s.visible(server.table, slot, &old), Some(now));
+    assert_eq!(server.s.visible(server.table, row_id, &old), Some(now));
     // Any number of transactions may end: the snapshot is from before.
     for a in 2..5 {
         server.insert(&formed(new_row(a, 1)));
@@ -289,8 +289,8 @@ fn a_build_passes_over_former_images() {
 #[test]
 fn who_has_seen_the_former_image_may_change_and_lock_the_row() {
     let mut server = Server::new();
-    let slot = server.insert(&body(new_row(1, 1)));
-    let seen = server.current(slot).unwrap();
+    let row_id = server.insert(&body(new_row(1, 1)));
+    let seen = server.current(row_id).unwrap();
     let _old = reader(&server.world).snapshot(0);
     server.reform(server.all());
     server.reform(server.all());
@@ -299,17 +299,17 @@ fn who_has_seen_the_former_image_may_change_and_lock_the_row() {
         &server.s,
         &open.me,
         server.table,
-        slot,
+        row_id,
         seen,
         mot_engine::LockStrength::Update,
         Xid(open.me.top),
     );
     assert_eq!(locked.unwrap(), mot_engine::transaction::Locked::Done);
-    let written = server.change(&mut open, slot, seen, &formed(new_row(1, 2)));
+    let written = server.change(&mut open, row_id, seen, &formed(new_row(1, 2)));
     assert!(matches!(written, Written::Done(_)), "{written:?}");
     server.commit(open);
     let mut late = server.begin();
-    let written = server.change(&mut late, slot, seen, &formed(new_row(1, 3)));
+    let written = server.change(&mut late, row_id, seen, &formed(new_row(1, 3)));
     assert_eq!(written, Written::Changed);
     server.end(late, Fate::Aborted);
     assert_eq!(server.recovers(None, &server.wal.records), server.bodies());
@@ -318,23 +318,23 @@ fn who_has_seen_the_former_image_may_change_and_lock_the_row() {
 #[test]
 fn a_row_with_unfinished_work_is_left() {
     let mut server = Server::new();
-    let slot = server.insert(&body(new_row(1, 1)));
-    let seen = server.current(slot).unwrap();
+    let row_id = server.insert(&body(new_row(1, 1)));
+    let seen = server.current(row_id).unwrap();
     let mut open = server.begin();
     let mut reforms = server.lacking(server.all());
-    server.change(&mut open, slot, seen, &formed(new_row(1, 2)));
+    server.change(&mut open, row_id, seen, &formed(new_row(1, 2)));
     let clock = reader(&server.world);
-    let standing = server.s.standing(&clock, server.table, slot);
+    let standing = server.s.standing(&clock, server.table, row_id);
     assert_eq!(standing, Standing::Under(seen, Xid(open.me.top)));
     server.put(&mut reforms);
-    assert_eq!(reforms.take_left().collect::<Vec<_>>(), [slot]);
+    assert_eq!(reforms.take_left().collect::<Vec<_>>(), [row_id]);
     server.log(&mut open);
     server.end(open, Fate::Aborted);
-    assert_eq!(server.current(slot), Some(seen));
+    assert_eq!(server.current(row_id), Some(seen));
     assert_eq!(server.reform(server.all()), []);
     let mut open = server.begin();
-    let now = server.current(slot).unwrap();
-    server.change(&mut open, slot, now, &formed(new_row(1, 7)));
+    let now = server.current(row_id).unwrap();
+    server.change(&mut open, row_id, now, &formed(new_row(1, 7)));
     server.commit(open);
     assert_eq!(server.recovers(None, &server.wal.records), server.bodies());
 }
@@ -349,16 +349,16 @@ fn entries_of_indexes_that_are_gone_go() {
     tail.leave_out(KEPT).unwrap();
     let mut new = Vec::new();
     tail.append_to(&body(new_row(1, 1)), &mut new).unwrap();
-    let slot = server.insert(&new);
-    let seen = server.current(slot).unwrap();
+    let row_id = server.insert(&new);
+    let seen = server.current(row_id).unwrap();
     let mut wanted = Tail::default();
     wanted.take_some(seen.body(), &[KEPT]).unwrap();
     wanted.leave_out(NUMBER).unwrap();
     let mut reforms = Reforms::new(NUMBER, Some(vec![KEPT]));
-    reforms.add(slot, seen, &wanted).unwrap();
+    reforms.add(row_id, seen, &wanted).unwrap();
     server.put(&mut reforms);
     assert_eq!(reforms.take_left().count(), 0);
-    let now = server.current(slot).unwrap();
+    let now = server.current(row_id).unwrap();
     assert_eq!(now.body().len(), seen.body().len());
     let mut left = Tail::default();
     left.take_some(now.body(), &[GONE]).unwrap();
@@ -385,7 +385,7 @@ impl Log for Failing<'_> {
 fn an_error_of_the_log_leaves_rows_that_are_logged_right() {
     for is_written in [false, true] {
         let mut server = Server::new();
-        let slots = [0, 1].map(|a| server.insert(&body(new_row(a, 1))));
+        let row_ids = [0, 1].map(|a| server.insert(&body(new_row(a, 1))));
         let mut reforms = server.lacking(server.all());
         let clock = reader(&server.world);
         let failed = catch_unwind(AssertUnwindSafe(|| {
@@ -399,13 +399,13 @@ fn an_error_of_the_log_leaves_rows_that_are_logged_right() {
         }));
         assert!(failed.is_err());
         let bare = body(new_row(0, 1));
-        assert_eq!(server.current(slots[0]).unwrap().body(), bare);
+        assert_eq!(server.current(row_ids[0]).unwrap().body(), bare);
         // One is changed before it gets its key after all, the other one behind it.
-        for slot in slots {
+        for row_id in row_ids {
             let mut open = server.begin();
-            let seen = server.current(slot).unwrap();
-            let new = formed(new_row(slot.0 as i32, 1));
-            server.change(&mut open, slot, seen, &new);
+            let seen = server.current(row_id).unwrap();
+            let new = formed(new_row(row_id.0 as i32, 1));
+            server.change(&mut open, row_id, seen, &new);
             server.commit(open);
             assert_eq!(server.reform(server.all()), []);
         }
@@ -460,17 +460,17 @@ fn run(seed: u64) {
         let is_known = step > 40;
         match random.below(8) {
             0..=2 => {
-                let slot = Slot(random.below(ROWS));
+                let row_id = RowId(random.below(ROWS));
                 if let Standing::Committed(seen) =
                     server
                         .s
-                        .standing(&reader(&server.world), server.table, slot)
+                        .standing(&reader(&server.world), server.table, row_id)
                 {
                     let b = random.below(50) as i32;
-                    let new = new_row(slot.0 as i32, b);
+                    let new = new_row(row_id.0 as i32, b);
                     let new = if is_known { formed(new) } else { body(new) };
                     let mut open = server.begin();
-                    server.change(&mut open, slot, seen, &new);
+                    server.change(&mut open, row_id, seen, &new);
                     match random.below(4) {
                         0 => server.end(open, Fate::Aborted),
                         1 => {
@@ -496,18 +496,18 @@ fn run(seed: u64) {
             }
             4 | 5 if is_known && !has_index => {
                 let from = random.below(ROWS);
-                let mut reforms = server.lacking((from..ROWS.min(from + 4)).map(Slot));
+                let mut reforms = server.lacking((from..ROWS.min(from + 4)).map(RowId));
                 // Others come in between.
                 if random.one_in(2)
-                    && let slot = Slot(random.below(ROWS))
+                    && let row_id = RowId(random.below(ROWS))
                     && let Standing::Committed(seen) =
                         server
                             .s
-                            .standing(&reader(&server.world), server.table, slot)
+                            .standing(&reader(&server.world), server.table, row_id)
                 {
                     let mut open = server.begin();
-                    let new = formed(new_row(slot.0 as i32, 7));
-                    server.change(&mut open, slot, seen, &new);
+                    let new = formed(new_row(row_id.0 as i32, 7));
+                    server.change(&mut open, row_id, seen, &new);
                     server.end(open, Fate::Aborted);
                 }
                 server.put(&mut reforms);
@@ -556,11 +556,11 @@ fn run(seed: u64) {
 #[test]
 fn two_builds_leave_each_other_their_keys() {
     let mut server = Server::new();
-    let slot = server.insert(&body(new_row(1, 1)));
+    let row_id = server.insert(&body(new_row(1, 1)));
     let mut first = server.lacking(server.all());
     let mut second = server.lacking(server.all());
     server.put(&mut first);
     assert_eq!(first.take_left().count(), 0);
     server.put(&mut second);
-    assert_eq!(second.take_left().collect::<Vec<_>>(), [slot]);
+    assert_eq!(second.take_left().collect::<Vec<_>>(), [row_id]);
 }

@@ -9,7 +9,7 @@ use mot_engine::checkpoint::{CheckpointContext, CheckpointProgress, Pace, read_m
 use mot_engine::disk::DirectoryDisk;
 use mot_engine::recovery::{Replayer, finish, load};
 use mot_engine::{
-    Build, CommandId, Entered, FileKey, Lsn, Newest, RowScan, Session, Slot, State, TableRef,
+    Build, CommandId, Entered, FileKey, Lsn, Newest, RowId, RowScan, Session, State, TableRef,
     Transaction, VersionRef, Written, Xid,
 };
 
@@ -33,7 +33,7 @@ fn other_row(b: i32, c: i32) -> Row {
     }
 }
 
-fn create(s: &Session, world: &World, wal: &mut Wal) -> (TableRef, Slot) {
+fn create(s: &Session, world: &World, wal: &mut Wal) -> (TableRef, RowId) {
     let me = world.begin();
     let mut t = Transaction::new();
     let xid = Xid(me.top);
@@ -42,28 +42,28 @@ fn create(s: &Session, world: &World, wal: &mut Wal) -> (TableRef, Slot) {
         .create_index(s, &me, table, &definition(101, true, &[(1, false)]), xid)
         .unwrap();
     assert!(matches!(build, Build::Done(_)));
-    let (slot, version) = t
+    let (row_id, version) = t
         .insert(s, table, &body(a_row(0)), xid, CommandId(0))
         .unwrap();
     assert_eq!(
-        t.enter(s, &me, table, slot, version).unwrap(),
+        t.enter(s, &me, table, row_id, version).unwrap(),
         Entered::Done
     );
     wal.log(s, &mut t, &me);
     me.end(Fate::Committed);
     t.commit(s);
-    (table, slot)
+    (table, row_id)
 }
 
 fn update(
     s: &Session,
     me: &Me,
     t: &mut Transaction,
-    (table, slot): (TableRef, Slot),
+    (table, row_id): (TableRef, RowId),
     to: Row,
     cid: u32,
 ) -> VersionRef {
-    let Newest::Live(seen) = s.newest(me, table, slot) else {
+    let Newest::Live(seen) = s.newest(me, table, row_id) else {
         panic!("the row is there")
     };
     let written = t
@@ -71,7 +71,7 @@ fn update(
             s,
             me,
             table,
-            slot,
+            row_id,
             seen,
             &body(to),
             Xid(me.top),
@@ -81,7 +81,10 @@ fn update(
     let Written::Done(version) = written else {
         panic!("{written:?}")
     };
-    assert_eq!(t.enter(s, me, table, slot, version).unwrap(), Entered::Done);
+    assert_eq!(
+        t.enter(s, me, table, row_id, version).unwrap(),
+        Entered::Done
+    );
     version
 }
 
@@ -227,11 +230,11 @@ fn nothing_is_changed_after_the_transaction_was_logged() {
     let xid = Xid(me.top);
     let mut second = a_row(1);
     second.a = 2;
-    let (slot, version) = t
+    let (row_id, version) = t
         .insert(s, table, &body(second), xid, CommandId(0))
         .unwrap();
     assert_eq!(
-        t.enter(s, &me, table, slot, version).unwrap(),
+        t.enter(s, &me, table, row_id, version).unwrap(),
         Entered::Done
     );
     wal.log(s, &mut t, &me);
@@ -245,9 +248,9 @@ fn nothing_is_changed_after_the_transaction_was_logged() {
     assert_eq!(rows(s, &world), [a_row(0)]);
 }
 
-/// An insert whose key no index can hold leaves nothing behind, not even its slot.
+/// An insert whose key no index can hold leaves nothing behind, not even its row id.
 #[test]
-fn keys_that_are_too_long_cost_no_slots() {
+fn keys_that_are_too_long_cost_no_row_ids() {
     use mot_engine::EngineError;
     use mot_engine::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 
@@ -291,13 +294,17 @@ fn keys_that_are_too_long_cost_no_slots() {
     long.resize(long.len() + TEXT_BYTES as usize, b'x');
     for _ in 0..200 {
         let (me, mut t) = (world.begin(), Transaction::new());
-        let (slot, version) = t
+        let (row_id, version) = t
             .insert(s, table, &long, Xid(me.top), CommandId(0))
             .unwrap();
-        let entered = t.enter(s, &me, table, slot, version);
+        let entered = t.enter(s, &me, table, row_id, version);
         assert!(matches!(entered, Err(EngineError::KeyTooLong { .. })));
         me.end(Fate::Aborted);
         t.abort(s);
     }
-    assert!(table.slots_end() <= Slot(16), "{:?}", table.slots_end());
+    assert!(
+        table.row_ids_end() <= RowId(16),
+        "{:?}",
+        table.row_ids_end()
+    );
 }

@@ -9,12 +9,12 @@ use mot_engine::recovery::{AppliedHorizon, Replayer, finish, resolve_definitions
 use mot_engine::row::TombstoneNote;
 use mot_engine::transaction::free_pending;
 use mot_engine::{
-    Direction, IndexId, IndexScan, KeyRange, Lsn, Persistence, Slot, State, TableId, Transaction,
+    Direction, IndexId, IndexScan, KeyRange, Lsn, Persistence, RowId, State, TableId, Transaction,
     Xid,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const SLOTS: u64 = 4;
+const ROW_IDS: u64 = 4;
 
 /// Rounds of the test below.
 fn rounds() -> i32 {
@@ -62,38 +62,38 @@ fn rows_stay_reachable_when_replay_and_sweep_meet() {
             }
         });
         let rounds = rounds();
-        let mut exists = [false; SLOTS as usize];
+        let mut exists = [false; ROW_IDS as usize];
         for round in 0..rounds {
-            let slot = round as u64 % SLOTS;
+            let row_id = round as u64 % ROW_IDS;
             let mut change = |b: i32, fate: Fate| {
                 let me = world.begin();
                 let body = &body(Row {
-                    a: slot as i32,
+                    a: row_id as i32,
                     b,
                     c: None,
                 });
                 let mut rows = RowsWriter::new();
-                if exists[slot as usize] {
-                    rows.update(TableId(1), Slot(slot), None, body).unwrap();
+                if exists[row_id as usize] {
+                    rows.update(TableId(1), RowId(row_id), None, body).unwrap();
                 } else {
-                    rows.insert(TableId(1), Slot(slot), body).unwrap();
+                    rows.insert(TableId(1), RowId(row_id), body).unwrap();
                 }
                 apply(rows.record(), me.top);
                 me.end(fate);
-                exists[slot as usize] |= fate == Fate::Committed;
+                exists[row_id as usize] |= fate == Fate::Committed;
             };
-            // The same key again, and for the last round of each slot the key it will be looked up
-            // by.
+            // The same key again, and for the last round of each row id the key it will be looked
+            // up by.
             change(round, Fate::Aborted);
             change(round, Fate::Committed);
-            if round < rounds - SLOTS as i32 && round % 3 == 0 {
+            if round < rounds - ROW_IDS as i32 && round % 3 == 0 {
                 let me = world.begin();
                 let mut rows = RowsWriter::new();
-                rows.delete(TableId(1), Slot(slot), TombstoneNote::NONE)
+                rows.delete(TableId(1), RowId(row_id), TombstoneNote::NONE)
                     .unwrap();
                 apply(rows.record(), me.top);
                 me.end(Fate::Committed);
-                exists[slot as usize] = false;
+                exists[row_id as usize] = false;
             }
         }
         stop.store(true, Ordering::Relaxed);
@@ -111,13 +111,13 @@ fn rows_stay_reachable_when_replay_and_sweep_meet() {
         .map(|(_, version)| row(version.body()).b)
         .collect();
     let rounds = rounds();
-    assert_eq!(found, (rounds - SLOTS as i32..rounds).collect::<Vec<_>>());
+    assert_eq!(found, (rounds - ROW_IDS as i32..rounds).collect::<Vec<_>>());
 }
 
-/// At the end of replay a table is finished while others are not, and the sweeper comes by: a slot
-/// that it frees is used again.
+/// At the end of replay a table is finished while others are not, and the sweeper comes by: a row
+/// id that it frees is used again.
 #[test]
-fn slots_freed_while_other_tables_are_finished_are_listed() {
+fn row_ids_freed_while_other_tables_are_finished_are_listed() {
     const ROWS: u64 = 8;
     let (_region, engine) = engine(16 << 20);
     engine.set_state(State::Replaying);
@@ -139,15 +139,15 @@ fn slots_freed_while_other_tables_are_finished_are_listed() {
         .unwrap();
     apply(definitions.record());
     let mut rows = RowsWriter::new();
-    for slot in 0..ROWS {
-        let (a, b) = (slot as i32, slot as i32);
-        rows.insert(TableId(1), Slot(slot), &body(Row { a, b, c: None }))
+    for row_id in 0..ROWS {
+        let (a, b) = (row_id as i32, row_id as i32);
+        rows.insert(TableId(1), RowId(row_id), &body(Row { a, b, c: None }))
             .unwrap();
     }
     apply(rows.record());
     let mut rows = RowsWriter::new();
-    for slot in 0..ROWS {
-        rows.delete(TableId(1), Slot(slot), TombstoneNote::NONE)
+    for row_id in 0..ROWS {
+        rows.delete(TableId(1), RowId(row_id), TombstoneNote::NONE)
             .unwrap();
     }
     apply(rows.record());
@@ -155,11 +155,11 @@ fn slots_freed_while_other_tables_are_finished_are_listed() {
     let clock = reader(world);
     finish(session, &clock, 1).unwrap();
     let table = session.find_table(TABLE, &clock).unwrap();
-    assert_eq!(check(session, table, &clock).slots_free, 0);
+    assert_eq!(check(session, table, &clock).row_ids_free, 0);
     engine.raise_horizon(world.horizon());
     session.sweep(&clock, table, true, || {});
     engine.set_state(State::Ready);
-    assert_eq!(check(session, table, &clock).slots_free, ROWS);
+    assert_eq!(check(session, table, &clock).row_ids_free, ROWS);
 }
 
 /// A table dropped, an index rolled back: the standby's reclaimer frees them beside replay, and

@@ -1,5 +1,5 @@
 //! Random transactions with many savepoints on few rows, against a map: several indexes, unique
-//! ones among them, few keys, so that many slots share one; locks of others in between; old
+//! ones among them, few keys, so that many row ids share one; locks of others in between; old
 //! snapshots; ends of all kinds, some without process memory. `MOT_TEST_SEED=n` repeats one.
 #![cfg(debug_assertions)]
 
@@ -8,7 +8,7 @@ mod common;
 use common::{Fate, Me, Random, Row, Snap, World, computed, formed, reader, row};
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
-    Build, CommandId, Entered, LockStrength, Locked, Newest, Session, Slot, TableRef, Transaction,
+    Build, CommandId, Entered, LockStrength, Locked, Newest, RowId, Session, TableRef, Transaction,
     Written, Xid,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,7 +73,7 @@ fn random_row(random: &mut Random) -> Row {
 /// What is to be there: rows, and the unique index on `a`, if there is one.
 #[derive(Clone, Default)]
 struct Now {
-    rows: BTreeMap<Slot, Row>,
+    rows: BTreeMap<RowId, Row>,
     unique: Option<u32>,
     indexes: BTreeSet<u32>,
 }
@@ -85,7 +85,7 @@ struct Place<'a> {
     random: Random,
     committed: Now,
     next_index: u32,
-    old: Vec<(Snap, BTreeMap<Slot, Row>)>,
+    old: Vec<(Snap, BTreeMap<RowId, Row>)>,
 }
 
 struct Work {
@@ -151,9 +151,9 @@ impl<'a> Place<'a> {
     }
 
     /// Whether an index forbids this row beside the others.
-    fn is_duplicate(now: &Now, slot: Option<Slot>, new: Row) -> bool {
+    fn is_duplicate(now: &Now, id: Option<RowId>, new: Row) -> bool {
         now.rows.iter().any(|(other, row)| {
-            Some(*other) != slot
+            Some(*other) != id
                 && row.a == new.a
                 && (now.unique.is_some() || (row.c.is_some() && row.c == new.c))
         })
@@ -201,12 +201,12 @@ impl<'a> Place<'a> {
         let made = t
             .work
             .insert(self.session, self.table, &formed(new), xid, cid);
-        let (slot, version) = made.unwrap();
-        let entered = t.work.enter(self.session, &t.me, self.table, slot, version);
+        let (id, version) = made.unwrap();
+        let entered = t.work.enter(self.session, &t.me, self.table, id, version);
         match entered.unwrap() {
             Entered::Done => {
                 assert!(!is_duplicate, "{new:?} beside {:?}", t.now.rows);
-                t.now.rows.insert(slot, new);
+                t.now.rows.insert(id, new);
             }
             Entered::Duplicate(_) => {
                 assert!(is_duplicate, "{new:?} beside {:?}", t.now.rows);
@@ -220,7 +220,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    fn some_row(&mut self, now: &Now) -> Option<(Slot, Row)> {
+    fn some_row(&mut self, now: &Now) -> Option<(RowId, Row)> {
         if now.rows.is_empty() {
             return None;
         }
@@ -232,11 +232,11 @@ impl<'a> Place<'a> {
             most.min(2)
         };
         let at = self.random.below(end) as usize;
-        now.rows.iter().nth(at).map(|(slot, row)| (*slot, *row))
+        now.rows.iter().nth(at).map(|(id, row)| (*id, *row))
     }
 
     fn update(&mut self, t: &mut Work) {
-        let Some((slot, before)) = self.some_row(&t.now) else {
+        let Some((id, before)) = self.some_row(&t.now) else {
             return;
         };
         t.cid += 1;
@@ -244,12 +244,12 @@ impl<'a> Place<'a> {
         if self.random.one_in(2) {
             new.a = before.a;
         }
-        let is_duplicate = Self::is_duplicate(&t.now, Some(slot), new);
+        let is_duplicate = Self::is_duplicate(&t.now, Some(id), new);
         if is_duplicate {
             t.savepoint();
         }
         let snapshot = t.me.snapshot(t.cid);
-        let seen = self.session.visible(self.table, slot, &snapshot).unwrap();
+        let seen = self.session.visible(self.table, id, &snapshot).unwrap();
         assert_eq!(row(seen.body()), before);
         let (xid, cid) = (t.xid(), CommandId(t.cid));
         let written = t
@@ -258,7 +258,7 @@ impl<'a> Place<'a> {
                 self.session,
                 &t.me,
                 self.table,
-                slot,
+                id,
                 seen,
                 &formed(new),
                 xid,
@@ -268,11 +268,11 @@ impl<'a> Place<'a> {
         drop(snapshot);
         match written {
             Written::Done(version) => {
-                let entered = t.work.enter(self.session, &t.me, self.table, slot, version);
+                let entered = t.work.enter(self.session, &t.me, self.table, id, version);
                 match entered.unwrap() {
                     Entered::Done => {
                         assert!(!is_duplicate, "{new:?} beside {:?}", t.now.rows);
-                        t.now.rows.insert(slot, new);
+                        t.now.rows.insert(id, new);
                     }
                     Entered::Duplicate(_) => {
                         assert!(is_duplicate, "{new:?} beside {:?}", t.now.rows);
@@ -291,23 +291,23 @@ impl<'a> Place<'a> {
     }
 
     fn delete(&mut self, t: &mut Work) -> Option<Row> {
-        let (slot, before) = self.some_row(&t.now)?;
+        let (id, before) = self.some_row(&t.now)?;
         t.cid += 1;
         let snapshot = t.me.snapshot(t.cid);
-        let seen = self.session.visible(self.table, slot, &snapshot).unwrap();
+        let seen = self.session.visible(self.table, id, &snapshot).unwrap();
         let (xid, cid) = (t.xid(), CommandId(t.cid));
         let written = t
             .work
-            .delete(self.session, &t.me, self.table, slot, seen, xid, cid);
+            .delete(self.session, &t.me, self.table, id, seen, xid, cid);
         match written.unwrap() {
-            Written::Done(_) => t.now.rows.remove(&slot),
+            Written::Done(_) => t.now.rows.remove(&id),
             Written::Busy(_) => return None,
             other => panic!("{other:?}"),
         };
         Some(before)
     }
 
-    /// A key goes and comes again: all its slots are named by one entry.
+    /// A key goes and comes again: all its row ids are named by one entry.
     fn churn(&mut self, t: &mut Work) {
         for _ in 0..1 + self.random.below(40) {
             if self.random.one_in(20) {
@@ -338,7 +338,7 @@ impl<'a> Place<'a> {
     }
 
     fn lock_own(&mut self, t: &mut Work) {
-        let Some((slot, _)) = self.some_row(&t.now) else {
+        let Some((id, _)) = self.some_row(&t.now) else {
             return;
         };
         let strengths = [
@@ -348,13 +348,13 @@ impl<'a> Place<'a> {
             LockStrength::Update,
         ];
         let strength = strengths[self.random.below(4) as usize];
-        let Newest::Live(seen) = self.session.newest(&t.me, self.table, slot) else {
+        let Newest::Live(seen) = self.session.newest(&t.me, self.table, id) else {
             panic!("the row is there")
         };
         let xid = t.xid();
         let locked = t
             .work
-            .lock(self.session, &t.me, self.table, slot, seen, strength, xid)
+            .lock(self.session, &t.me, self.table, id, seen, strength, xid)
             .unwrap();
         assert!(
             matches!(locked, Locked::Done | Locked::Busy(_)),
@@ -365,15 +365,15 @@ impl<'a> Place<'a> {
     /// Another transaction refers to a committed row.
     fn refer(&mut self) -> Option<(Me, Transaction)> {
         let committed = self.committed.clone();
-        let (slot, before) = self.some_row(&committed)?;
+        let (id, before) = self.some_row(&committed)?;
         let me = self.world.begin();
         let mut work = Transaction::new();
         let snapshot = me.snapshot(0);
-        let seen = self.session.visible(self.table, slot, &snapshot).unwrap();
+        let seen = self.session.visible(self.table, id, &snapshot).unwrap();
         assert_eq!(row(seen.body()), before);
         let strength = LockStrength::KeyShare;
         let xid = Xid(me.top);
-        let locked = work.lock(self.session, &me, self.table, slot, seen, strength, xid);
+        let locked = work.lock(self.session, &me, self.table, id, seen, strength, xid);
         assert!(
             matches!(locked, Ok(Locked::Done | Locked::Busy(_))),
             "{locked:?}"
@@ -409,11 +409,11 @@ impl<'a> Place<'a> {
         }
     }
 
-    fn rows<S: mot_engine::Snapshot>(&self, snapshot: &S) -> BTreeMap<Slot, Row> {
-        (0..self.table.slots_end().0)
-            .filter_map(|slot| {
-                let seen = self.session.visible(self.table, Slot(slot), snapshot)?;
-                Some((Slot(slot), row(seen.body())))
+    fn rows<S: mot_engine::Snapshot>(&self, snapshot: &S) -> BTreeMap<RowId, Row> {
+        (0..self.table.row_ids_end().0)
+            .filter_map(|id| {
+                let seen = self.session.visible(self.table, RowId(id), snapshot)?;
+                Some((RowId(id), row(seen.body())))
             })
             .collect()
     }
@@ -578,15 +578,15 @@ fn one(seed: u64) {
     let world = place.world.clone();
     drop(place);
     drop(session);
-    // The session's slots are given back: none is lost.
+    // The session's row ids are given back: none is lost.
     let report = common::check(&engine.join().unwrap(), table, &reader(&world));
     // What was taken of a segment that nobody needed yet is not there to be given back: they end at
     // powers of two.
-    let slots = table.slots_end().0;
-    let kept = report.slots_free + rows;
+    let row_ids = table.row_ids_end().0;
+    let kept = report.row_ids_free + rows;
     assert!(
-        kept == slots || (kept < slots && kept.is_power_of_two()),
-        "{kept} of {slots}"
+        kept == row_ids || (kept < row_ids && kept.is_power_of_two()),
+        "{kept} of {row_ids}"
     );
 }
 

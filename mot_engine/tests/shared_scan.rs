@@ -24,9 +24,9 @@ fn fill(session: &Session, world: &World, table: TableRef, from: i32) {
     me.end(Fate::Committed);
     work.commit(session);
     let me = world.begin();
-    for (slot, version) in made.into_iter().step_by(3) {
+    for (row_id, version) in made.into_iter().step_by(3) {
         let (xid, command) = (Xid(me.top), CommandId(1));
-        work.delete(session, &me, table, slot, version, xid, command)
+        work.delete(session, &me, table, row_id, version, xid, command)
             .unwrap();
     }
     me.end(Fate::Committed);

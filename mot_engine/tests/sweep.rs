@@ -6,7 +6,7 @@ use common::{Asked, Me, Row, World, body};
 use mot_engine::key::{AttributeLayout, IndexDefinition, KeyKind};
 #[cfg(debug_assertions)]
 use mot_engine::pause::{Point, set_hook};
-use mot_engine::{CommandId, Entered, Session, Slot, Sweep, TableRef, Transaction, Written, Xid};
+use mot_engine::{CommandId, Entered, RowId, Session, Sweep, TableRef, Transaction, Written, Xid};
 use std::cell::Cell;
 
 struct Place {
@@ -32,41 +32,41 @@ impl Place {
         common::transact(&self.session, &self.world, work)
     }
 
-    fn add(&self, row: Row) -> Slot {
+    fn add(&self, row: Row) -> RowId {
         self.add_image(&body(row))
     }
 
-    fn add_image(&self, new: &[u8]) -> Slot {
+    fn add_image(&self, new: &[u8]) -> RowId {
         self.transact(|work, me, xid| {
-            let (slot, version) = work
+            let (row_id, version) = work
                 .insert(&self.session, self.table, new, xid, CommandId(1))
                 .unwrap();
-            let entered = work.enter(&self.session, me, self.table, slot, version);
+            let entered = work.enter(&self.session, me, self.table, row_id, version);
             assert_eq!(entered.unwrap(), Entered::Done);
-            slot
+            row_id
         })
     }
 
-    fn change(&self, slot: Slot, row: Row) {
+    fn change(&self, row_id: RowId, row: Row) {
         self.transact(|work, me, xid| {
             let (session, table) = (&self.session, self.table);
-            let seen = session.visible(table, slot, &me.snapshot(1)).unwrap();
+            let seen = session.visible(table, row_id, &me.snapshot(1)).unwrap();
             let (new, cid) = (body(row), CommandId(1));
-            let written = work.update(session, me, table, slot, seen, &new, xid, cid);
+            let written = work.update(session, me, table, row_id, seen, &new, xid, cid);
             let Ok(Written::Done(version)) = written else {
                 panic!("{written:?}")
             };
-            let entered = work.enter(session, me, table, slot, version);
+            let entered = work.enter(session, me, table, row_id, version);
             assert_eq!(entered.unwrap(), Entered::Done);
         });
     }
 
-    fn delete(&self, slot: Slot) {
+    fn delete(&self, row_id: RowId) {
         self.transact(|work, me, xid| {
             let (session, table) = (&self.session, self.table);
-            let seen = session.visible(table, slot, &me.snapshot(1)).unwrap();
+            let seen = session.visible(table, row_id, &me.snapshot(1)).unwrap();
             let cid = CommandId(1);
-            let written = work.delete(session, me, table, slot, seen, xid, cid);
+            let written = work.delete(session, me, table, row_id, seen, xid, cid);
             assert!(matches!(written, Ok(Written::Done(_))), "{written:?}");
         });
     }
@@ -133,24 +133,24 @@ fn rows_found_quiescent_are_swept_again_after_a_change() {
     const ROWS: i32 = 100;
     let (_region, engine) = common::engine(32 << 20);
     let place = Place::new(engine.join().unwrap(), &on_a());
-    let mut slots: Vec<Slot> = (0..ROWS).map(|a| place.add(numbered(a, 0))).collect();
+    let mut row_ids: Vec<RowId> = (0..ROWS).map(|a| place.add(numbered(a, 0))).collect();
     for round in 1..=4 {
         assert_eq!(place.sweep(true, || {}).versions_removed, 0);
-        let changed: Vec<usize> = (0..slots.len()).step_by(round).collect();
+        let changed: Vec<usize> = (0..row_ids.len()).step_by(round).collect();
         for at in &changed {
-            place.change(slots[*at], numbered(*at as i32 + round as i32 * ROWS, 1));
+            place.change(row_ids[*at], numbered(*at as i32 + round as i32 * ROWS, 1));
         }
         // A change that is taken back leaves the state below on top, which was quiescent before.
         let me = place.world.begin();
         let mut work = Transaction::new();
-        let (session, table, slot) = (&place.session, place.table, slots[1]);
-        let seen = session.visible(table, slot, &me.snapshot(1)).unwrap();
+        let (session, table, row_id) = (&place.session, place.table, row_ids[1]);
+        let seen = session.visible(table, row_id, &me.snapshot(1)).unwrap();
         let new = body(numbered(-1, 0));
         let written = work.update(
             session,
             &me,
             table,
-            slot,
+            row_id,
             seen,
             &new,
             Xid(me.top),
@@ -162,10 +162,10 @@ fn rows_found_quiescent_are_swept_again_after_a_change() {
         let swept = place.sweep(false, || {});
         assert_eq!(swept.versions_removed, changed.len() as u64);
         assert_eq!(swept.groups_waiting, 0);
-        assert_eq!(place.versions(), slots.len() as u64);
+        assert_eq!(place.versions(), row_ids.len() as u64);
     }
-    for slot in slots.drain(1..) {
-        place.delete(slot);
+    for row_id in row_ids.drain(1..) {
+        place.delete(row_id);
     }
     while place.sweep(false, || {}).versions_removed > 0 {}
     assert_eq!(place.versions(), 1);
@@ -175,7 +175,7 @@ fn rows_found_quiescent_are_swept_again_after_a_change() {
 /// that word since the sweep began.
 #[test]
 fn rows_added_and_changed_while_a_sweep_is_under_way_are_swept() {
-    /// Slots that share a word of dirty bits.
+    /// Row ids that share a word of dirty bits.
     const WORD: u64 = 512;
     const ADDED: i32 = 1500;
     let (_region, engine) = common::engine(32 << 20);
@@ -185,20 +185,20 @@ fn rows_added_and_changed_while_a_sweep_is_under_way_are_swept() {
         place.add(numbered(a, 0));
     }
     place.change(first, numbered(1, 1));
-    let end = place.table.slots_end().0;
+    let end = place.table.row_ids_end().0;
     assert_ne!(end % WORD, 0, "the end lies inside a word of bits");
     let old = common::reader(&place.world).snapshot(0);
     let mut added = false;
     place.sweep(false, || {
         if !std::mem::replace(&mut added, true) {
             for a in 1001..=1000 + ADDED {
-                let slot = place.add(numbered(a, 0));
-                place.change(slot, numbered(a, 1));
+                let row_id = place.add(numbered(a, 0));
+                place.change(row_id, numbered(a, 1));
             }
         }
     });
     assert!(added, "the sweep pauses after its first word of bits");
-    assert!(place.table.slots_end().0 / WORD > end / WORD);
+    assert!(place.table.row_ids_end().0 / WORD > end / WORD);
     drop(old);
     place.sweep(false, || {});
     assert_eq!(place.versions(), 600 + ADDED as u64);
@@ -233,12 +233,13 @@ fn long(a: i32) -> Vec<u8> {
     long
 }
 
-/// No memory for the keys of what was taken out of chains; again there before slots are given back.
+/// No memory for the keys of what was taken out of chains; again there before row ids are given
+/// back.
 #[cfg(debug_assertions)]
 fn refuse_keys(point: Point) {
     match point {
         Point::UnlinkBeforeEntries => no_memory::refuse(true),
-        Point::UnlinkBeforeSlot => no_memory::refuse(false),
+        Point::UnlinkBeforeRowId => no_memory::refuse(false),
         _ => {}
     }
 }
@@ -247,11 +248,11 @@ fn refuse_keys(point: Point) {
 /// chain when the entry stays, or another row's whole chain is.
 #[cfg(debug_assertions)]
 #[test]
-fn a_slot_is_never_given_away_while_an_entry_leads_to_it() {
+fn a_row_id_is_never_given_away_while_an_entry_leads_to_it() {
     let (_region, engine) = common::engine(32 << 20);
     let place = Place::new(engine.join().unwrap(), &on_text());
-    let slots: Vec<Slot> = (0..100).map(|a| place.add_image(&long(a))).collect();
-    let [gone, swept] = [slots[10], slots[20]];
+    let row_ids: Vec<RowId> = (0..100).map(|a| place.add_image(&long(a))).collect();
+    let [gone, swept] = [row_ids[10], row_ids[20]];
     place.delete(gone);
     set_hook(Some(refuse_keys));
     let removed = place.sweep(true, || {}).versions_removed;
@@ -259,10 +260,10 @@ fn a_slot_is_never_given_away_while_an_entry_leads_to_it() {
     assert_eq!(removed, 2, "the state and the tombstone");
     place.delete(swept);
     assert_eq!(place.sweep(false, || {}).versions_removed, 2);
-    let added: Vec<Slot> = (1000..4000).map(|a| place.add_image(&long(a))).collect();
+    let added: Vec<RowId> = (1000..4000).map(|a| place.add_image(&long(a))).collect();
     assert!(
         added.contains(&swept),
-        "a slot without entries is used again"
+        "a row id without entries is used again"
     );
     assert!(
         !added.contains(&gone),
@@ -276,8 +277,8 @@ fn a_slot_is_never_given_away_while_an_entry_leads_to_it() {
 fn a_sweep_says_what_it_was_kept_out_of() {
     let (_region, engine) = common::engine(32 << 20);
     let place = Place::new(engine.join().unwrap(), &on_a());
-    let slots: Vec<Slot> = (0..300).map(|a| place.add(numbered(a, 0))).collect();
-    slots.iter().for_each(|slot| place.delete(*slot));
+    let row_ids: Vec<RowId> = (0..300).map(|a| place.add(numbered(a, 0))).collect();
+    row_ids.iter().for_each(|row_id| place.delete(*row_id));
     let (me, met) = (common::reader(&place.world), Cell::default());
     // Who checks a table is asked in the midst of it.
     let clock = Asked {

@@ -5,7 +5,7 @@ mod common;
 use common::{Fate, Me, Row, World};
 use mot_engine::memory::{LimitOf, Purpose};
 use mot_engine::{
-    Build, CommandId, Engine, EngineError, Persistence, RelationKey, Session, Slot, TableRef,
+    Build, CommandId, Engine, EngineError, Persistence, RelationKey, RowId, Session, TableRef,
     Transaction, VersionRef, Written, Xid,
 };
 
@@ -34,12 +34,12 @@ fn insert(
     me: &Me,
     table: TableRef,
     a: i32,
-) -> Result<(Slot, VersionRef), EngineError> {
+) -> Result<(RowId, VersionRef), EngineError> {
     let body = common::body(Row { a, b: 1, c: None });
     let xid = Xid(me.top);
-    let (slot, version) = work.insert(session, table, &body, xid, CommandId(0))?;
-    work.enter(session, me, table, slot, version)?;
-    Ok((slot, version))
+    let (row_id, version) = work.insert(session, table, &body, xid, CommandId(0))?;
+    work.enter(session, me, table, row_id, version)?;
+    Ok((row_id, version))
 }
 
 /// Inserts rows from `from` on until that fails.
@@ -97,7 +97,7 @@ fn a_session_at_its_limit_fails_alone_and_goes_on_when_a_table_is_gone() {
     });
     let me = world.begin();
     let mut work = Transaction::new();
-    let (slot, version) = insert(&mut work, one, &me, table, -1).unwrap();
+    let (row_id, version) = insert(&mut work, one, &me, table, -1).unwrap();
     let (rows, error) = insert_all(&mut work, one, &me, table, 0);
     let EngineError::ArenaFull(full) = error else {
         panic!("{error:?}")
@@ -115,7 +115,7 @@ fn a_session_at_its_limit_fails_alone_and_goes_on_when_a_table_is_gone() {
         assert!(other.temporary_bytes() > LIMIT);
     });
     // Rows can be deleted, which is how room is made.
-    let deleted = work.delete(one, &me, table, slot, version, Xid(me.top), CommandId(1));
+    let deleted = work.delete(one, &me, table, row_id, version, Xid(me.top), CommandId(1));
     assert!(matches!(deleted, Ok(Written::Done(_))), "{deleted:?}");
     me.end(Fate::Aborted);
     work.abort(one);

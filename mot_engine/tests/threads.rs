@@ -7,7 +7,7 @@ use common::{Fate, Me, Positions, Row, Snap, World, body, row};
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
     Build, CommandId, Direction, Engine, Entered, IndexRef, IndexScan, KeyRange, LockStrength,
-    Locked, Newest, RowScan, Session, Slot, TableRef, Transaction, VersionRef, Written, Xid,
+    Locked, Newest, RowId, RowScan, Session, TableRef, Transaction, VersionRef, Written, Xid,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -149,7 +149,7 @@ impl<'a> Tx<'a> {
         index: IndexRef,
         definition: &IndexDefinition,
         wanted: Row,
-    ) -> Option<(Slot, VersionRef)> {
+    ) -> Option<(RowId, VersionRef)> {
         let mut range = KeyRange::new();
         range.set_point(&common::key(definition, wanted)).unwrap();
         let mut scan = IndexScan::new();
@@ -162,7 +162,7 @@ impl<'a> Tx<'a> {
         found
     }
 
-    fn by_a(&self, snap: &Snap, a: i32) -> Option<(Slot, VersionRef)> {
+    fn by_a(&self, snap: &Snap, a: i32) -> Option<(RowId, VersionRef)> {
         self.find(
             snap,
             self.place.by_a,
@@ -174,7 +174,7 @@ impl<'a> Tx<'a> {
     /// READ COMMITTED's loop: waits, re-reads the newest state, computes anew.
     fn change(
         &mut self,
-        slot: Slot,
+        row_id: RowId,
         mut seen: VersionRef,
         compute: impl Fn(Row) -> Option<Row>,
     ) -> Result<bool, GiveUp> {
@@ -184,24 +184,24 @@ impl<'a> Tx<'a> {
             let written = match compute(row(seen.body())) {
                 Some(new) => {
                     self.work
-                        .update(session, &self.me, table, slot, seen, &body(new), xid, cid)
+                        .update(session, &self.me, table, row_id, seen, &body(new), xid, cid)
                 }
                 None => self
                     .work
-                    .delete(session, &self.me, table, slot, seen, xid, cid),
+                    .delete(session, &self.me, table, row_id, seen, xid, cid),
             }
             .map_err(|error| assert!(is_full(&error), "{error}"))
             .map_err(|()| GiveUp)?;
             match written {
                 Written::Done(version) => {
                     if !version.is_tombstone() {
-                        self.enter(slot, version)?;
+                        self.enter(row_id, version)?;
                     }
                     return Ok(true);
                 }
                 Written::Busy(xid) => self.wait(xid)?,
                 Written::Gone | Written::SelfModified(_) => return Ok(false),
-                Written::Changed => match session.newest(&self.me, table, slot) {
+                Written::Changed => match session.newest(&self.me, table, row_id) {
                     Newest::Live(version) => seen = version,
                     Newest::Busy(xid) => self.wait(xid)?,
                     Newest::Gone | Newest::None => return Ok(false),
@@ -210,11 +210,11 @@ impl<'a> Tx<'a> {
         }
     }
 
-    fn enter(&mut self, slot: Slot, version: VersionRef) -> Result<(), GiveUp> {
+    fn enter(&mut self, row_id: RowId, version: VersionRef) -> Result<(), GiveUp> {
         loop {
-            let entered = self
-                .work
-                .enter(self.session, &self.me, self.place.table, slot, version);
+            let entered =
+                self.work
+                    .enter(self.session, &self.me, self.place.table, row_id, version);
             match entered {
                 Ok(Entered::Done) => return Ok(()),
                 Ok(Entered::Busy(xid, _)) => self.wait(xid)?,
@@ -233,7 +233,7 @@ impl<'a> Tx<'a> {
             .work
             .insert(self.session, self.place.table, &body(new), xid, cid)
         {
-            Ok((slot, version)) => self.enter(slot, version),
+            Ok((row_id, version)) => self.enter(row_id, version),
             Err(error) => {
                 assert!(is_full(&error), "{error}");
                 Err(GiveUp)
@@ -464,13 +464,13 @@ fn transfer(tx: &mut Tx<'_>, numbers: &mut Numbers, round: u64) -> Result<(), Gi
     };
     for account in [first, second] {
         let snap = tx.statement();
-        let (slot, seen) = tx.by_a(&snap, account).expect("the account is there");
+        let (row_id, seen) = tx.by_a(&snap, account).expect("the account is there");
         if numbers.one_in(3) {
             match tx.work.lock(
                 tx.session,
                 &tx.me,
                 tx.place.table,
-                slot,
+                row_id,
                 seen,
                 LockStrength::NoKeyUpdate,
                 tx.xid(),
@@ -489,7 +489,7 @@ fn transfer(tx: &mut Tx<'_>, numbers: &mut Numbers, round: u64) -> Result<(), Gi
         }
         // Some also move in the index on c: to NULL and back.
         let moves = numbers.one_in(3);
-        let changed = tx.change(slot, seen, |row| {
+        let changed = tx.change(row_id, seen, |row| {
             let c = match row.c {
                 Some(_) if moves => None,
                 None if moves => Some(row.a),
@@ -538,8 +538,8 @@ fn a_unique_key_has_one_row_in_every_snapshot() {
             let snap = common::reader(world).snapshot(0);
             let mut seen = Vec::new();
             let mut scan = RowScan::new(place.table);
-            while let Some((slot, version)) = scan.next(session, &snap) {
-                seen.push((row(version.body()), slot));
+            while let Some((row_id, version)) = scan.next(session, &snap) {
+                seen.push((row(version.body()), row_id));
             }
             seen.sort();
             assert!(
@@ -553,8 +553,8 @@ fn a_unique_key_has_one_row_in_every_snapshot() {
             let mut found = Vec::new();
             let mut scan = IndexScan::new();
             scan.start(place.table, index, &KeyRange::new(), Direction::Forward);
-            while let Some((slot, version)) = scan.next(session, &snap).unwrap() {
-                found.push((row(version.body()), slot));
+            while let Some((row_id, version)) = scan.next(session, &snap).unwrap() {
+                found.push((row(version.body()), row_id));
             }
             found.sort();
             assert_eq!(found, seen);
@@ -573,10 +573,10 @@ fn fight(tx: &mut Tx<'_>, numbers: &mut Numbers) -> Result<(), GiveUp> {
     let snap = tx.statement();
     let outcome = match tx.by_a(&snap, a) {
         None => tx.insert(Row { a, b, c }),
-        Some((slot, seen)) if numbers.one_in(2) => tx.change(slot, seen, |_| None).map(|_| ()),
-        Some((slot, seen)) => {
+        Some((row_id, seen)) if numbers.one_in(2) => tx.change(row_id, seen, |_| None).map(|_| ()),
+        Some((row_id, seen)) => {
             let new = numbers.below(10) as i32;
-            tx.change(slot, seen, |_| Some(Row { a: new, b, c }))
+            tx.change(row_id, seen, |_| Some(Row { a: new, b, c }))
                 .map(|_| ())
         }
     };

@@ -5,8 +5,8 @@ mod common;
 use common::{Fate, Me, Row, World, body, row};
 use mot_engine::key::{KeyBuffer, encode_row};
 use mot_engine::{
-    Build, CommandId, Direction, Engine, Entered, IndexRef, IndexScan, KeyRange, Newest, Session,
-    Slot, Snapshot, TableRef, Transaction, Written, Xid,
+    Build, CommandId, Direction, Engine, Entered, IndexRef, IndexScan, KeyRange, Newest, RowId,
+    Session, Snapshot, TableRef, Transaction, Written, Xid,
 };
 
 struct Place {
@@ -14,7 +14,7 @@ struct Place {
     world: World,
     table: TableRef,
     index: IndexRef,
-    slots: Vec<Slot>,
+    row_ids: Vec<RowId>,
 }
 
 impl Place {
@@ -39,7 +39,7 @@ impl Place {
             world,
             table,
             index: indexes[0],
-            slots: Vec::new(),
+            row_ids: Vec::new(),
         };
         for a in 0..rows {
             place.insert(&mut work, &me, a * 2);
@@ -52,28 +52,28 @@ impl Place {
     fn insert(&mut self, work: &mut Transaction, me: &Me, a: i32) {
         let (session, table) = (&self.session, self.table);
         let tuple = body(Row { a, b: a, c: None });
-        let (slot, version) = work
+        let (row_id, version) = work
             .insert(session, table, &tuple, Xid(me.top), CommandId(1))
             .unwrap();
-        let entered = work.enter(session, me, table, slot, version).unwrap();
+        let entered = work.enter(session, me, table, row_id, version).unwrap();
         assert_eq!(entered, Entered::Done);
-        self.slots.push(slot);
+        self.row_ids.push(row_id);
     }
 
     /// A transaction of its own gives a row other keys.
-    fn set(&self, slot: Slot, a: i32, b: i32) {
+    fn set(&self, row_id: RowId, a: i32, b: i32) {
         let me = self.world.begin();
-        let Newest::Live(seen) = self.session.newest(&me, self.table, slot) else {
+        let Newest::Live(seen) = self.session.newest(&me, self.table, row_id) else {
             panic!("the row is there");
         };
         let mut work = Transaction::new();
         let (session, new) = (&self.session, body(Row { a, b, c: None }));
         let (xid, cid) = (Xid(me.top), CommandId(1));
-        let written = work.update(session, &me, self.table, slot, seen, &new, xid, cid);
+        let written = work.update(session, &me, self.table, row_id, seen, &new, xid, cid);
         let Ok(Written::Done(version)) = written else {
             panic!("{written:?}")
         };
-        let entered = work.enter(session, &me, self.table, slot, version);
+        let entered = work.enter(session, &me, self.table, row_id, version);
         assert_eq!(entered.unwrap(), Entered::Done);
         me.end(Fate::Committed);
         work.commit(session);
@@ -122,10 +122,10 @@ fn keys_looked_up_together_find_what_they_find_alone() {
     // Keys that move to rows beside them, come back, or go: entries whose rows have other keys for
     // one of the snapshots, and keys of several rows.
     for at in (0..ROWS).step_by(3) {
-        let slot = place.slots[at as usize];
-        place.set(slot, at * 2 + 1, 0);
+        let row_id = place.row_ids[at as usize];
+        place.set(row_id, at * 2 + 1, 0);
         if at % 2 == 0 {
-            place.set(slot, at * 2, 0);
+            place.set(row_id, at * 2, 0);
         } else {
             let me = place.world.begin();
             let mut work = Transaction::new();
@@ -159,7 +159,7 @@ fn a_row_that_changed_its_keys_very_often_is_swept() {
     let place = Place::new(engine, 2);
     let seen = common::reader(&place.world).snapshot(0);
     for change in 1..=CHANGES {
-        place.set(place.slots[0], change * 2 + 1, change);
+        place.set(place.row_ids[0], change * 2 + 1, change);
     }
     let clock = common::reader(&place.world);
     let sweep = || {

@@ -6,7 +6,7 @@ use common::{Fate, Me, Row, TABLE, World, body, reader, row};
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
     CommandId, Direction, Entered, IndexRef, IndexScan, KeyRange, LockStrength, Locked, Newest,
-    Session, Slot, TableRef, Transaction, VersionRef, Written, Xid,
+    RowId, Session, TableRef, Transaction, VersionRef, Written, Xid,
 };
 
 const CID: CommandId = CommandId(0);
@@ -51,36 +51,36 @@ impl Place<'_> {
         }
     }
 
-    fn insert(&self, me: &Me, work: &mut Transaction, row: Row) -> Slot {
+    fn insert(&self, me: &Me, work: &mut Transaction, row: Row) -> RowId {
         let (session, table) = (self.session, self.table);
         let xid = Xid(me.top);
-        let (slot, version) = work.insert(session, table, &body(row), xid, CID).unwrap();
-        let entered = work.enter(session, me, table, slot, version).unwrap();
+        let (row_id, version) = work.insert(session, table, &body(row), xid, CID).unwrap();
+        let entered = work.enter(session, me, table, row_id, version).unwrap();
         assert_eq!(entered, Entered::Done);
-        slot
+        row_id
     }
 
     /// Updates a row, or deletes it, by a (sub)transaction.
-    fn change(&self, me: &Me, xid: u64, work: &mut Transaction, slot: Slot, to: Option<Row>) {
+    fn change(&self, me: &Me, xid: u64, work: &mut Transaction, row_id: RowId, to: Option<Row>) {
         let (session, table, xid) = (self.session, self.table, Xid(xid));
-        let Newest::Live(seen) = session.newest(me, table, slot) else {
+        let Newest::Live(seen) = session.newest(me, table, row_id) else {
             panic!("the row is gone")
         };
         let written = match to {
-            Some(to) => work.update(session, me, table, slot, seen, &body(to), xid, CID),
-            None => work.delete(session, me, table, slot, seen, xid, CID),
+            Some(to) => work.update(session, me, table, row_id, seen, &body(to), xid, CID),
+            None => work.delete(session, me, table, row_id, seen, xid, CID),
         };
         let Ok(Written::Done(version)) = written else {
             panic!("{written:?}")
         };
         if to.is_some() {
-            let entered = work.enter(session, me, table, slot, version).unwrap();
+            let entered = work.enter(session, me, table, row_id, version).unwrap();
             assert_eq!(entered, Entered::Done);
         }
     }
 
     /// What a scan of one key of an index tells: rows, and whom to wait for.
-    fn look(&self, me: &Me, index: usize, like: Row) -> Vec<(Slot, Row, Option<u64>)> {
+    fn look(&self, me: &Me, index: usize, like: Row) -> Vec<(RowId, Row, Option<u64>)> {
         let definition = &self.definitions[index];
         let key = common::key(definition, like);
         let mut range = KeyRange::new();
@@ -91,12 +91,12 @@ impl Place<'_> {
         self.scan(me, index, &range)
     }
 
-    fn scan(&self, me: &Me, index: usize, range: &KeyRange) -> Vec<(Slot, Row, Option<u64>)> {
+    fn scan(&self, me: &Me, index: usize, range: &KeyRange) -> Vec<(RowId, Row, Option<u64>)> {
         let mut scan = IndexScan::new();
         scan.start(self.table, self.indexes[index], range, Direction::Forward);
-        let found = |slot: Slot, version: VersionRef, xid: Option<Xid>| {
+        let found = |row_id: RowId, version: VersionRef, xid: Option<Xid>| {
             assert!(self.session.memory().is_pinned());
-            (slot, row(version.body()), xid.map(|xid| xid.0))
+            (row_id, row(version.body()), xid.map(|xid| xid.0))
         };
         let next = || {
             scan.next_unfinished_or_current(self.session, me, found)
@@ -106,7 +106,7 @@ impl Place<'_> {
     }
 
     /// All states of a row by the value of `a`, and whom to wait for.
-    fn states(&self, me: &Me, slot: Slot) -> Vec<(i32, Option<u64>)> {
+    fn states(&self, me: &Me, row_id: RowId) -> Vec<(i32, Option<u64>)> {
         let mut states = Vec::new();
         let told = |states: &[(VersionRef, Option<Xid>)]| {
             assert!(self.session.memory().is_pinned());
@@ -115,7 +115,7 @@ impl Place<'_> {
                 .collect()
         };
         self.session
-            .unfinished_and_current(me, (self.table, slot), &mut states, told)
+            .unfinished_and_current(me, (self.table, row_id), &mut states, told)
             .unwrap()
     }
 
@@ -137,17 +137,17 @@ fn a_row_that_is_being_inserted_is_told_of_with_its_maker() {
         let me = place.world.begin();
         let mut work = Transaction::new();
         let new = a_row(1, 5);
-        let slot = place.insert(&me, &mut work, new);
+        let row_id = place.insert(&me, &mut work, new);
         let other = reader(&place.world);
         for index in 0..3 {
             let told = place.look(&other, index, new);
-            assert_eq!(told, [(slot, new, Some(me.top))], "index {index}");
-            assert_eq!(place.look(&me, index, new), [(slot, new, None)]);
+            assert_eq!(told, [(row_id, new, Some(me.top))], "index {index}");
+            assert_eq!(place.look(&me, index, new), [(row_id, new, None)]);
         }
         me.end(Fate::Committed);
-        assert_eq!(place.look(&other, 0, new), [(slot, new, None)]);
+        assert_eq!(place.look(&other, 0, new), [(row_id, new, None)]);
         work.commit(place.session);
-        assert_eq!(place.look(&other, 1, new), [(slot, new, None)]);
+        assert_eq!(place.look(&other, 1, new), [(row_id, new, None)]);
         assert_eq!(place.look(&other, 1, a_row(1, 6)), []);
         place.check();
     });
@@ -160,19 +160,19 @@ fn both_keys_of_an_unfinished_update_are_told_of_until_it_ends() {
     for fate in [Fate::Committed, Fate::Aborted] {
         place_with(|place| {
             let (old, new) = (a_row(1, 5), a_row(2, 6));
-            let slot = common::transact(place.session, &place.world, |work, me, _| {
+            let row_id = common::transact(place.session, &place.world, |work, me, _| {
                 place.insert(me, work, old)
             });
             let me = place.world.begin();
             let mut work = Transaction::new();
-            place.change(&me, me.top, &mut work, slot, Some(new));
+            place.change(&me, me.top, &mut work, row_id, Some(new));
             let other = reader(&place.world);
             for index in 0..3 {
                 let told = [old, new].map(|row| place.look(&other, index, row));
-                assert_eq!(told[0], [(slot, old, Some(me.top))]);
-                assert_eq!(told[1], [(slot, new, Some(me.top))]);
+                assert_eq!(told[0], [(row_id, old, Some(me.top))]);
+                assert_eq!(told[1], [(row_id, new, Some(me.top))]);
                 let own = [old, new].map(|row| place.look(&me, index, row));
-                assert_eq!(own, [vec![], vec![(slot, new, None)]]);
+                assert_eq!(own, [vec![], vec![(row_id, new, None)]]);
                 assert_eq!(place.scan(&other, index, &KeyRange::new()).len(), 2);
             }
             me.end(fate);
@@ -188,7 +188,7 @@ fn both_keys_of_an_unfinished_update_are_told_of_until_it_ends() {
                     _ => (old, new),
                 };
                 for index in 0..3 {
-                    assert_eq!(place.look(&other, index, stays), [(slot, stays, None)]);
+                    assert_eq!(place.look(&other, index, stays), [(row_id, stays, None)]);
                     assert_eq!(place.look(&other, index, goes), []);
                 }
             }
@@ -201,29 +201,29 @@ fn both_keys_of_an_unfinished_update_are_told_of_until_it_ends() {
 fn a_row_that_is_being_deleted_is_told_of_and_a_locked_one_waits_for_nobody() {
     place_with(|place| {
         let old = a_row(1, 5);
-        let slot = common::transact(place.session, &place.world, |work, me, _| {
+        let row_id = common::transact(place.session, &place.world, |work, me, _| {
             place.insert(me, work, old)
         });
         let other = reader(&place.world);
         let me = place.world.begin();
         let mut work = Transaction::new();
         let (session, table, xid) = (place.session, place.table, Xid(me.top));
-        let Newest::Live(seen) = session.newest(&me, table, slot) else {
+        let Newest::Live(seen) = session.newest(&me, table, row_id) else {
             panic!("the row is gone")
         };
         let strength = LockStrength::Update;
-        let locked = work.lock(session, &me, table, slot, seen, strength, xid);
+        let locked = work.lock(session, &me, table, row_id, seen, strength, xid);
         assert_eq!(locked.unwrap(), Locked::Done);
-        assert_eq!(place.look(&other, 0, old), [(slot, old, None)]);
+        assert_eq!(place.look(&other, 0, old), [(row_id, old, None)]);
         let inner = me.savepoint();
         work.set_level(2).unwrap();
-        place.change(&me, inner, &mut work, slot, None);
-        assert_eq!(place.look(&other, 0, old), [(slot, old, Some(inner))]);
+        place.change(&me, inner, &mut work, row_id, None);
+        assert_eq!(place.look(&other, 0, old), [(row_id, old, Some(inner))]);
         assert_eq!(place.look(&me, 0, old), []);
         me.abort_one(inner);
         work.savepoint_abort(session, 2);
-        assert_eq!(place.look(&other, 0, old), [(slot, old, None)]);
-        place.change(&me, me.top, &mut work, slot, None);
+        assert_eq!(place.look(&other, 0, old), [(row_id, old, None)]);
+        place.change(&me, me.top, &mut work, row_id, None);
         me.end(Fate::Committed);
         work.commit(session);
         assert_eq!(place.look(&other, 0, old), []);
@@ -235,30 +235,33 @@ fn a_row_that_is_being_deleted_is_told_of_and_a_locked_one_waits_for_nobody() {
 #[test]
 fn each_state_of_a_row_is_told_of_with_the_transaction_to_wait_for() {
     place_with(|place| {
-        let slot = common::transact(place.session, &place.world, |work, me, _| {
+        let row_id = common::transact(place.session, &place.world, |work, me, _| {
             place.insert(me, work, a_row(1, 5))
         });
         let me = place.world.begin();
         let mut work = Transaction::new();
-        place.change(&me, me.top, &mut work, slot, Some(a_row(2, 6)));
+        place.change(&me, me.top, &mut work, row_id, Some(a_row(2, 6)));
         let inner = me.savepoint();
-        place.change(&me, inner, &mut work, slot, Some(a_row(3, 7)));
+        place.change(&me, inner, &mut work, row_id, Some(a_row(3, 7)));
         let other = reader(&place.world);
         let told = [(3, Some(inner)), (2, Some(me.top)), (1, Some(inner))];
-        assert_eq!(place.states(&other, slot), told);
+        assert_eq!(place.states(&other, row_id), told);
         for (a, xid) in told {
             let like = a_row(a, a + 4);
-            assert_eq!(place.look(&other, 0, like), [(slot, like, xid)]);
+            assert_eq!(place.look(&other, 0, like), [(row_id, like, xid)]);
         }
         assert_eq!(place.look(&other, 0, a_row(4, 8)), []);
-        assert_eq!(place.states(&me, slot), [(3, None)]);
-        assert_eq!(place.look(&me, 0, a_row(3, 7)), [(slot, a_row(3, 7), None)]);
+        assert_eq!(place.states(&me, row_id), [(3, None)]);
+        assert_eq!(
+            place.look(&me, 0, a_row(3, 7)),
+            [(row_id, a_row(3, 7), None)]
+        );
         for (a, b) in [(2, 6), (1, 5)] {
             assert_eq!(place.look(&me, 0, a_row(a, b)), []);
         }
         me.end(Fate::Aborted);
         work.abort(place.session);
-        assert_eq!(place.states(&other, slot), [(1, None)]);
+        assert_eq!(place.states(&other, row_id), [(1, None)]);
         place.check();
     });
 }
@@ -267,18 +270,18 @@ fn each_state_of_a_row_is_told_of_with_the_transaction_to_wait_for() {
 #[test]
 fn all_states_of_a_row_come_together() {
     place_with(|place| {
-        let slot = common::transact(place.session, &place.world, |work, me, _| {
+        let row_id = common::transact(place.session, &place.world, |work, me, _| {
             place.insert(me, work, a_row(1, 5))
         });
-        let ask = |me: &Me| place.states(me, slot);
+        let ask = |me: &Me| place.states(me, row_id);
         let other = reader(&place.world);
         assert_eq!(ask(&other), [(1, None)]);
         let me = place.world.begin();
         let mut work = Transaction::new();
-        place.change(&me, me.top, &mut work, slot, Some(a_row(2, 6)));
+        place.change(&me, me.top, &mut work, row_id, Some(a_row(2, 6)));
         let inner = me.savepoint();
         work.set_level(2).unwrap();
-        place.change(&me, inner, &mut work, slot, Some(a_row(3, 7)));
+        place.change(&me, inner, &mut work, row_id, Some(a_row(3, 7)));
         let top = me.top;
         assert_eq!(
             ask(&other),
@@ -288,7 +291,7 @@ fn all_states_of_a_row_come_together() {
         me.abort_one(inner);
         work.savepoint_abort(place.session, 2);
         assert_eq!(ask(&other), [(2, Some(top)), (1, Some(top))]);
-        place.change(&me, me.top, &mut work, slot, None);
+        place.change(&me, me.top, &mut work, row_id, None);
         assert_eq!(ask(&other).last(), Some(&(1, Some(top))));
         assert_eq!(ask(&me), []);
         me.end(Fate::Committed);
@@ -302,15 +305,15 @@ fn all_states_of_a_row_come_together() {
 #[test]
 fn a_long_scan_passes_over_what_is_gone() {
     place_with(|place| {
-        let slots = common::transact(place.session, &place.world, |work, me, _| {
+        let row_ids = common::transact(place.session, &place.world, |work, me, _| {
             let rows = 0..3000;
             rows.map(|a| place.insert(me, work, a_row(a, 5)))
                 .collect::<Vec<_>>()
         });
         let snapshot = reader(&place.world).snapshot(0);
         common::transact(place.session, &place.world, |work, me, _| {
-            for slot in slots.iter().filter(|slot| slot.0 % 100 != 7) {
-                place.change(me, me.top, work, *slot, None);
+            for row_id in row_ids.iter().filter(|row_id| row_id.0 % 100 != 7) {
+                place.change(me, me.top, work, *row_id, None);
             }
         });
         let other = reader(&place.world);
@@ -319,7 +322,7 @@ fn a_long_scan_passes_over_what_is_gone() {
         assert!(
             found
                 .iter()
-                .all(|(slot, _, xid)| slot.0 % 100 == 7 && xid.is_none())
+                .all(|(row_id, _, xid)| row_id.0 % 100 == 7 && xid.is_none())
         );
         drop(snapshot);
         place.check();
@@ -334,11 +337,11 @@ fn entries_made_one_by_one_are_those_made_together() {
         let mut work = Transaction::new();
         let xid = Xid(me.top);
         let new = a_row(1, 5);
-        let (slot, version) = work.insert(session, table, &body(new), xid, CID).unwrap();
+        let (row_id, version) = work.insert(session, table, &body(new), xid, CID).unwrap();
         for index in place.indexes {
             // Twice, as after a wait.
             for _ in 0..2 {
-                let entered = work.enter_index(session, &me, table, slot, version, index);
+                let entered = work.enter_index(session, &me, table, row_id, version, index);
                 assert_eq!(entered.unwrap(), Entered::Done);
             }
         }
@@ -348,16 +351,16 @@ fn entries_made_one_by_one_are_those_made_together() {
         // The second one meets the first in the unique indexes alone.
         let me = place.world.begin();
         let xid = Xid(me.top);
-        let (slot, version) = work.insert(session, table, &body(new), xid, CID).unwrap();
+        let (row_id, version) = work.insert(session, table, &body(new), xid, CID).unwrap();
         let [a, b, c] = place.indexes;
         let mut enter = |index| {
-            work.enter_index(session, &me, table, slot, version, index)
+            work.enter_index(session, &me, table, row_id, version, index)
                 .unwrap()
         };
         assert_eq!(enter(a), Entered::Duplicate(a));
         assert_eq!(enter(b), Entered::Done);
         assert_eq!(enter(c), Entered::Duplicate(c));
-        assert!(work.retract_insert(session, table, slot, version));
+        assert!(work.retract_insert(session, table, row_id, version));
         assert!(work.is_empty());
         me.end(Fate::Committed);
         work.commit(session);
@@ -377,15 +380,15 @@ fn a_row_taken_back_leaves_no_entries() {
             let xid = Xid(me.top);
             let kept = place.insert(&me, &mut work, a_row(8, 8));
             let new = a_row(1, 5);
-            let (slot, version) = work.insert(session, table, &body(new), xid, CID).unwrap();
+            let (row_id, version) = work.insert(session, table, &body(new), xid, CID).unwrap();
             for index in &place.indexes[..made] {
-                let entered = work.enter_index(session, &me, table, slot, version, *index);
+                let entered = work.enter_index(session, &me, table, row_id, version, *index);
                 assert_eq!(entered.unwrap(), Entered::Done);
             }
-            assert!(work.retract_insert(session, table, slot, version));
-            assert_eq!(session.newest(&me, table, slot), Newest::None);
+            assert!(work.retract_insert(session, table, row_id, version));
+            assert_eq!(session.newest(&me, table, row_id), Newest::None);
             // It was the last one, once.
-            assert!(!work.retract_insert(session, table, slot, version));
+            assert!(!work.retract_insert(session, table, row_id, version));
             let again = place.insert(&me, &mut work, new);
             let Newest::Live(newest) = session.newest(&me, table, again) else {
                 panic!("the row is gone")

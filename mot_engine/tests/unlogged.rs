@@ -10,7 +10,7 @@ use mot_engine::log::{DefinitionChange, Record};
 use mot_engine::memory::Region;
 use mot_engine::recovery::{Replayer, finish_beside_prepared, load, load_after_shutdown};
 use mot_engine::{
-    CommandId, Engine, Entered, Lsn, Newest, Persistence, RelationKey, Session, Slot, State,
+    CommandId, Engine, Entered, Lsn, Newest, Persistence, RelationKey, RowId, Session, State,
     TableRef, Transaction, Xid,
 };
 
@@ -181,9 +181,9 @@ impl Server {
         [self.tables[0], self.tables[1]].map(|table| {
             let reader = common::reader(&self.world);
             check(&self.session, table, &reader);
-            let slots = (0..table.slots_end().0).map(Slot);
-            let mut rows: Vec<i32> = slots
-                .filter_map(|slot| match self.session.newest(&reader, table, slot) {
+            let row_ids = (0..table.row_ids_end().0).map(RowId);
+            let mut rows: Vec<i32> = row_ids
+                .filter_map(|row_id| match self.session.newest(&reader, table, row_id) {
                     Newest::Live(version) => Some(common::row(version.body()).a),
                     _ => None,
                 })
@@ -205,11 +205,14 @@ impl Writer<'_> {
         let (session, me) = (&self.server.session, self.me);
         let new = body(Row { a, b: 0, c: None });
         let xid = Xid(me.top);
-        let (slot, version) = self
+        let (row_id, version) = self
             .work
             .insert(session, table, &new, xid, CommandId(0))
             .unwrap();
-        let entered = self.work.enter(session, me, table, slot, version).unwrap();
+        let entered = self
+            .work
+            .enter(session, me, table, row_id, version)
+            .unwrap();
         assert_eq!(entered, Entered::Done);
     }
 }

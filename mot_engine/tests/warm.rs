@@ -185,10 +185,10 @@ fn take_over(region: &Region) -> Result<Engine, NotTakenOver> {
 }
 
 fn insert(session: &Session, me: &Me, work: &mut Transaction, table: TableRef, new: Row) {
-    let (slot, version) = work
+    let (row_id, version) = work
         .insert(session, table, &body(new), Xid(me.top), CommandId(1))
         .unwrap();
-    let entered = work.enter(session, me, table, slot, version).unwrap();
+    let entered = work.enter(session, me, table, row_id, version).unwrap();
     assert_eq!(entered, Entered::Done);
 }
 
@@ -242,9 +242,9 @@ fn remove_below(session: &Session, world: &World, end: i32) {
     let table = session.find_table(common::TABLE, &me).unwrap();
     let snap = me.snapshot(1);
     let mut scan = RowScan::new(table);
-    while let Some((slot, seen)) = scan.next(session, &snap) {
+    while let Some((row_id, seen)) = scan.next(session, &snap) {
         if row(seen.body()).a < end {
-            work.delete(session, &me, table, slot, seen, Xid(me.top), CommandId(1))
+            work.delete(session, &me, table, row_id, seen, Xid(me.top), CommandId(1))
                 .unwrap();
         }
     }

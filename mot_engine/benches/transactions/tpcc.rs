@@ -2,7 +2,7 @@
 //! client and no SQL.
 
 use crate::worker::{BODY_HEADER_BYTES, Table, Worker, body, number, set_number};
-use mot_engine::{Direction, Slot, VersionRef};
+use mot_engine::{Direction, RowId, VersionRef};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::cell::Cell;
@@ -206,7 +206,7 @@ pub struct Terminal<'a, 'w> {
     all: [Table; 9],
     /// Lists of a transaction, their memory kept.
     lines: Vec<(u32, u32, u32)>,
-    found: Vec<(Slot, VersionRef)>,
+    found: Vec<(RowId, VersionRef)>,
     numbers: Vec<u32>,
     /// Committed, by kind, and NewOrders rolled back as the standard wants.
     pub done: [u64; NAMES.len()],
@@ -321,8 +321,8 @@ impl<'a, 'w> Terminal<'a, 'w> {
                 std::hint::black_box(number(found.body(), 1));
             });
             let keys = there.iter().map(|line| [line.0, line.1]);
-            worker.find_all(&tables.stock, keys, |slot, found| {
-                stocks.push((slot, found))
+            worker.find_all(&tables.stock, keys, |row_id, found| {
+                stocks.push((row_id, found))
             });
         }
         for (line, (supply, item, quantity)) in there.iter().copied().enumerate() {
@@ -363,7 +363,7 @@ impl<'a, 'w> Terminal<'a, 'w> {
     }
 
     /// A customer, by number or (60 in 100) by name: the one in the middle.
-    fn customer(&mut self, w: u32, d: u32) -> (Slot, VersionRef) {
+    fn customer(&mut self, w: u32, d: u32) -> (RowId, VersionRef) {
         if self.random.random_range(0..100) < 60 {
             let name = last_name(skewed(&mut self.random, 255, 0, 999));
             let found = &mut self.found;
@@ -374,8 +374,8 @@ impl<'a, 'w> Terminal<'a, 'w> {
                 &[w, d],
                 Some(&name),
                 Direction::Forward,
-                |slot, version| {
-                    found.push((slot, version));
+                |row_id, version| {
+                    found.push((row_id, version));
                     true
                 },
             );
@@ -458,23 +458,23 @@ impl<'a, 'w> Terminal<'a, 'w> {
         let worker = &mut *self.worker;
         worker.begin(true);
         for d in 1..=DISTRICTS {
-            let mut oldest: Option<(Slot, VersionRef)> = None;
+            let mut oldest: Option<(RowId, VersionRef)> = None;
             worker.scan(
                 &tables.new_order,
                 0,
                 &[w, d],
                 None,
                 Direction::Forward,
-                |slot, version| {
-                    oldest = Some((slot, version));
+                |row_id, version| {
+                    oldest = Some((row_id, version));
                     false
                 },
             );
-            let Some((slot, version)) = oldest else {
+            let Some((row_id, version)) = oldest else {
                 continue;
             };
             let o = number(version.body(), 2);
-            if !worker.delete(&tables.new_order, slot, version) {
+            if !worker.delete(&tables.new_order, row_id, version) {
                 // Another delivery was faster: this district is done.
                 continue;
             }
@@ -490,9 +490,9 @@ impl<'a, 'w> Terminal<'a, 'w> {
                 &[w, d, o],
                 None,
                 Direction::Forward,
-                |slot, version| {
+                |row_id, version| {
                     sum += number(version.body(), 6);
-                    lines.push((slot, version));
+                    lines.push((row_id, version));
                     true
                 },
             );

@@ -7,7 +7,7 @@ use mot_engine::key::{
 };
 use mot_engine::{
     Build, CommandId, Direction, Engine, Entered, FileKey, IndexRef, IndexScan, KeyRange,
-    KeysUnchanged, Newest, RelationKey, Session, Slot, TableRef, Transaction, VersionRef, Written,
+    KeysUnchanged, Newest, RelationKey, RowId, Session, TableRef, Transaction, VersionRef, Written,
     Xid,
 };
 
@@ -218,7 +218,7 @@ impl<'a> Worker<'a> {
     }
 
     /// The row with this key of a table's first index.
-    pub fn find(&mut self, table: &Table, key: &[u32]) -> (Slot, VersionRef) {
+    pub fn find(&mut self, table: &Table, key: &[u32]) -> (RowId, VersionRef) {
         self.encode(key, None);
         let (session, key_bytes) = (&self.session, self.key.as_slice());
         let found = self
@@ -239,7 +239,7 @@ impl<'a> Worker<'a> {
         &mut self,
         table: &Table,
         keys: impl Iterator<Item = [u32; COLUMNS]>,
-        mut visit: impl FnMut(Slot, VersionRef),
+        mut visit: impl FnMut(RowId, VersionRef),
     ) {
         self.keys.clear();
         for key in keys {
@@ -250,12 +250,12 @@ impl<'a> Worker<'a> {
         self.scan
             .start_points(table.rows, table.indexes[0], keys)
             .expect("memory");
-        while let Some((slot, version)) = self
+        while let Some((row_id, version)) = self
             .scan
             .next(&self.session, &self.snapshot)
             .expect("memory")
         {
-            visit(slot, version);
+            visit(row_id, version);
         }
     }
 
@@ -267,7 +267,7 @@ impl<'a> Worker<'a> {
         prefix: &[u32],
         text: Option<&str>,
         direction: Direction,
-        visit: impl FnMut(Slot, VersionRef) -> bool,
+        visit: impl FnMut(RowId, VersionRef) -> bool,
     ) {
         self.encode(prefix, text);
         self.range.set_prefix(self.key.as_slice()).expect("memory");
@@ -280,7 +280,7 @@ impl<'a> Worker<'a> {
         table: &Table,
         low: &[u32],
         high: Option<&[u32]>,
-        visit: impl FnMut(Slot, VersionRef) -> bool,
+        visit: impl FnMut(RowId, VersionRef) -> bool,
     ) {
         self.range.clear();
         self.encode(low, None);
@@ -301,16 +301,16 @@ impl<'a> Worker<'a> {
         table: &Table,
         index: usize,
         direction: Direction,
-        mut visit: impl FnMut(Slot, VersionRef) -> bool,
+        mut visit: impl FnMut(RowId, VersionRef) -> bool,
     ) {
         self.scan
             .start(table.rows, table.indexes[index], &self.range, direction);
-        while let Some((slot, version)) = self
+        while let Some((row_id, version)) = self
             .scan
             .next(&self.session, &self.snapshot)
             .expect("memory")
         {
-            if !visit(slot, version) {
+            if !visit(row_id, version) {
                 return;
             }
         }
@@ -328,7 +328,7 @@ impl<'a> Worker<'a> {
     pub fn modify(
         &mut self,
         table: &Table,
-        (slot, seen): (Slot, VersionRef),
+        (row_id, seen): (RowId, VersionRef),
         mut change: impl FnMut(&mut [u8]),
     ) -> bool {
         let mut seen = Some(seen);
@@ -337,7 +337,7 @@ impl<'a> Worker<'a> {
                 let _pin = self.session.memory().pin();
                 let newest = match seen.take() {
                     Some(seen) => Newest::Live(seen),
-                    None => self.session.newest(&self.snapshot, table.rows, slot),
+                    None => self.session.newest(&self.snapshot, table.rows, row_id),
                 };
                 match newest {
                     Newest::Live(seen) => {
@@ -351,7 +351,7 @@ impl<'a> Worker<'a> {
                                 session,
                                 clock,
                                 table.rows,
-                                slot,
+                                row_id,
                                 seen,
                                 &self.body,
                                 self.xid,
@@ -363,7 +363,7 @@ impl<'a> Worker<'a> {
                             Written::Done(version) => {
                                 let entered = self
                                     .work
-                                    .enter(session, clock, table.rows, slot, version)
+                                    .enter(session, clock, table.rows, row_id, version)
                                     .expect("memory");
                                 assert_eq!(entered, Entered::Done);
                                 return true;
@@ -383,7 +383,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Deletes a row; `false` if somebody else did.
-    pub fn delete(&mut self, table: &Table, slot: Slot, seen: VersionRef) -> bool {
+    pub fn delete(&mut self, table: &Table, row_id: RowId, seen: VersionRef) -> bool {
         loop {
             let written = self
                 .work
@@ -391,7 +391,7 @@ impl<'a> Worker<'a> {
                     &self.session,
                     &self.snapshot,
                     table.rows,
-                    slot,
+                    row_id,
                     seen,
                     self.xid,
                     CID,
@@ -407,13 +407,13 @@ impl<'a> Worker<'a> {
 
     pub fn insert(&mut self, table: &Table, body: &[u8]) {
         let (session, clock) = (&self.session, &self.snapshot);
-        let (slot, version) = self
+        let (row_id, version) = self
             .work
             .insert(session, table.rows, body, self.xid, CID)
             .expect("memory");
         let entered = self
             .work
-            .enter(session, clock, table.rows, slot, version)
+            .enter(session, clock, table.rows, row_id, version)
             .expect("memory");
         assert_eq!(entered, Entered::Done);
     }

@@ -1,9 +1,9 @@
-//! The list of free slots.
+//! The list of free row ids.
 
 use super::{Check, Problem, STEP};
 use crate::clock::{Clock, check_cancelled};
 use crate::errors::EngineError;
-use crate::ids::Slot;
+use crate::ids::RowId;
 use std::sync::atomic::Ordering;
 
 impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
@@ -28,9 +28,9 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
                     break;
                 }
                 listed += 1;
-                let anchor = self.table.anchor(Slot(at - 1));
+                let anchor = self.table.anchor(RowId(at - 1));
                 match anchor.filter(|anchor| anchor.head().is_free()) {
-                    Some(anchor) => at = anchor.next_free().map_or(0, |slot| slot.0 + 1),
+                    Some(anchor) => at = anchor.next_free().map_or(0, |row_id| row_id.0 + 1),
                     None => {
                         broken = true;
                         break;
@@ -38,10 +38,10 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
                 }
             }
         }
-        self.report.slots_free = listed;
+        self.report.row_ids_free = listed;
         if broken {
             self.found(Problem::FreeList {
-                what: "a listed slot is in use",
+                what: "a listed row id is in use",
             });
         } else if listed != counted {
             self.found(Problem::FreeList {

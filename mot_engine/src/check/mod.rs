@@ -16,11 +16,11 @@
 //!   this row's no version says: a state of another row shows by its keys, in a table with
 //!   indexes.)
 //! - Every state of every row that a snapshot may still see is entered, once, in every index: an
-//!   entry is a (key, slot) of a map.
-//! - Every entry leads to a row of which some version has the key, never to a free slot; if a row's
-//!   entries differ, KEYS_MOVED says so.
+//!   entry is a (key, row id) of a map.
+//! - Every entry leads to a row of which some version has the key, never to a free row id; if a
+//!   row's entries differ, KEYS_MOVED says so.
 //! - Trees are well formed; no two live rows have the same key of a unique index.
-//! - The free list holds exactly the slots that say so. Counters agree.
+//! - The free list holds exactly the row ids that say so. Counters agree.
 
 mod free_list;
 #[cfg(test)]
@@ -29,8 +29,8 @@ mod tests;
 use crate::clock::{Clock, check_cancelled};
 use crate::engine::State;
 use crate::errors::EngineError;
-use crate::ids::{IndexId, Slot};
-use crate::index::{append_slot, slots_of};
+use crate::ids::{IndexId, RowId};
+use crate::index::{append_row_id, row_ids_of};
 use crate::key::{KeyBuffer, encode_row, encode_row_if_any};
 use crate::memory::Urgency;
 use crate::reclaim::Quiet;
@@ -43,7 +43,7 @@ use crate::table::{EntryForm, IndexRef, TableRef};
 use mot_index::{Batch, Bound, Direction, Tree};
 use std::ptr::NonNull;
 
-/// Slots or entries examined under one pin.
+/// Row ids or entries examined under one pin.
 const STEP: u64 = 1024;
 
 /// Longest chain believed: a longer one is taken for a circle.
@@ -53,17 +53,17 @@ const CHAIN_VERSIONS_MAX: u64 = 1 << 32;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Problem {
     /// A chain is not a chain of this row's versions.
-    BrokenChain { slot: Slot, what: &'static str },
+    BrokenChain { row_id: RowId, what: &'static str },
     /// A state of the row has no entry in the index.
-    MissingEntry { index: IndexId, slot: Slot },
+    MissingEntry { index: IndexId, row_id: RowId },
     /// An entry leads to a row of which no version has the key.
-    StrayEntry { index: IndexId, slot: Slot },
+    StrayEntry { index: IndexId, row_id: RowId },
     /// An entry's key or value cannot be read.
     BrokenEntry { index: IndexId, what: &'static str },
     /// A row has entries for different keys, and its anchor does not say so.
-    UnmarkedMove { index: IndexId, slot: Slot },
+    UnmarkedMove { index: IndexId, row_id: RowId },
     /// Two live rows have the same key of a unique index.
-    Duplicate { index: IndexId, slots: [Slot; 2] },
+    Duplicate { index: IndexId, row_ids: [RowId; 2] },
     /// The tree itself is broken.
     BrokenTree { index: IndexId, what: String },
     /// The free list is not what the anchors say.
@@ -85,8 +85,8 @@ pub struct CheckReport {
     pub versions: u64,
     /// Entries of all indexes.
     pub entries: u64,
-    /// Free slots.
-    pub slots_free: u64,
+    /// Free row ids.
+    pub row_ids_free: u64,
     /// Problems found.
     pub problems: u64,
 }
@@ -147,15 +147,15 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
     }
 
     fn rows(&mut self) -> Result<(), EngineError> {
-        let end = self.table.slots_end().0;
+        let end = self.table.row_ids_end().0;
         let mut from = 0;
         while from < end {
             check_cancelled(self.clock)?;
             let _pin = self.session.local.pin();
             let to = (from + STEP).min(end);
-            for slot in (from..to).map(Slot) {
-                if let Some(anchor) = self.table.anchor(slot) {
-                    self.row(slot, anchor)?;
+            for row_id in (from..to).map(RowId) {
+                if let Some(anchor) = self.table.anchor(row_id) {
+                    self.row(row_id, anchor)?;
                 }
             }
             from = to;
@@ -172,7 +172,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         Ok(())
     }
 
-    fn row(&mut self, slot: Slot, anchor: &Anchor) -> Result<(), EngineError> {
+    fn row(&mut self, row_id: RowId, anchor: &Anchor) -> Result<(), EngineError> {
         let head = anchor.head();
         if head.is_free() {
             return Ok(());
@@ -183,13 +183,13 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         let mut at = head.version();
         while let Some(version) = at {
             if let Some(what) = self.malformed(version) {
-                self.found(Problem::BrokenChain { slot, what });
+                self.found(Problem::BrokenChain { row_id, what });
                 return Ok(());
             }
             length += 1;
             if length > CHAIN_VERSIONS_MAX {
                 self.found(Problem::BrokenChain {
-                    slot,
+                    row_id,
                     what: "the chain does not end",
                 });
                 return Ok(());
@@ -201,13 +201,13 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
             if version.is_lock() {
                 if locks_end {
                     self.found(Problem::BrokenChain {
-                        slot,
+                        row_id,
                         what: "a lock lies where none is to be",
                     });
                 }
                 if !head.has(Head::HAS_LOCKS) && anchor.head() == head {
                     self.found(Problem::BrokenChain {
-                        slot,
+                        row_id,
                         what: "a lock is not announced",
                     });
                 }
@@ -232,9 +232,9 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
             let is_newest = std::mem::replace(&mut newest, false);
             // Replay may not have made the entries yet.
             if !version.is_tombstone() && !is_applying {
-                self.entered(slot, version)?;
+                self.entered(row_id, version)?;
                 if is_newest {
-                    self.computed(slot, version)?;
+                    self.computed(row_id, version)?;
                 }
             }
         }
@@ -264,7 +264,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
     }
 
     /// A row's newest state knows its key in every index that cannot compute it.
-    fn computed(&mut self, slot: Slot, version: VersionRef) -> Result<(), EngineError> {
+    fn computed(&mut self, row_id: RowId, version: VersionRef) -> Result<(), EngineError> {
         for at in 0..self.indexes.len() {
             let index = self.indexes[at];
             if !index.is_computed() || index.is_dead() {
@@ -278,7 +278,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
             match encoded {
                 Err(EngineError::KeyNotComputed) => self.found(Problem::MissingEntry {
                     index: index.id(),
-                    slot,
+                    row_id,
                 }),
                 other => drop(other?),
             }
@@ -287,7 +287,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
     }
 
     /// Every index leads from the version's key to the row.
-    fn entered(&mut self, slot: Slot, version: VersionRef) -> Result<(), EngineError> {
+    fn entered(&mut self, row_id: RowId, version: VersionRef) -> Result<(), EngineError> {
         for at in 0..self.indexes.len() {
             let index = self.indexes[at];
             let definition = self.session.definition(index)?;
@@ -296,19 +296,19 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
                 continue;
             }
             if index.form(has_null) == EntryForm::Suffixed {
-                append_slot(&mut self.key, slot)?;
+                append_row_id(&mut self.key, row_id)?;
             }
             let memory = self.session.tree_memory(Urgency::Ordinary);
             // SAFETY: `rows` is pinned around this.
             let tree = unsafe { Tree::new(&index.storage().root, &memory) };
             let mut times = 0;
             if let Some(value) = tree.get(self.key.as_slice()) {
-                slots_of(value, |found| times += u64::from(found == slot));
+                row_ids_of(value, |found| times += u64::from(found == row_id));
             }
             if times != 1 {
                 self.found(Problem::MissingEntry {
                     index: index.id(),
-                    slot,
+                    row_id,
                 });
             }
         }
@@ -339,7 +339,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         let before = self.report.entries;
         let mut batch = Batch::with_capacity(STEP as usize);
         let mut last: Option<Vec<u8>> = None;
-        let mut slots = Vec::new();
+        let mut row_ids = Vec::new();
         loop {
             check_cancelled(self.clock)?;
             let _pin = self.session.local.pin();
@@ -348,10 +348,10 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
             let bound = last.as_deref().map_or(Bound::Start, Bound::Excluded);
             tree.scan_batch(bound, Direction::Forward, &mut batch);
             for (key, value) in batch.iter() {
-                slots.clear();
-                slots_of(value, |slot| slots.push(slot));
-                slots.sort_unstable();
-                self.entry(index, key, &slots)?;
+                row_ids.clear();
+                row_ids_of(value, |row_id| row_ids.push(row_id));
+                row_ids.sort_unstable();
+                self.entry(index, key, &row_ids)?;
             }
             if batch.is_exhausted() {
                 break;
@@ -374,18 +374,18 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
     }
 
     /// One key of an index and the rows it leads to, in order.
-    fn entry(&mut self, index: IndexRef, key: &[u8], slots: &[Slot]) -> Result<(), EngineError> {
+    fn entry(&mut self, index: IndexRef, key: &[u8], row_ids: &[RowId]) -> Result<(), EngineError> {
         let id = index.id();
-        if slots.is_empty() {
+        if row_ids.is_empty() {
             self.found(Problem::BrokenEntry {
                 index: id,
                 what: "a key leads to no row",
             });
         }
-        let mut live: Option<Slot> = None;
-        for (position, slot) in slots.iter().copied().enumerate() {
+        let mut live: Option<RowId> = None;
+        for (position, row_id) in row_ids.iter().copied().enumerate() {
             self.report.entries += 1;
-            if position > 0 && slots[position - 1] == slot {
+            if position > 0 && row_ids[position - 1] == row_id {
                 self.found(Problem::BrokenEntry {
                     index: id,
                     what: "a key leads to a row twice",
@@ -393,26 +393,26 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
             }
             let anchor = self
                 .table
-                .anchor(slot)
+                .anchor(row_id)
                 .filter(|anchor| !anchor.head().is_empty());
             let Some(anchor) = anchor else {
-                self.found(Problem::StrayEntry { index: id, slot });
+                self.found(Problem::StrayEntry { index: id, row_id });
                 continue;
             };
-            let seen = self.compare(index, slot, anchor, key)?;
+            let seen = self.compare(index, row_id, anchor, key)?;
             if !seen.any {
-                self.found(Problem::StrayEntry { index: id, slot });
+                self.found(Problem::StrayEntry { index: id, row_id });
             } else if seen.other && !anchor.head().has(Head::KEYS_MOVED) {
-                self.found(Problem::UnmarkedMove { index: id, slot });
+                self.found(Problem::UnmarkedMove { index: id, row_id });
             }
             if seen.newest {
                 if let Some(first) = live.filter(|_| index.is_asked(self.clock)) {
                     self.found(Problem::Duplicate {
                         index: id,
-                        slots: [first, slot],
+                        row_ids: [first, row_id],
                     });
                 }
-                live = Some(slot);
+                live = Some(row_id);
             }
         }
         Ok(())
@@ -422,7 +422,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
     fn compare(
         &mut self,
         index: IndexRef,
-        slot: Slot,
+        row_id: RowId,
         anchor: &Anchor,
         key: &[u8],
     ) -> Result<Compared, EngineError> {
@@ -435,7 +435,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
                 let has_null = encode_row_if_any(definition, version.body(), &mut self.scratch)?.0;
                 let has_one = !self.scratch.is_empty();
                 if has_one && index.form(has_null) == EntryForm::Suffixed {
-                    append_slot(&mut self.scratch, slot)?;
+                    append_row_id(&mut self.scratch, row_id)?;
                 }
                 has_one && self.scratch.as_slice() == key
             };

@@ -3,14 +3,14 @@
 use super::Problem;
 use crate::clock::NoClock;
 use crate::common::{self, Fate, Positions, Row, World, body};
-use crate::index::{append_slot, enter_key};
+use crate::index::{append_row_id, enter_key};
 use crate::key::{KeyBuffer, encode_row};
 use crate::memory::Urgency;
 use crate::row::Head;
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
 use crate::transaction::Transaction;
-use crate::{Build, CommandId, Entered, Slot, Written, Xid};
+use crate::{Build, CommandId, Entered, RowId, Written, Xid};
 use mot_index::Tree;
 use std::sync::atomic::Ordering;
 
@@ -43,17 +43,17 @@ fn scene() -> Scene {
             .unwrap()
         {
             Build::Done(index) | Build::DoneBesideOlder(index) => index,
-            Build::Duplicate { slots } => panic!("{slots:?} in an empty table"),
+            Build::Duplicate { row_ids } => panic!("{row_ids:?} in an empty table"),
         }
     });
     for a in 0..10 {
         let new = body(Row { a, b: a, c: None });
-        let (slot, version) = work
+        let (row_id, version) = work
             .insert(&session, table, &new, Xid(me.top), CommandId(1))
             .unwrap();
-        assert_eq!(slot, Slot(a as u64));
+        assert_eq!(row_id, RowId(a as u64));
         assert_eq!(
-            work.enter(&session, &me, table, slot, version).unwrap(),
+            work.enter(&session, &me, table, row_id, version).unwrap(),
             Entered::Done
         );
     }
@@ -62,7 +62,7 @@ fn scene() -> Scene {
     work.commit(&session);
     let me = world.begin();
     let snap = me.snapshot(1);
-    let seen = session.visible(table, Slot(3), &snap).unwrap();
+    let seen = session.visible(table, RowId(3), &snap).unwrap();
     let new = body(Row {
         a: 3,
         b: 33,
@@ -70,13 +70,13 @@ fn scene() -> Scene {
     });
     let (xid, cid) = (Xid(me.top), CommandId(1));
     let written = work
-        .update(&session, &me, table, Slot(3), seen, &new, xid, cid)
+        .update(&session, &me, table, RowId(3), seen, &new, xid, cid)
         .unwrap();
     let Written::Done(version) = written else {
         panic!("{written:?}")
     };
     assert_eq!(
-        work.enter(&session, &me, table, Slot(3), version).unwrap(),
+        work.enter(&session, &me, table, RowId(3), version).unwrap(),
         Entered::Done
     );
     drop(snap);
@@ -105,12 +105,12 @@ impl Scene {
         problems
     }
 
-    fn key(&self, index: IndexRef, slot: Slot, row: Row) -> Vec<u8> {
+    fn key(&self, index: IndexRef, row_id: RowId, row: Row) -> Vec<u8> {
         let mut key = KeyBuffer::new();
         let definition = self.session.definition(index).unwrap();
         let has_null = encode_row(definition, &body(row), &mut key).unwrap().0;
         if index.form(has_null) == EntryForm::Suffixed {
-            append_slot(&mut key, slot).unwrap();
+            append_row_id(&mut key, row_id).unwrap();
         }
         key.as_slice().to_vec()
     }
@@ -132,7 +132,7 @@ fn a_lost_entry_is_reported() {
     let scene = scene();
     let key = scene.key(
         scene.unique,
-        Slot(5),
+        RowId(5),
         Row {
             a: 5,
             b: 5,
@@ -143,7 +143,7 @@ fn a_lost_entry_is_reported() {
     let problems = scene.problems();
     assert!(problems.contains(&Problem::MissingEntry {
         index: scene.unique.id(),
-        slot: Slot(5)
+        row_id: RowId(5)
     }));
     assert!(problems.contains(&Problem::Counter {
         what: "index entries",
@@ -153,7 +153,7 @@ fn a_lost_entry_is_reported() {
     // Also that of an older state a snapshot may still look for.
     let old = scene.key(
         scene.other,
-        Slot(3),
+        RowId(3),
         Row {
             a: 3,
             b: 3,
@@ -163,18 +163,18 @@ fn a_lost_entry_is_reported() {
     scene.with_tree(scene.other, |tree| assert!(tree.remove(&old).is_some()));
     let lost = Problem::MissingEntry {
         index: scene.other.id(),
-        slot: Slot(3),
+        row_id: RowId(3),
     };
     assert!(scene.problems().contains(&lost));
 }
 
 #[test]
 fn an_entry_that_leads_nowhere_is_reported() {
-    for slot in [Slot(4), Slot(11), Slot(100_000)] {
+    for row_id in [RowId(4), RowId(11), RowId(100_000)] {
         let scene = scene();
         let key = scene.key(
             scene.other,
-            slot,
+            row_id,
             Row {
                 a: 0,
                 b: 77,
@@ -182,25 +182,25 @@ fn an_entry_that_leads_nowhere_is_reported() {
             },
         );
         scene.with_tree(scene.other, |tree| {
-            assert_eq!(tree.insert(&key, slot.0 << 1), Ok(None));
+            assert_eq!(tree.insert(&key, row_id.0 << 1), Ok(None));
         });
         let stray = Problem::StrayEntry {
             index: scene.other.id(),
-            slot,
+            row_id,
         };
-        assert!(scene.problems().contains(&stray), "{slot:?}");
+        assert!(scene.problems().contains(&stray), "{row_id:?}");
     }
 }
 
 #[test]
 fn a_move_that_readers_are_not_told_of_is_reported() {
     let scene = scene();
-    let mut latched = scene.table.anchor(Slot(3)).unwrap().latch();
+    let mut latched = scene.table.anchor(RowId(3)).unwrap().latch();
     latched.head = latched.head.without_flags(Head::KEYS_MOVED);
     drop(latched);
     let unmarked = Problem::UnmarkedMove {
         index: scene.other.id(),
-        slot: Slot(3),
+        row_id: RowId(3),
     };
     assert_eq!(scene.problems(), [unmarked.clone(), unmarked]);
 }
@@ -215,7 +215,7 @@ fn two_rows_of_one_key_are_reported() {
         b: 0,
         c: None,
     });
-    let (slot, version) = work
+    let (row_id, version) = work
         .insert(&scene.session, scene.table, &new, Xid(me.top), CommandId(1))
         .unwrap();
     let pin = scene.session.local.pin();
@@ -224,7 +224,7 @@ fn two_rows_of_one_key_are_reported() {
             let definition = scene.session.definition(index).unwrap();
             let has_null = encode_row(definition, version.body(), key).unwrap().0;
             let (session, table) = (&scene.session, scene.table);
-            enter_key::<NoClock>(session, table, index, has_null, key, scratch, slot, None)
+            enter_key::<NoClock>(session, table, index, has_null, key, scratch, row_id, None)
                 .unwrap();
         });
     }
@@ -233,7 +233,7 @@ fn two_rows_of_one_key_are_reported() {
     work.commit(&scene.session);
     let duplicate = Problem::Duplicate {
         index: scene.unique.id(),
-        slots: [Slot(5), slot],
+        row_ids: [RowId(5), row_id],
     };
     assert_eq!(scene.problems(), [duplicate]);
 }
@@ -264,12 +264,12 @@ fn chains_lists_and_counters_are_checked() {
         .free_count
         .fetch_sub(1, Ordering::Relaxed);
     // A chain that leads to another row's version: that one's entry leads to its own row alone.
-    let swapped = scene.table.anchor(Slot(1)).unwrap().head();
-    scene.table.anchor(Slot(2)).unwrap().latch().head = swapped;
+    let swapped = scene.table.anchor(RowId(1)).unwrap().head();
+    scene.table.anchor(RowId(2)).unwrap().latch().head = swapped;
     let problems = scene.problems();
     assert!(
         problems.iter().any(
-            |problem| matches!(problem, Problem::MissingEntry { slot, .. } if *slot == Slot(2))
+            |problem| matches!(problem, Problem::MissingEntry { row_id, .. } if *row_id == RowId(2))
         ),
         "{problems:?}"
     );

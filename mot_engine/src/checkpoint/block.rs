@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! header, 64 bytes
-//!  0 u32 magic "MOTB"   32 u64 first slot
+//!  0 u32 magic "MOTB"   32 u64 first row id
 //!  4 u32 version = 1    40 u64 body bytes
 //!  8 u64 generation     48 u32 rows
 //! 16 u64 table id       52 u32 CRC32C of body
 //! 24 u32 file number    56 u32 reserved = 0
 //! 28 u32 block number   60 u32 CRC32C of 0..60
 //!
-//! body: rows, slots ascending, each:
-//!   varint slot - previous slot - 1 (first: slot - first slot)
+//! body: rows, row ids ascending, each:
+//!   varint row id - previous row id - 1 (first: row id - first row id)
 //!   zigzag varint LSN - previous row's LSN (first: LSN)
 //!   varint number of versions (0: only the LSN counts)
 //!   versions, newest first, each:
@@ -23,8 +23,8 @@
 
 use super::{BlockPlace, Damage};
 use crate::errors::EngineError;
-use crate::ids::{Lsn, Slot, TableId, Xid};
-use crate::limits::SLOTS_MAX;
+use crate::ids::{Lsn, RowId, TableId, Xid};
+use crate::limits::ROW_IDS_MAX;
 use crate::log::{Cursor, put, unzigzag, zigzag};
 
 /// Length of a block's header.
@@ -69,8 +69,8 @@ pub struct BlockHeader {
     pub file: u32,
     /// Which block of the file, from 0.
     pub block: u32,
-    /// Slot of the first row.
-    pub first_slot: Slot,
+    /// Row id of the first row.
+    pub first_row_id: RowId,
     /// Length of the body.
     pub body_bytes: u64,
     /// Number of rows.
@@ -89,7 +89,7 @@ impl BlockHeader {
         bytes[16..24].copy_from_slice(&self.table.0.to_le_bytes());
         bytes[24..28].copy_from_slice(&self.file.to_le_bytes());
         bytes[28..32].copy_from_slice(&self.block.to_le_bytes());
-        bytes[32..40].copy_from_slice(&self.first_slot.0.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.first_row_id.0.to_le_bytes());
         bytes[40..48].copy_from_slice(&self.body_bytes.to_le_bytes());
         bytes[48..52].copy_from_slice(&self.rows.to_le_bytes());
         bytes[52..56].copy_from_slice(&self.body_crc.to_le_bytes());
@@ -108,7 +108,7 @@ impl BlockHeader {
                 table: TableId(cursor.u64()?),
                 file: cursor.u32()?,
                 block: cursor.u32()?,
-                first_slot: Slot(cursor.u64()?),
+                first_row_id: RowId(cursor.u64()?),
                 body_bytes: cursor.u64()?,
                 rows: cursor.u32()?,
                 body_crc: cursor.u32()?,
@@ -132,8 +132,8 @@ pub struct BlockBuilder {
     finished_below: Xid,
     body: Vec<u8>,
     table: TableId,
-    first_slot: Slot,
-    slot_expected: u64,
+    first_row_id: RowId,
+    row_id_expected: u64,
     lsn_before: u64,
     rows: u32,
     /// The least LSN of a row since `begin` that has a version not known to be committed.
@@ -152,8 +152,8 @@ impl BlockBuilder {
             finished_below,
             body: Vec::new(),
             table: TableId(0),
-            first_slot: Slot(0),
-            slot_expected: 0,
+            first_row_id: RowId(0),
+            row_id_expected: 0,
             lsn_before: 0,
             rows: 0,
             open_from: None,
@@ -218,10 +218,10 @@ impl BlockBuilder {
         self.lsn_max
     }
 
-    /// Appends a row; its slot is above the previous one's.
+    /// Appends a row; its row id is above the previous one's.
     pub fn row(
         &mut self,
-        slot: Slot,
+        row_id: RowId,
         lsn: Lsn,
         versions: &[VersionEntry<'_>],
     ) -> Result<(), EngineError> {
@@ -231,10 +231,10 @@ impl BlockBuilder {
             .try_reserve(bytes + 30)
             .map_err(|_| EngineError::OutOfProcessMemory)?;
         if self.rows == 0 {
-            self.first_slot = slot;
-            self.slot_expected = slot.0;
+            self.first_row_id = row_id;
+            self.row_id_expected = row_id.0;
         }
-        put(&mut self.body, slot.0.wrapping_sub(self.slot_expected));
+        put(&mut self.body, row_id.0.wrapping_sub(self.row_id_expected));
         put(
             &mut self.body,
             zigzag(lsn.0.wrapping_sub(self.lsn_before) as i64),
@@ -261,7 +261,7 @@ impl BlockBuilder {
             put(&mut self.body, version.body.len() as u64);
             self.body.extend_from_slice(version.body);
         }
-        self.slot_expected = slot.0 + 1;
+        self.row_id_expected = row_id.0 + 1;
         self.lsn_before = lsn.0;
         self.lsn_max = self.lsn_max.max(lsn);
         self.rows += 1;
@@ -275,7 +275,7 @@ impl BlockBuilder {
             table: self.table,
             file,
             block,
-            first_slot: self.first_slot,
+            first_row_id: self.first_row_id,
             body_bytes: self.body.len() as u64,
             rows: self.rows,
             body_crc: crc32c::crc32c(&self.body),
@@ -288,7 +288,7 @@ impl BlockBuilder {
 pub struct BlockReader<'a> {
     finished_below: Xid,
     cursor: Cursor<'a>,
-    slot_expected: u64,
+    row_id_expected: u64,
     lsn_before: u64,
     rows_left: u32,
 }
@@ -314,7 +314,7 @@ impl<'a> BlockReader<'a> {
         Ok(Self {
             finished_below,
             cursor: Cursor::new(body),
-            slot_expected: header.first_slot.0,
+            row_id_expected: header.first_row_id.0,
             lsn_before: 0,
             rows_left: header.rows,
         })
@@ -324,7 +324,7 @@ impl<'a> BlockReader<'a> {
     pub fn next(
         &mut self,
         versions: &mut Vec<VersionEntry<'a>>,
-    ) -> Result<Option<(Slot, Lsn)>, Damage> {
+    ) -> Result<Option<(RowId, Lsn)>, Damage> {
         versions.clear();
         if self.rows_left == 0 {
             return if self.cursor.is_empty() {
@@ -339,19 +339,19 @@ impl<'a> BlockReader<'a> {
             .map_err(|_| Damage("block has a malformed row"))
     }
 
-    fn read(&mut self, versions: &mut Vec<VersionEntry<'a>>) -> Result<(Slot, Lsn), EngineError> {
+    fn read(&mut self, versions: &mut Vec<VersionEntry<'a>>) -> Result<(RowId, Lsn), EngineError> {
         let malformed = EngineError::Corrupt {
             what: "row of a checkpoint is malformed",
         };
         let cursor = &mut self.cursor;
-        let slot = self.slot_expected.wrapping_add(cursor.varint()?);
-        if slot < self.slot_expected || slot >= SLOTS_MAX {
+        let row_id = self.row_id_expected.wrapping_add(cursor.varint()?);
+        if row_id < self.row_id_expected || row_id >= ROW_IDS_MAX {
             return Err(malformed);
         }
         let lsn = self
             .lsn_before
             .wrapping_add(unzigzag(cursor.varint()?) as u64);
-        self.slot_expected = slot + 1;
+        self.row_id_expected = row_id + 1;
         self.lsn_before = lsn;
         // A version has at least three bytes, so this bounds the loop.
         let count = cursor.length()?;
@@ -373,6 +373,6 @@ impl<'a> BlockReader<'a> {
                 body: cursor.take(length)?,
             });
         }
-        Ok((Slot(slot), Lsn(lsn)))
+        Ok((RowId(row_id), Lsn(lsn)))
     }
 }

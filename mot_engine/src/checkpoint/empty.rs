@@ -6,7 +6,7 @@ use super::write::seal;
 use crate::disk::Disk;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, TableId, Xid};
-use crate::table::RANGE_SLOTS;
+use crate::table::RANGE_ROW_IDS;
 
 /// Puts a checkpoint without tables in place: what is logged from `redo` on is all that there ever
 /// was. Of that the caller must be sure; a later start replays from there, or fails, and does not
@@ -30,7 +30,7 @@ pub fn seal_empty(
         next_index: IndexId(1),
         // There is none that it could have had.
         defined: Lsn::NONE,
-        range_slots: RANGE_SLOTS as u32,
+        range_row_ids: RANGE_ROW_IDS as u32,
         tables: Vec::new(),
         files: Vec::new(),
         committed: Vec::new(),

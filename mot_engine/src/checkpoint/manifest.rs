@@ -1,20 +1,27 @@
 //! The manifest: what makes a generation's files a checkpoint.
 //!
 //! ```text
-//!   0 u32 magic "MOTM", u32 version = 7, u64 length of the whole file 16 u64 system identifier,
-//!   u64 redo LSN, u64 flushed LSN, u64 generation, u64 finished below (xid), 56 u64 next table id,
-//!   u64 next index id, u64 LSN of the definitions, u32 timeline, u32 flags (1: final), u32 tables,
-//!   u32 files 96 u32 slots of a range, u32 transactions known to have committed 104 tables, each:
-//!   u64 id, u32 database, u32 tablespace, u32 relation, u64 creator xid, u64 dropper xid, u64
-//!   slots end, u64 rows, u32 indexes, u32 ranges, u32 persistence (0 logged, 1 unlogged), then
-//!   indexes, each: u64 id, u64 creator xid, u64 dropper xid, u32 length, definition
-//!   (key/README.md), then parts of ranges, each: u32 number, u32 position of its file below, u32
-//!   first block, u32 blocks, u64 offset, u64 bytes, u64 rows, u64 rows of the range, u64 since,
-//!   u64 open from (all bits: nothing is open), u32 entries, u32 digest (CRC32C of its block
-//!   headers) files, each: u64 generation, u32 number, u32 blocks, u64 bytes, u64 finished below
-//!   (xid), u32 digest transactions known to have committed, ascending: u64 xid u32 records of row
-//!   locks (log/locks.rs), each: u64 xid, u64 LSN, u32 length, the record u32 CRC32C of everything
-//!   before
+//!   0 u32 magic "MOTM", u32 version = 7, u64 length of the whole file
+//!  16 u64 system identifier, u64 redo LSN, u64 flushed LSN, u64 generation,
+//!     u64 finished below (xid)
+//!  56 u64 next table id, u64 next index id, u64 LSN of the definitions
+//!  80 u32 timeline, u32 flags (1: final), u32 tables, u32 files
+//!  96 u32 row ids of a range, u32 transactions known to have committed
+//! 104 tables, each:
+//!       u64 id, u32 database, u32 tablespace, u32 relation, u64 creator xid, u64 dropper xid,
+//!       u64 end of the row ids, u64 rows, u32 indexes, u32 ranges,
+//!       u32 persistence (0 logged, 1 unlogged)
+//!       indexes, each: u64 id, u64 creator xid, u64 dropper xid, u32 length,
+//!         definition (key/README.md)
+//!       parts of ranges, each: u32 number, u32 position of its file below, u32 first block,
+//!         u32 blocks, u64 offset, u64 bytes, u64 rows, u64 rows of the range, u64 since,
+//!         u64 open from (all bits: nothing is open), u32 entries,
+//!         u32 digest (CRC32C of its block headers)
+//!     files, each: u64 generation, u32 number, u32 blocks, u64 bytes, u64 finished below (xid),
+//!       u32 digest
+//!     transactions known to have committed, ascending: u64 xid
+//!     u32 records of row locks (log/locks.rs), each: u64 xid, u64 LSN, u32 length, the record
+//!     u32 CRC32C of everything before
 //! ```
 //! Xids are 0 where the definition is resolved (creator) or stands (dropper). A file's blocks and
 //! digest are 0 unless it comes from a manifest of version 1. Such a file belongs to the manifest
@@ -23,12 +30,12 @@
 //! Parts with one number are of one range, oldest first: the first has all its rows, each further
 //! one those with an LSN above `since`.
 //!
-//! Version 1 has no ranges (neither their slots nor their number), and says of a file: u32 number,
-//! u32 blocks, u64 bytes, u32 digest; all are of the manifest's generation. Version 2 has one part
-//! for each range, and after its rows: u32 digest, u32 flags (1: something is open). Up to version
-//! 3 there is no LSN of the definitions, up to version 4 no tablespace: every table is a foreign
-//! one. Up to version 5 no definition holds missing values. Up to version 6 every table is logged,
-//! and there are no row locks, nor their number. All of these are read, never written.
+//! Version 1 has no ranges (neither their row ids nor their number), and says of a file: u32
+//! number, u32 blocks, u64 bytes, u32 digest; all are of the manifest's generation. Version 2 has
+//! one part for each range, and after its rows: u32 digest, u32 flags (1: something is open). Up to
+//! version 3 there is no LSN of the definitions, up to version 4 no tablespace: every table is a
+//! foreign one. Up to version 5 no definition holds missing values. Up to version 6 every table is
+//! logged, and there are no row locks, nor their number. All of these are read, never written.
 //!
 //! Contract: total; `from_bytes` accepts exactly what `to_bytes` writes, and versions 1 to 6.
 
@@ -88,8 +95,8 @@ pub struct Manifest {
     /// `redo`. What a record up to here has made and is not among them was gone, its drop committed
     /// or its maker rolled back. NONE: nothing is known of that.
     pub defined: Lsn,
-    /// Slots of a range; 0 if there are no ranges (version 1).
-    pub range_slots: u32,
+    /// Row ids of a range; 0 if there are no ranges (version 1).
+    pub range_row_ids: u32,
     /// Every table.
     pub tables: Vec<TableEntry>,
     /// Every file with rows.
@@ -142,7 +149,7 @@ fn u64s(out: &mut Vec<u8>, values: &[u64]) {
 impl Manifest {
     /// Live rows that lie in the files, also those that newer parts of their range replace.
     pub fn rows_in_files(&self) -> u64 {
-        let of = |table: &TableEntry| match self.range_slots {
+        let of = |table: &TableEntry| match self.range_row_ids {
             0 => table.rows,
             _ => table.ranges.iter().map(|part| part.rows).sum(),
         };
@@ -193,7 +200,7 @@ impl Manifest {
         let flags = if self.is_final { FLAG_FINAL } else { 0 };
         let (tables, files) = (self.tables.len() as u32, self.files.len() as u32);
         u32s(&mut out, &[self.timeline, flags, tables, files]);
-        u32s(&mut out, &[self.range_slots, self.committed.len() as u32]);
+        u32s(&mut out, &[self.range_row_ids, self.committed.len() as u32]);
         for table in &self.tables {
             table.write(&mut out)?;
         }
@@ -305,7 +312,7 @@ fn read(cursor: &mut Cursor<'_>, version: u32) -> Result<Manifest, EngineError> 
             FLAG_FINAL => true,
             _ => return Err(unknown_flags()),
         },
-        range_slots: 0,
+        range_row_ids: 0,
         tables: Vec::new(),
         files: Vec::new(),
         committed: Vec::new(),
@@ -314,7 +321,7 @@ fn read(cursor: &mut Cursor<'_>, version: u32) -> Result<Manifest, EngineError> 
     let (tables, files) = (cursor.u32()?, cursor.u32()?);
     let mut committed = 0;
     if version != MANIFEST_VERSION_WHOLE_FILES {
-        manifest.range_slots = cursor.u32()?;
+        manifest.range_row_ids = cursor.u32()?;
         committed = cursor.u32()?;
     }
     for _ in 0..tables {

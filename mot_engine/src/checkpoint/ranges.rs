@@ -64,10 +64,10 @@ impl<'d, S: RowSource> Job<'_, '_, 'd, S> {
             entries: 0,
             digest: 0,
         };
-        let mut start = unit.slots.start;
-        while start < unit.slots.end && !next.is_stopped() {
+        let mut start = unit.row_ids.start;
+        while start < unit.row_ids.end && !next.is_stopped() {
             block.begin(table);
-            let rest = start..unit.slots.end;
+            let rest = start..unit.row_ids.end;
             let walked = self.source.walk(walker, table, rest, unit.since, block)?;
             let (reached, met) = walked;
             start = reached;

@@ -14,8 +14,8 @@ use super::manifest::{FileEntry, Manifest, RangeEntry, TableEntry};
 use super::pace::Pace;
 use super::write::RowSource;
 use crate::errors::EngineError;
-use crate::ids::{Lsn, Slot, TableId};
-use crate::table::RANGE_SLOTS;
+use crate::ids::{Lsn, RowId, TableId};
+use crate::table::RANGE_ROW_IDS;
 
 /// A file of which less than this is still referenced is written anew: so files hold at most twice
 /// what is referenced.
@@ -36,7 +36,7 @@ pub(super) struct Unit {
     /// Position of its table.
     pub(super) table: usize,
     pub(super) number: u32,
-    pub(super) slots: Range<Slot>,
+    pub(super) row_ids: Range<RowId>,
     /// Only rows with a later LSN; NONE: all.
     pub(super) since: Lsn,
     /// Rows with a later LSN, and live rows of the range, both about; 0 if all are written.
@@ -55,7 +55,7 @@ pub struct Counts {
 impl Unit {
     /// About how many rows will be written.
     pub(super) fn rows_to_write(&self) -> u64 {
-        let most = self.slots.end.0 - self.slots.start.0;
+        let most = self.row_ids.end.0 - self.row_ids.start.0;
         self.rows.above.last().copied().unwrap_or(most)
     }
 }
@@ -78,7 +78,7 @@ pub(super) struct Plan {
 pub(super) fn is_usable(base: &Manifest, generation: u64, redo: Lsn) -> bool {
     base.generation < generation
         && base.redo <= redo
-        && u64::from(base.range_slots) == RANGE_SLOTS
+        && u64::from(base.range_row_ids) == RANGE_ROW_IDS
         && base.files.iter().all(|file| file.whole.is_none())
 }
 
@@ -86,7 +86,7 @@ pub(super) fn is_usable(base: &Manifest, generation: u64, redo: Lsn) -> bool {
 struct Place<'a> {
     table: usize,
     number: u32,
-    slots: Range<Slot>,
+    row_ids: Range<RowId>,
     parts: &'a [RangeEntry],
     kept: usize,
     /// What is written of it.
@@ -116,7 +116,7 @@ pub(super) fn plan<S: RowSource>(
         let may_be_kept = table.persistence.logs_rows() && !source.was_reformed(table.id)?;
         let old = old.filter(|_| may_be_kept);
         let mut old = old.map_or(&[][..], |old| &old.ranges[..]);
-        for number in 0..range_count(table.slots_end)? {
+        for number in 0..range_count(table.row_ids_end)? {
             pace.is_wanted()?;
             old = &old[old.partition_point(|part| part.number < number)..];
             let (parts, later) = old.split_at(old.partition_point(|part| part.number == number));
@@ -124,7 +124,7 @@ pub(super) fn plan<S: RowSource>(
             let mut place = Place {
                 table: position,
                 number,
-                slots: slots_of(number, table.slots_end),
+                row_ids: row_ids_of(number, table.row_ids_end),
                 parts,
                 kept: parts.len(),
                 rest: None,
@@ -132,7 +132,7 @@ pub(super) fn plan<S: RowSource>(
             let open_from = parts.last().and_then(|newest| newest.open_from);
             if parts.is_empty()
                 || open_from.is_some()
-                || source.has_changed(table.id, place.slots.start)?
+                || source.has_changed(table.id, place.row_ids.start)?
             {
                 // What is open must be written again, too.
                 let before = open_from.map_or(base_lsn, |lsn| Lsn(lsn.0.saturating_sub(1)));
@@ -188,7 +188,7 @@ impl<'a> Place<'a> {
         if sinces.last().is_none_or(|since| *since == Lsn::NONE) {
             return Ok(());
         }
-        let mut rows = source.count(table, self.slots.clone(), &sinces)?;
+        let mut rows = source.count(table, self.row_ids.clone(), &sinces)?;
         let is_large = |stays: &usize| {
             u64::from(self.parts[stays - 1].entries) > PART_RATIO * rows.above[stays - 1]
         };
@@ -226,7 +226,7 @@ impl Plan {
                 Some((since, rows)) => plan.units.push(Unit {
                     table: place.table,
                     number: place.number,
-                    slots: place.slots,
+                    row_ids: place.row_ids,
                     since,
                     rows,
                 }),
@@ -237,15 +237,15 @@ impl Plan {
     }
 }
 
-fn range_count(slots_end: Slot) -> Result<u32, EngineError> {
-    u32::try_from(slots_end.0.div_ceil(RANGE_SLOTS)).map_err(|_| EngineError::Corrupt {
-        what: "a table has more slots than there can be",
+fn range_count(row_ids_end: RowId) -> Result<u32, EngineError> {
+    u32::try_from(row_ids_end.0.div_ceil(RANGE_ROW_IDS)).map_err(|_| EngineError::Corrupt {
+        what: "a table has more row ids than there can be",
     })
 }
 
-fn slots_of(number: u32, slots_end: Slot) -> Range<Slot> {
-    let start = u64::from(number) * RANGE_SLOTS;
-    Slot(start)..slots_end.min(Slot(start + RANGE_SLOTS))
+fn row_ids_of(number: u32, row_ids_end: RowId) -> Range<RowId> {
+    let start = u64::from(number) * RANGE_ROW_IDS;
+    RowId(start)..row_ids_end.min(RowId(start + RANGE_ROW_IDS))
 }
 
 /// For each file whether what is kept in it is to be written anew: too little of it is referenced,

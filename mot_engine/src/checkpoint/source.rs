@@ -13,7 +13,7 @@
 //!   what was made and gone in between. The position up to which everything logged was marked by
 //!   then goes along (`Manifest::defined`).
 //! - Replay skips what the LSN says the row has. So a row without versions is written too if its
-//!   LSN is after the redo position. Its deletion, and perhaps its slot's next use, is yet to be
+//!   LSN is after the redo position. Its deletion, and perhaps its row id's next use, is yet to be
 //!   replayed.
 
 use std::cell::RefCell;
@@ -30,18 +30,18 @@ use super::write::{CheckpointContext, Definitions, RowSource, Written, write_fro
 use crate::disk::Disk;
 use crate::engine::Engine;
 use crate::errors::EngineError;
-use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
+use crate::ids::{IndexId, Lsn, RowId, TableId, Xid};
 use crate::row::{Anchor, TombstoneNote, VersionRef, flags, prefetch_version};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef, Walk};
 use crate::transaction::LocksOf;
 
-/// Slots walked under one pin: retired memory waits no longer than that.
-const SLOTS_PER_PIN: u64 = 1024;
+/// Row ids walked under one pin: retired memory waits no longer than that.
+const ROW_IDS_PER_PIN: u64 = 1024;
 
-/// Slots between the one whose row is read and the one whose version is asked for: rows of a table
-/// that changes lie scattered.
-const SLOTS_AHEAD: u64 = 8;
+/// Row ids between the one whose row is read and the one whose version is asked for: rows of a
+/// table that changes lie scattered.
+const ROW_IDS_AHEAD: u64 = 8;
 
 /// Pause between checks of a session that is logging.
 const LOGGING_POLL: Duration = Duration::from_micros(100);
@@ -153,7 +153,7 @@ fn table_entry(table: TableRef) -> Result<Option<TableEntry>, EngineError> {
         persistence: table.persistence(),
         creator,
         dropper: logged(dropper, storage.dropped_lsn.load(Ordering::Acquire)).unwrap_or(Xid(0)),
-        slots_end: table.slots_end(),
+        row_ids_end: table.row_ids_end(),
         rows: 0,
         indexes,
         ranges: Vec::new(),
@@ -251,7 +251,7 @@ impl RowSource for EngineSource<'_> {
         })
     }
 
-    fn has_changed(&self, table: TableId, first: Slot) -> Result<bool, EngineError> {
+    fn has_changed(&self, table: TableId, first: RowId) -> Result<bool, EngineError> {
         Ok(self.table(table)?.has_changed(first, self.base_round))
     }
 
@@ -262,7 +262,7 @@ impl RowSource for EngineSource<'_> {
     fn count(
         &self,
         table: TableId,
-        slots: Range<Slot>,
+        row_ids: Range<RowId>,
         above: &[Lsn],
     ) -> Result<Counts, EngineError> {
         let table = self.table(table)?;
@@ -270,8 +270,8 @@ impl RowSource for EngineSource<'_> {
             above: vec![0; above.len()],
             live: 0,
         };
-        for slot in slots.start.0..slots.end.0 {
-            let Some(anchor) = table.anchor(Slot(slot)) else {
+        for row_id in row_ids.start.0..row_ids.end.0 {
+            let Some(anchor) = table.anchor(RowId(row_id)) else {
                 continue;
             };
             counts.live += u64::from(anchor.head().has_chain());
@@ -293,28 +293,31 @@ impl RowSource for EngineSource<'_> {
         &self,
         session: &mut Session,
         table: TableId,
-        slots: Range<Slot>,
+        row_ids: Range<RowId>,
         since: Lsn,
         block: &mut BlockBuilder,
-    ) -> Result<(Slot, u64), EngineError> {
+    ) -> Result<(RowId, u64), EngineError> {
         let table = self.table(table)?;
         // A table whose rows are not logged is walked when none of them changes: all of it counts.
         let wanted = if table.is_logged() { flags::LOGGED } else { 0 };
-        let mut from = slots.start.0;
+        let mut from = row_ids.start.0;
         let mut rows = 0;
         let mut versions: Vec<VersionRef> = Vec::new();
-        while from < slots.end.0 {
+        while from < row_ids.end.0 {
             let _pin = session.memory().pin();
-            let to = slots.end.0.min(from + SLOTS_PER_PIN);
+            let to = row_ids.end.0.min(from + ROW_IDS_PER_PIN);
             while from < to {
-                let slot = Slot(from);
+                let row_id = RowId(from);
                 from += 1;
                 let is_all = since == Lsn::NONE;
                 let is_wanted = |anchor: &&Anchor| is_all || anchor.lsn() > since;
-                if let Some(ahead) = table.anchor(Slot(slot.0 + SLOTS_AHEAD)).filter(is_wanted) {
+                if let Some(ahead) = table
+                    .anchor(RowId(row_id.0 + ROW_IDS_AHEAD))
+                    .filter(is_wanted)
+                {
                     prefetch_version(ahead);
                 }
-                let Some(anchor) = table.anchor(slot).filter(is_wanted) else {
+                let Some(anchor) = table.anchor(row_id).filter(is_wanted) else {
                     continue;
                 };
                 let (lsn, rolled_back) = self.read_row(anchor, wanted, &mut versions);
@@ -326,22 +329,22 @@ impl RowSource for EngineSource<'_> {
                 };
                 rows += u64::from(live);
                 match &versions[..] {
-                    [one] => block.row(slot, lsn, &[entry(one, rolled_back)])?,
+                    [one] => block.row(row_id, lsn, &[entry(one, rolled_back)])?,
                     many => {
                         let mut entries: Vec<_> =
                             many.iter().map(|version| entry(version, false)).collect();
                         if let Some(newest) = entries.first_mut() {
                             newest.rolled_back = rolled_back;
                         }
-                        block.row(slot, lsn, &entries)?;
+                        block.row(row_id, lsn, &entries)?;
                     }
                 }
                 if block.is_full() {
-                    return Ok((Slot(from), rows));
+                    return Ok((RowId(from), rows));
                 }
             }
         }
-        Ok((slots.end, rows))
+        Ok((row_ids.end, rows))
     }
 
     fn release(&self, table: TableId) {

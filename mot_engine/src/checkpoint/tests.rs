@@ -18,14 +18,14 @@ use super::*;
 use crate::disk::Disk;
 use crate::disk::simulated::SimulatedDisk;
 use crate::errors::EngineError;
-use crate::ids::{FileKey, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
+use crate::ids::{FileKey, IndexId, Lsn, RelationKey, RowId, TableId, Xid};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
-use crate::table::{Persistence, RANGE_SLOTS};
+use crate::table::{Persistence, RANGE_ROW_IDS};
 use crate::transaction::LocksOf;
 
 const SYSTEM: u64 = 7;
 
-/// Rows made up from their slot and the version at which they were last changed.
+/// Rows made up from their row id and the version at which they were last changed.
 struct MadeUp {
     version: u8,
     /// What the base generation holds.
@@ -33,27 +33,27 @@ struct MadeUp {
     tables: Vec<TableEntry>,
 }
 
-/// Slots of the tables.
-const SLOTS: [(u64, u64); 3] = [(1, 30), (2, 0), (3, 7)];
+/// Row ids of the tables.
+const ROW_IDS: [(u64, u64); 3] = [(1, 30), (2, 0), (3, 7)];
 
 /// Whether the range counts as changed at this version: at the first all do, later a third of them.
-fn is_range_changed(version: u8, table: TableId, slot: u64) -> bool {
-    let mixed = u64::from(version) * 31 + table.0 * 7 + (slot / RANGE_SLOTS) * 13;
+fn is_range_changed(version: u8, table: TableId, row_id: u64) -> bool {
+    let mixed = u64::from(version) * 31 + table.0 * 7 + (row_id / RANGE_ROW_IDS) * 13;
     version == 1 || (mixed ^ (mixed >> 3)).is_multiple_of(3)
 }
 
 /// The newest version up to `version` at which the row was changed: in a changed range all are, one
 /// of two, one of eight, or none.
-fn changed_at(version: u8, table: TableId, slot: u64) -> u8 {
+fn changed_at(version: u8, table: TableId, row_id: u64) -> u8 {
     let is_changed = |version: &u8| {
         let of = u64::from(*version);
-        let is_among = match (of + slot / RANGE_SLOTS) % 4 {
+        let is_among = match (of + row_id / RANGE_ROW_IDS) % 4 {
             0 => true,
-            1 => (slot + of).is_multiple_of(2),
-            2 => (slot + of).is_multiple_of(8),
+            1 => (row_id + of).is_multiple_of(2),
+            2 => (row_id + of).is_multiple_of(8),
             _ => false,
         };
-        *version == 1 || (is_among && is_range_changed(*version, table, slot))
+        *version == 1 || (is_among && is_range_changed(*version, table, row_id))
     };
     (1..=version).rev().find(is_changed).unwrap_or(0)
 }
@@ -93,13 +93,13 @@ fn definition() -> IndexDefinition {
 
 impl MadeUp {
     fn new(version: u8) -> MadeUp {
-        let table = |id: u64, slots: u64| TableEntry {
+        let table = |id: u64, row_ids: u64| TableEntry {
             id: TableId(id),
             key: RelationKey::of_earlier_build(1, id as u32),
             persistence: Persistence::Logged,
             creator: Xid(0),
             dropper: Xid(if id == 2 { 99 } else { 0 }),
-            slots_end: Slot(slots),
+            row_ids_end: RowId(row_ids),
             rows: 0,
             indexes: vec![IndexEntry {
                 id: IndexId(id),
@@ -112,17 +112,17 @@ impl MadeUp {
         MadeUp {
             version,
             base: 0,
-            tables: SLOTS.map(|(id, slots)| table(id, slots)).into(),
+            tables: ROW_IDS.map(|(id, row_ids)| table(id, row_ids)).into(),
         }
     }
 
-    fn body(&self, table: TableId, slot: u64) -> Vec<u8> {
-        let version = changed_at(self.version, table, slot);
-        vec![version ^ table.0 as u8; slot as usize * 20]
+    fn body(&self, table: TableId, row_id: u64) -> Vec<u8> {
+        let version = changed_at(self.version, table, row_id);
+        vec![version ^ table.0 as u8; row_id as usize * 20]
     }
 
-    fn lsn(&self, table: TableId, slot: u64) -> Lsn {
-        Lsn(u64::from(changed_at(self.version, table, slot)) * 1000 + slot)
+    fn lsn(&self, table: TableId, row_id: u64) -> Lsn {
+        Lsn(u64::from(changed_at(self.version, table, row_id)) * 1000 + row_id)
     }
 }
 
@@ -139,7 +139,7 @@ impl RowSource for MadeUp {
         })
     }
 
-    fn has_changed(&self, table: TableId, first: Slot) -> Result<bool, EngineError> {
+    fn has_changed(&self, table: TableId, first: RowId) -> Result<bool, EngineError> {
         let mut since = self.base + 1..=self.version;
         Ok(since.any(|version| is_range_changed(version, table, first.0)))
     }
@@ -151,17 +151,19 @@ impl RowSource for MadeUp {
     fn count(
         &self,
         table: TableId,
-        slots: Range<Slot>,
+        row_ids: Range<RowId>,
         above: &[Lsn],
     ) -> Result<Counts, EngineError> {
         assert!(above.is_sorted(), "{above:?}");
         let count = |above: &Lsn| {
-            let slots = slots.start.0..slots.end.0;
-            slots.filter(|slot| self.lsn(table, *slot) > *above).count() as u64
+            let row_ids = row_ids.start.0..row_ids.end.0;
+            row_ids
+                .filter(|row_id| self.lsn(table, *row_id) > *above)
+                .count() as u64
         };
         Ok(Counts {
             above: above.iter().map(count).collect(),
-            live: slots.end.0 - slots.start.0,
+            live: row_ids.end.0 - row_ids.start.0,
         })
     }
 
@@ -173,29 +175,29 @@ impl RowSource for MadeUp {
         &self,
         _walker: &mut (),
         table: TableId,
-        slots: Range<Slot>,
+        row_ids: Range<RowId>,
         since: Lsn,
         block: &mut BlockBuilder,
-    ) -> Result<(Slot, u64), EngineError> {
+    ) -> Result<(RowId, u64), EngineError> {
         // A few rows a block, so that files have several.
-        let end = slots.end.0.min(slots.start.0 + 3);
+        let end = row_ids.end.0.min(row_ids.start.0 + 3);
         let mut rows = 0;
-        for slot in slots.start.0..end {
-            if since != Lsn::NONE && self.lsn(table, slot) <= since {
+        for row_id in row_ids.start.0..end {
+            if since != Lsn::NONE && self.lsn(table, row_id) <= since {
                 continue;
             }
             rows += 1;
-            let body = self.body(table, slot);
+            let body = self.body(table, row_id);
             let version = VersionEntry {
-                xid: Xid(1000 - slot),
+                xid: Xid(1000 - row_id),
                 committed: true,
                 tombstone: false,
                 rolled_back: false,
                 body: &body,
             };
-            block.row(Slot(slot), self.lsn(table, slot), &[version])?;
+            block.row(RowId(row_id), self.lsn(table, row_id), &[version])?;
         }
-        Ok((Slot(end), rows))
+        Ok((RowId(end), rows))
     }
 }
 
@@ -265,22 +267,22 @@ fn read_all(disk: &SimulatedDisk) -> Result<Option<u8>, EngineError> {
         };
         let mut reader = BlockReader::new(place, &body).map_err(damaged)?;
         let mut versions = Vec::new();
-        while let Some((slot, lsn)) = reader.next(&mut versions).map_err(damaged)? {
+        while let Some((row_id, lsn)) = reader.next(&mut versions).map_err(damaged)? {
             read += 1;
-            if !rows.insert((place.header.table.0, slot.0)) {
+            if !rows.insert((place.header.table.0, row_id.0)) {
                 assert!(place.is_older && place.continues, "a row occurs twice");
                 continue;
             }
-            assert_eq!(lsn, made_up.lsn(place.header.table, slot.0));
-            let expected = made_up.body(place.header.table, slot.0);
+            assert_eq!(lsn, made_up.lsn(place.header.table, row_id.0));
+            let expected = made_up.body(place.header.table, row_id.0);
             assert_eq!(versions.len(), 1);
             assert_eq!(versions[0].body, expected);
-            assert_eq!(versions[0].xid, Xid(1000 - slot.0));
+            assert_eq!(versions[0].xid, Xid(1000 - row_id.0));
         }
     }
-    let all = SLOTS
+    let all = ROW_IDS
         .into_iter()
-        .flat_map(|(table, slots)| (0..slots).map(move |slot| (table, slot)));
+        .flat_map(|(table, row_ids)| (0..row_ids).map(move |row_id| (table, row_id)));
     assert_eq!(rows, all.collect());
     assert_eq!(read, manifest.rows_in_files());
     assert_eq!(
@@ -332,7 +334,7 @@ impl RowSource for Together {
         Ok(definitions)
     }
 
-    fn has_changed(&self, _table: TableId, _first: Slot) -> Result<bool, EngineError> {
+    fn has_changed(&self, _table: TableId, _first: RowId) -> Result<bool, EngineError> {
         Ok(true)
     }
 
@@ -343,10 +345,10 @@ impl RowSource for Together {
     fn count(
         &self,
         table: TableId,
-        slots: Range<Slot>,
+        row_ids: Range<RowId>,
         above: &[Lsn],
     ) -> Result<Counts, EngineError> {
-        self.rows.count(table, slots, above)
+        self.rows.count(table, row_ids, above)
     }
 
     fn walker(&self) -> Result<bool, EngineError> {
@@ -357,14 +359,14 @@ impl RowSource for Together {
         &self,
         has_met: &mut bool,
         table: TableId,
-        slots: Range<Slot>,
+        row_ids: Range<RowId>,
         since: Lsn,
         block: &mut BlockBuilder,
-    ) -> Result<(Slot, u64), EngineError> {
+    ) -> Result<(RowId, u64), EngineError> {
         if !std::mem::replace(has_met, true) {
             self.both.wait();
         }
-        self.rows.walk(&mut (), table, slots, since, block)
+        self.rows.walk(&mut (), table, row_ids, since, block)
     }
 }
 
@@ -418,9 +420,9 @@ proptest! {
     ) {
         let mut block = BlockBuilder::new(Xid(finished_below));
         block.begin(TableId(9));
-        let mut slot = 0;
+        let mut row_id = 0;
         for (step, lsn, versions) in &rows {
-            slot += step;
+            row_id += step;
             let entries: Vec<_> = versions
                 .iter()
                 .map(|(xid, committed, tombstone, body)| VersionEntry {
@@ -431,16 +433,16 @@ proptest! {
                     body,
                 })
                 .collect();
-            block.row(Slot(slot), Lsn(*lsn), &entries).expect("memory");
+            block.row(RowId(row_id), Lsn(*lsn), &entries).expect("memory");
         }
         let (header, body) = block.finish(1, 2, 3);
         prop_assert_eq!(BlockHeader::from_bytes(&header.to_bytes()), Ok(header));
         let mut reader = BlockReader::of(&header, body, Xid(finished_below)).expect("is whole");
         let mut read = Vec::new();
-        let mut slot = 0;
+        let mut row_id = 0;
         for (step, lsn, versions) in &rows {
-            slot += step;
-            prop_assert_eq!(reader.next(&mut read), Ok(Some((Slot(slot), Lsn(*lsn)))));
+            row_id += step;
+            prop_assert_eq!(reader.next(&mut read), Ok(Some((RowId(row_id), Lsn(*lsn)))));
             prop_assert_eq!(read.len(), versions.len());
             for (entry, (xid, committed, tombstone, body)) in read.iter().zip(versions) {
                 prop_assert_eq!(entry.xid, Xid(*xid));

@@ -63,8 +63,8 @@ pub fn with_rows_of(new: &Manifest, old: &Manifest, generation: u64) -> Result<M
             return Err(Mismatch::NotFinal { cluster });
         }
     }
-    if old.range_slots != new.range_slots {
-        let of = old.range_slots;
+    if old.range_row_ids != new.range_row_ids {
+        let of = old.range_row_ids;
         return Err(Mismatch::Ranges { of });
     }
     if !new.files.is_empty() && new.files != old.files {
@@ -110,7 +110,7 @@ fn with_rows(table: &TableEntry, from: &TableEntry) -> Result<TableEntry, Mismat
     }
     Ok(TableEntry {
         id: from.id,
-        slots_end: from.slots_end,
+        row_ids_end: from.row_ids_end,
         rows: from.rows,
         ranges: from.ranges.clone(),
         indexes,

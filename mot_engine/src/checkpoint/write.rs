@@ -1,8 +1,8 @@
 //! Writes a checkpoint with several threads.
 //!
-//! Each thread takes ranges of slots, of one table or several, and appends blocks to a file of its
-//! own, so the number of files is the number of threads, however many tables there are. Order of
-//! durability: rows files (sync each), directory, WAL (`flush`), manifest draft (sync), rename,
+//! Each thread takes ranges of row ids, of one table or several, and appends blocks to a file of
+//! its own, so the number of files is the number of threads, however many tables there are. Order
+//! of durability: rows files (sync each), directory, WAL (`flush`), manifest draft (sync), rename,
 //! directory.
 //!
 //! Contract: `Ok` means the generation is complete and durable. After an error it does not exist,
@@ -22,9 +22,9 @@ use super::ranges::{Job, Left, ThreadResult};
 use super::reuse::{self, Counts, Plan, Unit};
 use crate::disk::Disk;
 use crate::errors::EngineError;
-use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
+use crate::ids::{IndexId, Lsn, RowId, TableId, Xid};
 use crate::pause::{Point, allowed};
-use crate::table::RANGE_SLOTS;
+use crate::table::RANGE_ROW_IDS;
 use crate::threads::{give_way, on_threads};
 use crate::transaction::LocksOf;
 
@@ -116,8 +116,9 @@ pub trait RowSource: Sync {
         Self: 'a;
     /// Called once.
     fn definitions(&self) -> Result<Definitions, EngineError>;
-    /// Whether a row of the range that this slot begins may have changed since the base generation.
-    fn has_changed(&self, table: TableId, first: Slot) -> Result<bool, EngineError>;
+    /// Whether a row of the range that this row id begins may have changed since the base
+    /// generation.
+    fn has_changed(&self, table: TableId, first: RowId) -> Result<bool, EngineError>;
     /// Whether rows of the table may have changed since the base generation without another LSN.
     fn was_reformed(&self, table: TableId) -> Result<bool, EngineError>;
     /// Reads the LSNs of the range's rows: how many there are above each of those in `above`,
@@ -125,22 +126,22 @@ pub trait RowSource: Sync {
     fn count(
         &self,
         table: TableId,
-        slots: Range<Slot>,
+        row_ids: Range<RowId>,
         above: &[Lsn],
     ) -> Result<Counts, EngineError>;
     /// Makes a thread's walker.
     fn walker(&self) -> Result<Self::Walker<'_>, EngineError>;
-    /// Walks on from `slots.start` until the end of `slots` or until `block` is full, and gives the
-    /// slot to continue from and how many live rows it met. Rows with an LSN at or before `since`
-    /// are passed over; NONE: no row is.
+    /// Walks on from `row_ids.start` until the end of `row_ids` or until `block` is full, and gives
+    /// the row id to continue from and how many live rows it met. Rows with an LSN at or before
+    /// `since` are passed over; NONE: no row is.
     fn walk(
         &self,
         walker: &mut Self::Walker<'_>,
         table: TableId,
-        slots: Range<Slot>,
+        row_ids: Range<RowId>,
         since: Lsn,
         block: &mut BlockBuilder,
-    ) -> Result<(Slot, u64), EngineError>;
+    ) -> Result<(RowId, u64), EngineError>;
     /// Called once for each table, by any thread, without a pin: nothing of it is asked for any
     /// more.
     fn release(&self, _table: TableId) {}
@@ -238,7 +239,7 @@ fn write_rows<S: RowSource>(
         next_table,
         next_index,
         defined,
-        range_slots: RANGE_SLOTS as u32,
+        range_row_ids: RANGE_ROW_IDS as u32,
         tables,
         files,
         committed,

@@ -34,6 +34,6 @@ pub use entry::EntryRange;
 #[cfg(test)]
 pub(crate) use entry::enter_key;
 pub(crate) use entry::{
-    EntryOutcome, NOT_TESTED, Obstacle, RemainingKeys, Uniqueness, append_slot, clear_some,
-    enter_row, enter_row_in, only_slot, probe_key, remove_key, resolve_row, slots_of,
+    EntryOutcome, NOT_TESTED, Obstacle, RemainingKeys, Uniqueness, append_row_id, clear_some,
+    enter_row, enter_row_in, only_row_id, probe_key, remove_key, resolve_row, row_ids_of,
 };

@@ -6,7 +6,7 @@ use crate::ids::CommandId;
 use crate::ids::FileKey;
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use crate::{
-    Entered, IndexRef, KeysUnchanged, Newest, Problem, Session, Slot, Transaction, Written, Xid,
+    Entered, IndexRef, KeysUnchanged, Newest, Problem, RowId, Session, Transaction, Written, Xid,
 };
 use mot_model::{explore, finds, threads};
 use std::sync::Arc;
@@ -50,18 +50,18 @@ pub(super) fn tuple(value: u64) -> Vec<u8> {
 }
 
 /// A row, in a table without indexes.
-pub(super) fn row(place: &Place, session: &Session) -> Slot {
+pub(super) fn row(place: &Place, session: &Session) -> RowId {
     let me = place.world.begin();
     let mut work = Transaction::new();
-    let (slot, version) = work
+    let (row_id, version) = work
         .insert(session, place.table, &tuple(BEFORE), Xid(me.xid), CID)
         .unwrap();
     let entered = work
-        .enter(session, &me, place.table, slot, version)
+        .enter(session, &me, place.table, row_id, version)
         .unwrap();
     assert_eq!(entered, Entered::Done);
     end(place, session, &me, work, true);
-    slot
+    row_id
 }
 
 pub(super) fn end(place: &Place, session: &Session, me: &Me, mut work: Transaction, is_kept: bool) {
@@ -80,22 +80,22 @@ pub(super) fn end(place: &Place, session: &Session, me: &Me, mut work: Transacti
 fn move_key(
     place: &Place,
     session: &Session,
-    slot: Slot,
+    row_id: RowId,
     is_kept: bool,
     unchanged: Option<KeysUnchanged>,
 ) {
     let me = place.world.begin();
     let mut work = Transaction::new();
     let pin = session.memory().pin();
-    let Newest::Live(seen) = session.newest(&me, place.table, slot) else {
+    let Newest::Live(seen) = session.newest(&me, place.table, row_id) else {
         panic!("the row is gone");
     };
     let (xid, new) = (Xid(me.xid), tuple(AFTER));
     let table = place.table;
     let written = match unchanged {
-        None => work.update(session, &me, table, slot, seen, &new, xid, CID),
+        None => work.update(session, &me, table, row_id, seen, &new, xid, CID),
         Some(unchanged) => {
-            work.update_non_key(session, &me, table, slot, seen, &new, xid, CID, unchanged)
+            work.update_non_key(session, &me, table, row_id, seen, &new, xid, CID, unchanged)
         }
     };
     let Ok(Written::Done(version)) = written else {
@@ -103,7 +103,7 @@ fn move_key(
     };
     drop(pin);
     let entered = work
-        .enter(session, &me, place.table, slot, version)
+        .enter(session, &me, place.table, row_id, version)
         .unwrap();
     assert_eq!(entered, Entered::Done);
     end(place, session, &me, work, is_kept);
@@ -140,7 +140,7 @@ fn problems(place: &Arc<Place>, session: &Session) -> Vec<Problem> {
 fn beside_a_move(is_kept: bool, began_before: bool) {
     let place = Place::new();
     let session = place.join();
-    let slot = row(&place, &session);
+    let row_id = row(&place, &session);
     let unchanged = session.keys_unchanged(place.table, |_| true).unwrap();
     let unchanged = unchanged.filter(|_| began_before);
     threads(vec![
@@ -149,7 +149,7 @@ fn beside_a_move(is_kept: bool, began_before: bool) {
         }),
         thread(&place, move |place| {
             let session = place.join();
-            move_key(place, &session, slot, is_kept, unchanged);
+            move_key(place, &session, row_id, is_kept, unchanged);
             sweep(place, &session);
         }),
     ]);
@@ -173,12 +173,12 @@ fn taken_back() {
 fn insert(place: &Place, session: &Session) {
     let me = place.world.begin();
     let mut work = Transaction::new();
-    let (slot, version) = work
+    let (row_id, version) = work
         .insert(session, place.table, &tuple(BEFORE), Xid(me.xid), CID)
         .unwrap();
     let is_kept = loop {
         match work
-            .enter(session, &me, place.table, slot, version)
+            .enter(session, &me, place.table, row_id, version)
             .unwrap()
         {
             Entered::Done => break true,

@@ -3,23 +3,23 @@
 
 use super::{Me, Place, body, thread, value_of};
 use crate::ids::CommandId;
-use crate::{Newest, Session, Slot, Transaction, VersionRef, Written, Xid};
+use crate::{Newest, RowId, Session, Transaction, VersionRef, Written, Xid};
 use mot_model::{explore, finds, threads};
 use std::sync::Arc;
 
 const CID: CommandId = CommandId(1);
 
 /// A committed row.
-pub(super) fn insert(place: &Place, session: &Session, value: u64) -> Slot {
+pub(super) fn insert(place: &Place, session: &Session, value: u64) -> RowId {
     let me = place.world.begin();
     let mut work = Transaction::new();
-    let (slot, _) = work
+    let (row_id, _) = work
         .insert(session, place.table, &body(value), Xid(me.xid), CID)
         .unwrap();
     work.log(session, &mut place.world.clone()).unwrap();
     me.commit(Some(value));
     work.commit(session);
-    slot
+    row_id
 }
 
 /// Puts a state on the row, waiting for its owner.
@@ -28,12 +28,12 @@ pub(super) fn update(
     session: &Session,
     me: &Me,
     work: &mut Transaction,
-    slot: Slot,
+    row_id: RowId,
     value: u64,
 ) {
     loop {
         let _pin = session.memory().pin();
-        let seen = match session.newest(me, place.table, slot) {
+        let seen = match session.newest(me, place.table, row_id) {
             Newest::Live(seen) => seen,
             Newest::Busy(xid) => {
                 drop(_pin);
@@ -47,7 +47,7 @@ pub(super) fn update(
                 session,
                 me,
                 place.table,
-                slot,
+                row_id,
                 seen,
                 &body(value),
                 Xid(me.xid),
@@ -66,19 +66,19 @@ pub(super) fn update(
     }
 }
 
-fn committed_update(place: &Place, session: &Session, slot: Slot, value: u64) {
+fn committed_update(place: &Place, session: &Session, row_id: RowId, value: u64) {
     let me = place.world.begin();
     let mut work = Transaction::new();
-    update(place, session, &me, &mut work, slot, value);
+    update(place, session, &me, &mut work, row_id, value);
     work.log(session, &mut place.world.clone()).unwrap();
     me.commit(Some(value));
     work.commit(session);
 }
 
-fn aborted_update(place: &Place, session: &Session, slot: Slot) {
+fn aborted_update(place: &Place, session: &Session, row_id: RowId) {
     let me = place.world.begin();
     let mut work = Transaction::new();
-    update(place, session, &me, &mut work, slot, 666);
+    update(place, session, &me, &mut work, row_id, 666);
     me.abort();
     work.abort(session);
 }
@@ -90,7 +90,7 @@ fn sweep(place: &Place, session: &Session) {
 
 /// Reads the row twice under one snapshot, and looks at the first answer again after the pin is
 /// gone.
-fn read(place: &Place, session: &Session, slot: Slot) {
+fn read(place: &Place, session: &Session, row_id: RowId) {
     let snapshot = Me::nobody(&place.world).snapshot();
     let check = |version: VersionRef| {
         assert_eq!(value_of(version.body()), snapshot.value);
@@ -100,12 +100,12 @@ fn read(place: &Place, session: &Session, slot: Slot) {
         );
     };
     let first = session
-        .visible(place.table, slot, &snapshot)
+        .visible(place.table, row_id, &snapshot)
         .expect("the row is there");
     check(first);
     check(
         session
-            .visible(place.table, slot, &snapshot)
+            .visible(place.table, row_id, &snapshot)
             .expect("the row is there"),
     );
     check(first);
@@ -115,15 +115,15 @@ fn read(place: &Place, session: &Session, slot: Slot) {
 fn beside_readers() {
     let place = Place::new();
     let session = place.join();
-    let slot = insert(&place, &session, 1);
+    let row_id = insert(&place, &session, 1);
     threads(vec![
         thread(&place, move |place| {
             let session = place.join();
-            committed_update(place, &session, slot, 2);
-            committed_update(place, &session, slot, 3);
+            committed_update(place, &session, row_id, 2);
+            committed_update(place, &session, row_id, 3);
         }),
         thread(&place, move |place| {
-            aborted_update(place, &place.join(), slot)
+            aborted_update(place, &place.join(), row_id)
         }),
         thread(&place, move |place| {
             let session = place.join();
@@ -132,28 +132,28 @@ fn beside_readers() {
                 session.memory().collect();
             }
         }),
-        thread(&place, move |place| read(place, &place.join(), slot)),
+        thread(&place, move |place| read(place, &place.join(), row_id)),
     ]);
-    finish(&place, &session, slot, 3);
+    finish(&place, &session, row_id, 3);
 }
 
 /// One commits, one sweeps, one reads: what a snapshot sees stays until it is gone.
 fn swept_beside_a_reader() {
     let place = Place::new();
     let session = place.join();
-    let slot = insert(&place, &session, 1);
+    let row_id = insert(&place, &session, 1);
     threads(vec![
         thread(&place, move |place| {
-            committed_update(place, &place.join(), slot, 2)
+            committed_update(place, &place.join(), row_id, 2)
         }),
         thread(&place, move |place| {
             let session = place.join();
             sweep(place, &session);
             sweep(place, &session);
         }),
-        thread(&place, move |place| read(place, &place.join(), slot)),
+        thread(&place, move |place| read(place, &place.join(), row_id)),
     ]);
-    finish(&place, &session, slot, 2);
+    finish(&place, &session, row_id, 2);
 }
 
 /// PostgreSQL has decided, and the session is slow to stamp: others resolve its version, put theirs
@@ -161,14 +161,14 @@ fn swept_beside_a_reader() {
 fn stamped_late() {
     let place = Place::new();
     let session = place.join();
-    let slot = insert(&place, &session, 1);
+    let row_id = insert(&place, &session, 1);
     threads(vec![
         thread(&place, move |place| {
-            committed_update(place, &place.join(), slot, 2)
+            committed_update(place, &place.join(), row_id, 2)
         }),
         thread(&place, move |place| {
             let session = place.join();
-            committed_update(place, &session, slot, 3);
+            committed_update(place, &session, row_id, 3);
             for _ in 0..3 {
                 sweep(place, &session);
                 session.memory().collect();
@@ -181,12 +181,12 @@ fn stamped_late() {
     assert!(matches!(value, 2 | 3));
 }
 
-fn finish(place: &Arc<Place>, session: &Session, slot: Slot, value: u64) {
+fn finish(place: &Arc<Place>, session: &Session, row_id: RowId, value: u64) {
     let me = Me::nobody(&place.world);
     sweep(place, session);
     sweep(place, session);
     let _pin = session.memory().pin();
-    let Newest::Live(version) = session.newest(&me, place.table, slot) else {
+    let Newest::Live(version) = session.newest(&me, place.table, row_id) else {
         panic!("the row is gone");
     };
     assert_eq!(value_of(version.body()), value);

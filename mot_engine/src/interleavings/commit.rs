@@ -5,7 +5,7 @@ use super::{Place, body, thread};
 use crate::checkpoint::begin_round;
 use crate::ids::CommandId;
 use crate::row::{Anchor, VersionRef, flags};
-use crate::{Lsn, Newest, Session, Slot, Transaction, Written, Xid};
+use crate::{Lsn, Newest, RowId, Session, Transaction, Written, Xid};
 use mot_model::{explore, finds, threads};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -77,16 +77,16 @@ fn marks() {
     ]);
 }
 
-fn logged_update(place: &Place, session: &Session, slot: Slot, value: u64) {
+fn logged_update(place: &Place, session: &Session, row_id: RowId, value: u64) {
     let me = place.world.begin();
     let mut work = Transaction::new();
     let pin = session.memory().pin();
-    let Newest::Live(seen) = session.newest(&me, place.table, slot) else {
+    let Newest::Live(seen) = session.newest(&me, place.table, row_id) else {
         panic!("the row is there, and ours alone");
     };
     let (xid, table) = (Xid(me.xid), place.table);
     let written = work
-        .update(session, &me, table, slot, seen, &body(value), xid, CID)
+        .update(session, &me, table, row_id, seen, &body(value), xid, CID)
         .unwrap();
     assert!(matches!(written, Written::Done(_)), "{written:?}");
     drop(pin);
@@ -99,45 +99,45 @@ fn logged_update(place: &Place, session: &Session, slot: Slot, value: u64) {
 fn round_of_one() {
     let place = Place::new();
     let session = place.join();
-    let slot = insert(&place, &session);
+    let row_id = insert(&place, &session);
     let looked: Looked<Lsn> = Arc::default();
     let found = looked.clone();
     threads(vec![
         thread(&place, move |place| {
-            logged_update(place, &place.join(), slot, 1)
+            logged_update(place, &place.join(), row_id, 1)
         }),
         thread(&place, move |place| {
             let redo = place.world.with(|server| server.log_end);
             let round = begin_round(place.engine).expect("nothing is replayed");
-            let lsn = place.table.anchor(slot).unwrap().lsn();
+            let lsn = place.table.anchor(row_id).unwrap().lsn();
             assert!(lsn.0 >= redo, "a record before R is not on its row");
             *found.lock().unwrap() = Some((round, lsn));
         }),
     ]);
     let (round, lsn) = looked.lock().unwrap().take().unwrap();
-    told_of(&place, slot, round, lsn);
+    told_of(&place, row_id, round, lsn);
 }
 
 /// What came after a checkpoint's look is a change for the next one.
-fn told_of(place: &Place, slot: Slot, round: u64, lsn: Lsn) {
-    let now = place.table.anchor(slot).unwrap().lsn();
-    let told = place.table.has_changed(slot, round);
+fn told_of(place: &Place, row_id: RowId, round: u64, lsn: Lsn) {
+    let now = place.table.anchor(row_id).unwrap().lsn();
+    let told = place.table.has_changed(row_id, round);
     assert!(
         now == lsn || told,
         "the next checkpoint would take a changed range for unchanged"
     );
 }
 
-fn insert(place: &Place, session: &Session) -> Slot {
+fn insert(place: &Place, session: &Session) -> RowId {
     let me = place.world.begin();
     let mut work = Transaction::new();
-    let (slot, _) = work
+    let (row_id, _) = work
         .insert(session, place.table, &body(0), Xid(me.xid), CID)
         .unwrap();
     work.log(session, &mut place.world.clone()).unwrap();
     me.commit(None);
     work.commit(session);
-    slot
+    row_id
 }
 
 /// What a checkpoint found: its round and what it looked at.
@@ -148,25 +148,25 @@ type Looked<T> = Arc<std::sync::Mutex<Option<(u64, T)>>>;
 fn rounds() {
     let place = Place::new();
     let session = place.join();
-    let slots = [0, 1].map(|_| insert(&place, &session));
+    let row_ids = [0, 1].map(|_| insert(&place, &session));
     let looked: Looked<[Lsn; 2]> = Arc::default();
     let found = looked.clone();
-    let writer = |slot: Slot| {
+    let writer = |row_id: RowId| {
         thread(&place, move |place| {
             for value in 1..3 {
                 // A new session each time: it may get the line that the other one has left.
-                logged_update(place, &place.join(), slot, value);
+                logged_update(place, &place.join(), row_id, value);
             }
         })
     };
     threads(vec![
-        writer(slots[0]),
-        writer(slots[1]),
+        writer(row_ids[0]),
+        writer(row_ids[1]),
         thread(&place, move |place| {
             let ends = |place: &Place| place.world.with(|server| server.log_end);
             let redo = ends(place);
             let round = begin_round(place.engine).expect("nothing is replayed");
-            let lsns = slots.map(|slot| place.table.anchor(slot).unwrap().lsn());
+            let lsns = row_ids.map(|row_id| place.table.anchor(row_id).unwrap().lsn());
             assert!(
                 lsns.iter().any(|lsn| lsn.0 >= redo),
                 "a record before R is not on its row: {redo} {lsns:?}"
@@ -175,8 +175,8 @@ fn rounds() {
         }),
     ]);
     let (round, lsns) = looked.lock().unwrap().take().unwrap();
-    for (slot, lsn) in slots.into_iter().zip(lsns) {
-        told_of(&place, slot, round, lsn);
+    for (row_id, lsn) in row_ids.into_iter().zip(lsns) {
+        told_of(&place, row_id, round, lsn);
     }
 }
 

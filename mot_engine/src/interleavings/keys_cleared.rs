@@ -7,8 +7,8 @@ use crate::ids::FileKey;
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use crate::row::Head;
 use crate::{
-    Build, Direction, Entered, IndexScan, KeyRange, Newest, Session, Slot, Transaction, VersionRef,
-    Written, Xid,
+    Build, Direction, Entered, IndexScan, KeyRange, Newest, RowId, Session, Transaction,
+    VersionRef, Written, Xid,
 };
 use mot_model::{explore, finds, threads};
 use std::sync::Arc;
@@ -56,14 +56,16 @@ fn enter(
     session: &Session,
     me: &Me,
     work: &mut Transaction,
-    (slot, version): (Slot, VersionRef),
+    (row_id, version): (RowId, VersionRef),
 ) {
-    let entered = work.enter(session, me, place.table, slot, version).unwrap();
+    let entered = work
+        .enter(session, me, place.table, row_id, version)
+        .unwrap();
     assert_eq!(entered, Entered::Done);
 }
 
 /// An index, and a row.
-fn row(place: &Place, session: &Session) -> Slot {
+fn row(place: &Place, session: &Session) -> RowId {
     let me = place.world.begin();
     let mut work = Transaction::new();
     let xid = Xid(me.xid);
@@ -80,19 +82,19 @@ fn row(place: &Place, session: &Session) -> Slot {
 }
 
 /// Moves the row's key, and keeps that or takes it back. No other thread changes the row.
-fn move_key(place: &Place, session: &Session, slot: Slot, is_kept: bool) {
+fn move_key(place: &Place, session: &Session, row_id: RowId, is_kept: bool) {
     let me = place.world.begin();
     let mut work = Transaction::new();
     let pin = session.memory().pin();
-    let Newest::Live(seen) = session.newest(&me, place.table, slot) else {
+    let Newest::Live(seen) = session.newest(&me, place.table, row_id) else {
         panic!("the row is gone");
     };
     let (xid, new) = (Xid(me.xid), tuple(AFTER));
-    let written = work.update(session, &me, place.table, slot, seen, &new, xid, CID);
+    let written = work.update(session, &me, place.table, row_id, seen, &new, xid, CID);
     let Ok(Written::Done(version)) = written else {
         panic!("{written:?}")
     };
-    enter(place, session, &me, &mut work, (slot, version));
+    enter(place, session, &me, &mut work, (row_id, version));
     drop(pin);
     if is_kept {
         work.log(session, &mut place.world.clone()).unwrap();
@@ -129,17 +131,17 @@ fn look(place: &Place, session: &Session) {
 fn beside_a_sweeper(is_kept: bool) {
     let place = Place::new();
     let session = place.join();
-    let slot = row(&place, &session);
+    let row_id = row(&place, &session);
     threads(vec![
         thread(&place, move |place| {
             let session = place.join();
-            move_key(place, &session, slot, is_kept);
+            move_key(place, &session, row_id, is_kept);
             sweep(place, &session);
         }),
         thread(&place, |place| sweep(place, &place.join())),
         thread(&place, |place| look(place, &place.join())),
     ]);
-    finish(&place, &session, slot);
+    finish(&place, &session, row_id);
 }
 
 fn moved() {
@@ -150,9 +152,13 @@ fn taken_back() {
     beside_a_sweeper(false);
 }
 
-fn finish(place: &Arc<Place>, session: &Session, slot: Slot) {
+fn finish(place: &Arc<Place>, session: &Session, row_id: RowId) {
     sweep(place, session);
-    let head = place.table.anchor(slot).expect("it was handed out").head();
+    let head = place
+        .table
+        .anchor(row_id)
+        .expect("it was handed out")
+        .head();
     assert!(!head.has(Head::KEYS_MOVED), "nobody needs the other key");
     let mut problems = Vec::new();
     session

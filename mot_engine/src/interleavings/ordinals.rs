@@ -3,16 +3,16 @@
 
 use super::chains::{insert, update};
 use super::{Me, Place, thread};
-use crate::{Ordinal, Session, Slot, Transaction, VersionRef};
+use crate::{Ordinal, RowId, Session, Transaction, VersionRef};
 use mot_model::{explore, finds, threads};
 
 /// Changes the row and looks at its chain: ordinals rise from old to new, also beside what was
 /// rolled back and still lies there.
-fn change(place: &Place, session: &Session, slot: Slot, value: u64, commits: bool) {
+fn change(place: &Place, session: &Session, row_id: RowId, value: u64, commits: bool) {
     let me = place.world.begin();
     let mut work = Transaction::new();
-    update(place, session, &me, &mut work, slot, value);
-    assert_rising(place, session, slot);
+    update(place, session, &me, &mut work, row_id, value);
+    assert_rising(place, session, row_id);
     if commits {
         work.log(session, &mut place.world.clone()).unwrap();
         me.commit(Some(value));
@@ -23,9 +23,9 @@ fn change(place: &Place, session: &Session, slot: Slot, value: u64, commits: boo
     }
 }
 
-fn assert_rising(place: &Place, session: &Session, slot: Slot) {
+fn assert_rising(place: &Place, session: &Session, row_id: RowId) {
     let _pin = session.memory().pin();
-    let newest = place.table.anchor(slot).unwrap().head().version();
+    let newest = place.table.anchor(row_id).unwrap().head().version();
     let states: Vec<Ordinal> = std::iter::successors(newest, VersionRef::next)
         .map(|version| version.ordinal())
         .collect();
@@ -39,21 +39,21 @@ fn assert_rising(place: &Place, session: &Session, slot: Slot) {
 fn beside_rollbacks() {
     let place = Place::new();
     let session = place.join();
-    let slot = insert(&place, &session, 1);
+    let row_id = insert(&place, &session, 1);
     threads(vec![
         thread(&place, move |place| {
-            change(place, &place.join(), slot, 2, true)
+            change(place, &place.join(), row_id, 2, true)
         }),
         thread(&place, move |place| {
-            change(place, &place.join(), slot, 3, false)
+            change(place, &place.join(), row_id, 3, false)
         }),
         thread(&place, move |place| {
-            change(place, &place.join(), slot, 4, false)
+            change(place, &place.join(), row_id, 4, false)
         }),
     ]);
-    assert_rising(&place, &session, slot);
+    assert_rising(&place, &session, row_id);
     let me = Me::nobody(&place.world);
-    let crate::Newest::Live(newest) = session.newest(&me, place.table, slot) else {
+    let crate::Newest::Live(newest) = session.newest(&me, place.table, row_id) else {
         panic!("the row is gone")
     };
     assert!((1..=3).contains(&newest.ordinal().0));

@@ -3,18 +3,20 @@
 
 use super::chains::{insert, update};
 use super::{Me, Place, body, thread, value_of};
-use crate::{CommandId, LockStrength, Locked, Newest, Session, Slot, Transaction, VersionRef, Xid};
+use crate::{
+    CommandId, LockStrength, Locked, Newest, RowId, Session, Transaction, VersionRef, Xid,
+};
 use mot_model::{explore, finds, threads};
 
 const FIRST: u64 = 1;
 const LAST: u64 = 4;
 
 /// Changes the row again and again, and commits or aborts.
-fn change_often(place: &Place, session: &Session, slot: Slot, commits: bool) {
+fn change_often(place: &Place, session: &Session, row_id: RowId, commits: bool) {
     let me = place.world.begin();
     let mut work = Transaction::new();
     for value in FIRST + 1..=LAST {
-        update(place, session, &me, &mut work, slot, value);
+        update(place, session, &me, &mut work, row_id, value);
     }
     work.log(session, &mut place.world.clone()).unwrap();
     if commits {
@@ -31,29 +33,29 @@ fn lock(
     session: &Session,
     me: &Me,
     work: &mut Transaction,
-    slot: Slot,
+    row_id: RowId,
     seen: VersionRef,
     strength: LockStrength,
 ) -> Locked {
     let xid = Xid(me.xid);
-    work.lock(session, me, place.table, slot, seen, strength, xid)
+    work.lock(session, me, place.table, row_id, seen, strength, xid)
         .unwrap()
 }
 
 /// Locks the row as a foreign key does, which does not mind what changes it. While it holds the
 /// lock no other gets a stronger one.
-fn refer(place: &Place, session: &Session, slot: Slot) {
+fn refer(place: &Place, session: &Session, row_id: RowId) {
     let me = place.world.begin();
     let mut work = Transaction::new();
     let snapshot = me.snapshot();
-    let seen = session.visible(place.table, slot, &snapshot);
+    let seen = session.visible(place.table, row_id, &snapshot);
     let seen = seen.expect("the row is there");
     let locked = lock(
         place,
         session,
         &me,
         &mut work,
-        slot,
+        row_id,
         seen,
         LockStrength::KeyShare,
     );
@@ -62,9 +64,9 @@ fn refer(place: &Place, session: &Session, slot: Slot) {
         let other = place.world.begin();
         let mut strong = Transaction::new();
         let pin = session.memory().pin();
-        if let Newest::Live(seen) = session.newest(&other, place.table, slot) {
+        if let Newest::Live(seen) = session.newest(&other, place.table, row_id) {
             let strength = LockStrength::Update;
-            let locked = lock(place, session, &other, &mut strong, slot, seen, strength);
+            let locked = lock(place, session, &other, &mut strong, row_id, seen, strength);
             assert_ne!(locked, Locked::Done, "somebody's lock is lost");
         }
         drop(pin);
@@ -81,10 +83,10 @@ fn sweep(place: &Place, session: &Session) {
     session.sweep(&Me::nobody(&place.world), place.table, true, || {});
 }
 
-fn read(place: &Place, session: &Session, slot: Slot) {
+fn read(place: &Place, session: &Session, row_id: RowId) {
     let snapshot = Me::nobody(&place.world).snapshot();
     for _ in 0..2 {
-        let seen = session.visible(place.table, slot, &snapshot);
+        let seen = session.visible(place.table, row_id, &snapshot);
         let seen = seen.expect("the row is there");
         assert_eq!(value_of(seen.body()), snapshot.value);
     }
@@ -93,24 +95,24 @@ fn read(place: &Place, session: &Session, slot: Slot) {
 fn beside_others(commits: bool) {
     let place = Place::new();
     let session = place.join();
-    let slot = insert(&place, &session, FIRST);
+    let row_id = insert(&place, &session, FIRST);
     threads(vec![
         thread(&place, move |place| {
-            change_often(place, &place.join(), slot, commits)
+            change_often(place, &place.join(), row_id, commits)
         }),
-        thread(&place, move |place| refer(place, &place.join(), slot)),
+        thread(&place, move |place| refer(place, &place.join(), row_id)),
         thread(&place, move |place| {
             let session = place.join();
             sweep(place, &session);
             session.memory().collect();
         }),
-        thread(&place, move |place| read(place, &place.join(), slot)),
+        thread(&place, move |place| read(place, &place.join(), row_id)),
     ]);
     sweep(&place, &session);
     sweep(&place, &session);
     let me = Me::nobody(&place.world);
     let pin = session.memory().pin();
-    let Newest::Live(version) = session.newest(&me, place.table, slot) else {
+    let Newest::Live(version) = session.newest(&me, place.table, row_id) else {
         panic!("the row is gone");
     };
     assert_eq!(value_of(version.body()), if commits { LAST } else { FIRST });
@@ -130,7 +132,7 @@ fn locks_and_readers_do_not_mind() {
 }
 
 /// A new row, locked and changed by its maker, and taken back: its lock goes after its states.
-/// Another thread sweeps, two others make rows, perhaps in its slot.
+/// Another thread sweeps, two others make rows, perhaps in its row id.
 fn a_new_row_taken_back() {
     let place = Place::new();
     let session = place.join();
@@ -141,11 +143,11 @@ fn a_new_row_taken_back() {
             let xid = Xid(me.xid);
             let mut work = Transaction::new();
             let made = work.insert(&session, place.table, &body(FIRST), xid, CommandId(1));
-            let (slot, seen) = made.unwrap();
+            let (row_id, seen) = made.unwrap();
             let strength = LockStrength::Update;
-            let locked = lock(place, &session, &me, &mut work, slot, seen, strength);
+            let locked = lock(place, &session, &me, &mut work, row_id, seen, strength);
             assert_eq!(locked, Locked::Done);
-            update(place, &session, &me, &mut work, slot, LAST);
+            update(place, &session, &me, &mut work, row_id, LAST);
             me.abort();
             work.abort(&session);
         }),
@@ -166,14 +168,14 @@ fn a_new_row_taken_back() {
 
 fn insert_and_read(place: &Place, value: u64) {
     let session = place.join();
-    let slot = insert(place, &session, value);
+    let row_id = insert(place, &session, value);
     let snapshot = Me::nobody(&place.world).snapshot();
-    let seen = session.visible(place.table, slot, &snapshot);
+    let seen = session.visible(place.table, row_id, &snapshot);
     assert_eq!(value_of(seen.expect("the row is there").body()), value);
 }
 
 #[test]
-fn a_slot_is_given_away_once() {
+fn a_row_id_is_given_away_once() {
     explore(
         "own versions, a new row taken back",
         3_000,
@@ -185,8 +187,12 @@ mod seen {
     use super::*;
 
     #[test]
-    fn the_slot_of_a_cleaner() {
-        finds("reclaim: the slot of a cleaner", RUNS, a_new_row_taken_back);
+    fn the_row_id_of_a_cleaner() {
+        finds(
+            "reclaim: the row id of a cleaner",
+            RUNS,
+            a_new_row_taken_back,
+        );
     }
 
     const RUNS: usize = 40_000;

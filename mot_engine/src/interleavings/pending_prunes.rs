@@ -3,7 +3,7 @@
 
 use super::chains::{insert, update};
 use super::{Me, Place, thread, value_of};
-use crate::{Newest, Session, Slot, Transaction};
+use crate::{Newest, RowId, Session, Transaction};
 use mot_model::{explore, finds, threads};
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ fn numbers(word: u64) -> [u64; ROWS] {
 
 /// Gives a row another number, in a transaction of its own whose commit prunes what the session's
 /// earlier ones left.
-fn change(place: &Place, session: &Session, slots: [Slot; ROWS], row: usize, number: u64) {
+fn change(place: &Place, session: &Session, row_ids: [RowId; ROWS], row: usize, number: u64) {
     session.engine().raise_horizon(place.world.horizon());
     let me = place.world.begin();
     let mut work = Transaction::new();
-    update(place, session, &me, &mut work, slots[row], number);
+    update(place, session, &me, &mut work, row_ids[row], number);
     work.log(session, &mut place.world.clone()).unwrap();
     place.world.with(|server| {
         server.running.remove(&me.xid);
@@ -36,12 +36,12 @@ fn change(place: &Place, session: &Session, slots: [Slot; ROWS], row: usize, num
 
 /// Gives both rows a number in one transaction, whose end asks for the one while it works at the
 /// other: by then another may have put states on both and taken these out.
-fn change_both(place: &Place, session: &Session, slots: [Slot; ROWS], number: u64) {
+fn change_both(place: &Place, session: &Session, row_ids: [RowId; ROWS], number: u64) {
     session.engine().raise_horizon(place.world.horizon());
     let me = place.world.begin();
     let mut work = Transaction::new();
-    for slot in slots {
-        update(place, session, &me, &mut work, slot, number);
+    for row_id in row_ids {
+        update(place, session, &me, &mut work, row_id, number);
     }
     work.log(session, &mut place.world.clone()).unwrap();
     me.commit(Some(number | number << NUMBER_BITS));
@@ -55,11 +55,11 @@ fn sweep(place: &Place, session: &Session) {
     session.sweep(&Me::nobody(&place.world), place.table, false, || {});
 }
 
-fn read(place: &Place, session: &Session, slots: [Slot; ROWS]) {
+fn read(place: &Place, session: &Session, row_ids: [RowId; ROWS]) {
     let snapshot = Me::nobody(&place.world).snapshot();
     for _ in 0..2 {
-        let seen = slots.map(|slot| {
-            let version = session.visible(place.table, slot, &snapshot);
+        let seen = row_ids.map(|row_id| {
+            let version = session.visible(place.table, row_id, &snapshot);
             value_of(version.expect("the row is there").body())
         });
         assert_eq!(seen, numbers(snapshot.value));
@@ -67,12 +67,12 @@ fn read(place: &Place, session: &Session, slots: [Slot; ROWS]) {
 }
 
 /// The rows, with numbers 1 and 2.
-fn rows(place: &Place, session: &Session) -> [Slot; ROWS] {
+fn rows(place: &Place, session: &Session) -> [RowId; ROWS] {
     [1, 1 | 2 << NUMBER_BITS].map(|word| {
         let number = numbers(word).into_iter().max().expect("two");
-        let slot = insert(place, session, number);
+        let row_id = insert(place, session, number);
         place.world.with(|server| server.value = word);
-        slot
+        row_id
     })
 }
 
@@ -80,35 +80,35 @@ fn rows(place: &Place, session: &Session) -> [Slot; ROWS] {
 fn two_commits_on_two_rows() {
     let place = Place::new();
     let session = place.join();
-    let slots = rows(&place, &session);
+    let row_ids = rows(&place, &session);
     let writer = |first: usize, number: u64| {
         thread(&place, move |place| {
             let session = place.join();
-            change(place, &session, slots, first, number);
-            change(place, &session, slots, 1 - first, number + 1);
+            change(place, &session, row_ids, first, number);
+            change(place, &session, row_ids, 1 - first, number + 1);
         })
     };
-    beside_sweeper_and_reader(&place, &session, slots, [writer(0, 10), writer(1, 20)]);
+    beside_sweeper_and_reader(&place, &session, row_ids, [writer(0, 10), writer(1, 20)]);
 }
 
 /// Two sessions change both rows, each in one transaction.
 fn two_commits_of_two_rows() {
     let place = Place::new();
     let session = place.join();
-    let slots = rows(&place, &session);
+    let row_ids = rows(&place, &session);
     let writer = |number: u64| {
         thread(&place, move |place| {
-            change_both(place, &place.join(), slots, number);
+            change_both(place, &place.join(), row_ids, number);
         })
     };
-    beside_sweeper_and_reader(&place, &session, slots, [writer(10), writer(20)]);
+    beside_sweeper_and_reader(&place, &session, row_ids, [writer(10), writer(20)]);
 }
 
 /// Runs two writers beside a sweeper that frees what is dead and a reader; then looks what is left.
 fn beside_sweeper_and_reader(
     place: &Arc<Place>,
     session: &Session,
-    slots: [Slot; ROWS],
+    row_ids: [RowId; ROWS],
     [one, other]: [Box<dyn FnOnce() + Send>; 2],
 ) {
     let sweeper = thread(place, |place| {
@@ -116,20 +116,20 @@ fn beside_sweeper_and_reader(
         sweep(place, &session);
         session.memory().collect();
     });
-    let reader = thread(place, move |place| read(place, &place.join(), slots));
+    let reader = thread(place, move |place| read(place, &place.join(), row_ids));
     threads(vec![one, other, sweeper, reader]);
-    finish(place, session, slots);
+    finish(place, session, row_ids);
 }
 
 /// No snapshot sees anything old any more: each row is its newest state, and the sweeper has found
 /// what the commits left.
-fn finish(place: &Arc<Place>, session: &Session, slots: [Slot; ROWS]) {
+fn finish(place: &Arc<Place>, session: &Session, row_ids: [RowId; ROWS]) {
     sweep(place, session);
     let me = Me::nobody(&place.world);
     let pin = session.memory().pin();
     let expected = numbers(place.world.with(|server| server.value));
-    for (slot, number) in slots.into_iter().zip(expected) {
-        let Newest::Live(version) = session.newest(&me, place.table, slot) else {
+    for (row_id, number) in row_ids.into_iter().zip(expected) {
+        let Newest::Live(version) = session.newest(&me, place.table, row_id) else {
             panic!("the row is gone");
         };
         assert_eq!(value_of(version.body()), number);

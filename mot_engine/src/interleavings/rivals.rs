@@ -4,7 +4,7 @@
 use super::beside::{CID, build, end, row, tuple};
 use super::{Place, thread};
 use crate::sync::is_broken;
-use crate::{Entered, Newest, Rival, Session, Slot, Transaction, Written, Xid};
+use crate::{Entered, Newest, Rival, RowId, Session, Transaction, Written, Xid};
 use mot_model::{explore, finds, threads};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ const KEY: u64 = 7;
 enum How {
     Inserted,
     /// It is this one, which had another key.
-    Changed(Slot),
+    Changed(RowId),
 }
 
 /// A transaction that asks for the key when its row is entered, and is taken back if it meets a
@@ -26,25 +26,25 @@ fn take_key(place: &Place, session: &Session, how: How, kept: &AtomicU64) {
     let mut work = Transaction::new();
     let xid = Xid(me.xid);
     let index = session.indexes(table, &me)[0];
-    let (slot, version) = match how {
+    let (row_id, version) = match how {
         How::Inserted => work.insert(session, table, &tuple(KEY), xid, CID).unwrap(),
-        How::Changed(slot) => {
+        How::Changed(row_id) => {
             let pin = session.memory().pin();
-            let Newest::Live(seen) = session.newest(&me, table, slot) else {
+            let Newest::Live(seen) = session.newest(&me, table, row_id) else {
                 panic!("the row is gone");
             };
             let new = tuple(KEY);
-            let written = work.update(session, &me, table, slot, seen, &new, xid, CID);
+            let written = work.update(session, &me, table, row_id, seen, &new, xid, CID);
             let Ok(Written::Done(version)) = written else {
                 panic!("{written:?}")
             };
             drop(pin);
-            (slot, version)
+            (row_id, version)
         }
     };
-    let ask = || session.find_rival(&me, (table, index), slot).unwrap();
+    let ask = || session.find_rival(&me, (table, index), row_id).unwrap();
     let asked_first = is_broken("rivals: entering the row first").then(ask);
-    let entered = work.enter(session, &me, table, slot, version).unwrap();
+    let entered = work.enter(session, &me, table, row_id, version).unwrap();
     assert_eq!(entered, Entered::Done);
     // Where both meet, both wait for each other, and the server ends one of them: here, both.
     let is_kept = asked_first.unwrap_or_else(ask) == Rival::None;

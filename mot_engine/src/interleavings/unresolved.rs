@@ -5,7 +5,7 @@
 use super::chains::{insert, update};
 use super::{Me, Place, thread};
 use crate::row::flags;
-use crate::{Session, Slot, Transaction, Xid};
+use crate::{RowId, Session, Transaction, Xid};
 use mot_model::{explore, finds, threads};
 
 /// What the sweeper's owner does: asks what runs, then for marks, sweeps, and lets the server
@@ -27,14 +27,14 @@ fn sweep_and_forget(place: &Place, session: &Session) {
 
 /// A reader that finds no hint at the row has to ask for the outcome, and reads the row again if
 /// that is forgotten.
-fn ask(place: &Place, session: &Session, slot: Slot) {
+fn ask(place: &Place, session: &Session, row_id: RowId) {
     let is_resolved =
         |version: crate::VersionRef| version.flags() & (flags::COMMITTED | flags::ABORTED) != 0;
     for _ in 0..2 {
         let _pin = session.memory().pin();
         let newest = place
             .table
-            .anchor(slot)
+            .anchor(row_id)
             .and_then(|anchor| anchor.head().version());
         for version in std::iter::successors(newest, |version| version.next()) {
             if is_resolved(version) {
@@ -51,36 +51,36 @@ fn ask(place: &Place, session: &Session, slot: Slot) {
 }
 
 /// A change of the row that is about to be committed, or prepared.
-fn change(place: &Place, session: &Session, slot: Slot, value: u64) -> (Me, Transaction) {
+fn change(place: &Place, session: &Session, row_id: RowId, value: u64) -> (Me, Transaction) {
     let me = place.world.begin();
     let mut work = Transaction::new();
     session.begin_unresolved(Xid(me.xid));
-    update(place, session, &me, &mut work, slot, value);
+    update(place, session, &me, &mut work, row_id, value);
     work.log(session, &mut place.world.clone()).unwrap();
     (me, work)
 }
 
-fn beside_a_sweep(ended: fn(&Place, &Session, Slot)) {
+fn beside_a_sweep(ended: fn(&Place, &Session, RowId)) {
     let place = Place::new();
     let session = place.join();
-    let slot = insert(&place, &session, 1);
+    let row_id = insert(&place, &session, 1);
     threads(vec![
-        thread(&place, move |place| ended(place, &place.join(), slot)),
+        thread(&place, move |place| ended(place, &place.join(), row_id)),
         thread(&place, move |place| {
             let session = place.join();
             sweep_and_forget(place, &session);
             sweep_and_forget(place, &session);
         }),
-        thread(&place, move |place| ask(place, &place.join(), slot)),
+        thread(&place, move |place| ask(place, &place.join(), row_id)),
     ]);
-    ask(&place, &session, slot);
+    ask(&place, &session, row_id);
     sweep_and_forget(&place, &session);
-    ask(&place, &session, slot);
+    ask(&place, &session, row_id);
 }
 
 fn a_commit() {
-    beside_a_sweep(|place, session, slot| {
-        let (me, mut work) = change(place, session, slot, 2);
+    beside_a_sweep(|place, session, row_id| {
+        let (me, mut work) = change(place, session, row_id, 2);
         me.commit(Some(2));
         work.commit(session);
         session.end_unresolved();
@@ -88,8 +88,8 @@ fn a_commit() {
 }
 
 fn an_abort() {
-    beside_a_sweep(|place, session, slot| {
-        let (me, mut work) = change(place, session, slot, 2);
+    beside_a_sweep(|place, session, row_id| {
+        let (me, mut work) = change(place, session, row_id, 2);
         me.abort();
         work.abort(session);
         session.end_unresolved();
@@ -98,8 +98,8 @@ fn an_abort() {
 
 /// Ended by a session that knows nothing of the rows.
 fn a_prepared_transaction() {
-    beside_a_sweep(|place, session, slot| {
-        let (me, mut work) = change(place, session, slot, 2);
+    beside_a_sweep(|place, session, row_id| {
+        let (me, mut work) = change(place, session, row_id, 2);
         work.give_up(session);
         session.end_unresolved();
         me.commit(Some(2));

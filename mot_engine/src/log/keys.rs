@@ -5,7 +5,7 @@
 //!          varint how many, u32 the number of each other index whose entries stay; the index's own
 //!          number alone: those of all others do,
 //!          then for each row, in ascending order:
-//!   row: varint slot - previous slot - 1 (first: slot), varint ordinal, u32 checksum,
+//!   row: varint row id - previous row id - 1 (first: row id), varint ordinal, u32 checksum,
 //!        varint length, the entry of the row's tail without the number
 //! ```
 //! The row's state is the one with this ordinal, and with this checksum of all but its tail
@@ -15,8 +15,8 @@
 use super::varint::{Cursor, put};
 use super::{LOG_RECORD_BYTES_MAX, RecordKind, put_header};
 use crate::errors::EngineError;
-use crate::ids::{ORDINALS, Ordinal, Slot, TableId};
-use crate::limits::SLOT_BITS;
+use crate::ids::{ORDINALS, Ordinal, RowId, TableId};
+use crate::limits::ROW_ID_BITS;
 
 /// Most bytes of a row besides its entry, and of what begins a record.
 const ROW_BYTES_MAX: usize = 40;
@@ -25,7 +25,7 @@ const ROW_BYTES_MAX: usize = 40;
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RowKey<'a> {
     /// The row.
-    pub slot: Slot,
+    pub row_id: RowId,
     /// Which of its states.
     pub ordinal: Ordinal,
     /// Of that state's body, without its tail.
@@ -63,16 +63,16 @@ impl KeysWriter {
         Ok(())
     }
 
-    /// Adds a row. Their slots ascend.
+    /// Adds a row. Their row ids ascend.
     pub(crate) fn add(&mut self, row: RowKey<'_>) -> Result<(), EngineError> {
-        debug_assert!(row.slot.0 >= self.next);
+        debug_assert!(row.row_id.0 >= self.next);
         self.reserve(row.entry.len())?;
-        put(&mut self.bytes, row.slot.0 - self.next);
+        put(&mut self.bytes, row.row_id.0 - self.next);
         put(&mut self.bytes, u64::from(row.ordinal.0));
         self.bytes.extend_from_slice(&row.checksum.to_le_bytes());
         put(&mut self.bytes, row.entry.len() as u64);
         self.bytes.extend_from_slice(row.entry);
-        self.next = row.slot.0 + 1;
+        self.next = row.row_id.0 + 1;
         Ok(())
     }
 
@@ -126,9 +126,9 @@ impl<'a> KeysReader<'a> {
 
     fn read(&mut self) -> Result<RowKey<'a>, EngineError> {
         let damaged = |what| EngineError::Corrupt { what };
-        let slot = self.next.checked_add(self.cursor.varint()?);
-        let slot = slot
-            .filter(|slot| *slot < 1 << SLOT_BITS)
+        let row_id = self.next.checked_add(self.cursor.varint()?);
+        let row_id = row_id
+            .filter(|row_id| *row_id < 1 << ROW_ID_BITS)
             .ok_or_else(|| damaged("log record has a key of a row that cannot be"))?;
         let ordinal = u16::try_from(self.cursor.varint()?).ok();
         let ordinal = ordinal
@@ -137,9 +137,9 @@ impl<'a> KeysReader<'a> {
         let checksum = self.cursor.u32()?;
         let length = self.cursor.length()?;
         let entry = self.cursor.take(length)?;
-        self.next = slot + 1;
+        self.next = row_id + 1;
         Ok(RowKey {
-            slot: Slot(slot),
+            row_id: RowId(row_id),
             ordinal: Ordinal(ordinal),
             checksum,
             entry,
@@ -167,9 +167,9 @@ mod tests {
     use super::super::{LOG_VERSION, Record, describe};
     use super::*;
 
-    fn key(slot: u64, ordinal: u16, entry: &[u8]) -> RowKey<'_> {
+    fn key(row_id: u64, ordinal: u16, entry: &[u8]) -> RowKey<'_> {
         RowKey {
-            slot: Slot(slot),
+            row_id: RowId(row_id),
             ordinal: Ordinal(ordinal),
             checksum: 0x0403_0201,
             entry,

@@ -3,7 +3,8 @@
 //! ```text
 //! record = magic u16, version u8 = 4, kind u8 = 3, then runs to the end
 //!   run: varint table id, u8 strength (0 KEY SHARE, 1 SHARE, 2 NO KEY UPDATE, 3 UPDATE),
-//!        varint locks (at least 1), then for each: varint slot - previous slot - 1 (first: slot)
+//!        varint locks (at least 1), then for each:
+//!        varint row id - previous row id - 1 (first: row id)
 //! ```
 //! The locks belong to the transaction id that the WAL gives with the record, and count from its
 //! PREPARE until that transaction ends.
@@ -11,8 +12,8 @@
 use super::varint::{Cursor, put};
 use super::{RecordKind, put_header};
 use crate::errors::EngineError;
-use crate::ids::{Slot, TableId};
-use crate::limits::SLOT_BITS;
+use crate::ids::{RowId, TableId};
+use crate::limits::ROW_ID_BITS;
 use crate::row::LockStrength;
 
 /// Locks of one record at most: some hundred kilobytes, far below what a record may have.
@@ -31,7 +32,7 @@ pub struct RowLock {
     /// How it is locked.
     pub strength: LockStrength,
     /// The row.
-    pub slot: Slot,
+    pub row_id: RowId,
 }
 
 /// Replaces `out` by a record of these locks. They ascend, and none comes twice.
@@ -53,8 +54,8 @@ pub fn write_locks(out: &mut Vec<u8>, locks: &[RowLock]) -> Result<(), EngineErr
         put(out, run.len() as u64);
         let mut next = 0;
         for lock in run {
-            put(out, lock.slot.0 - next);
-            next = lock.slot.0 + 1;
+            put(out, lock.row_id.0 - next);
+            next = lock.row_id.0 + 1;
         }
     }
     Ok(())
@@ -94,16 +95,16 @@ impl<'a> LocksReader<'a> {
                 return damaged("log record has a run of no locks");
             }
         }
-        let slot = self.next.checked_add(self.cursor.varint()?);
-        let Some(slot) = slot.filter(|slot| *slot < 1 << SLOT_BITS) else {
+        let row_id = self.next.checked_add(self.cursor.varint()?);
+        let Some(row_id) = row_id.filter(|row_id| *row_id < 1 << ROW_ID_BITS) else {
             return damaged("log record locks a row that cannot be");
         };
         self.left -= 1;
-        self.next = slot + 1;
+        self.next = row_id + 1;
         Ok(RowLock {
             table: self.table,
             strength: self.strength,
-            slot: Slot(slot),
+            row_id: RowId(row_id),
         })
     }
 }
@@ -129,11 +130,11 @@ mod tests {
     use super::super::{LOG_VERSION, Record, describe};
     use super::*;
 
-    fn lock(table: u64, strength: LockStrength, slot: u64) -> RowLock {
+    fn lock(table: u64, strength: LockStrength, row_id: u64) -> RowLock {
         RowLock {
             table: TableId(table),
             strength,
-            slot: Slot(slot),
+            row_id: RowId(row_id),
         }
     }
 

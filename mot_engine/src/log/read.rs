@@ -16,7 +16,7 @@ use super::{
     LogicalChange, RecordKind,
 };
 use crate::errors::EngineError;
-use crate::ids::{Slot, TableId};
+use crate::ids::{RowId, TableId};
 use crate::row::TombstoneNote;
 
 /// A record with its header checked.
@@ -79,7 +79,7 @@ pub struct RowChange<'a> {
     /// Where.
     pub table: TableId,
     /// Which row.
-    pub slot: Slot,
+    pub row_id: RowId,
     /// What.
     pub change: Change<'a>,
 }
@@ -125,7 +125,7 @@ struct OperationHead {
     kind: u8,
     edits: usize,
     table: TableId,
-    slot: Slot,
+    row_id: RowId,
     /// The first of its table, or of its table again.
     is_first: bool,
 }
@@ -136,7 +136,7 @@ struct Heads<'a> {
     version: u8,
     cursor: Cursor<'a>,
     table: Option<TableId>,
-    slot_expected: u64,
+    row_id_expected: u64,
 }
 
 impl<'a> Heads<'a> {
@@ -152,27 +152,27 @@ impl<'a> Heads<'a> {
             let kind = operation & OPERATION_MASK;
             if kind == OPERATION_TABLE && edits == 0 {
                 self.table = Some(TableId(self.cursor.varint()?));
-                self.slot_expected = 0;
+                self.row_id_expected = 0;
                 is_first = true;
                 continue;
             }
             let table = self.table.ok_or(EngineError::Corrupt {
                 what: "log record changes a row of no table",
             })?;
-            let slot = self
-                .slot_expected
+            let row_id = self
+                .row_id_expected
                 .wrapping_add(unzigzag(self.cursor.varint()?) as u64);
-            self.slot_expected = slot.wrapping_add(1);
-            if slot > Slot::MAX.0 {
+            self.row_id_expected = row_id.wrapping_add(1);
+            if row_id > RowId::MAX.0 {
                 return Err(EngineError::Corrupt {
-                    what: "log record has a slot out of range",
+                    what: "log record has a row id out of range",
                 });
             }
             return Ok(Some(OperationHead {
                 kind,
                 edits,
                 table,
-                slot: Slot(slot),
+                row_id: RowId(row_id),
                 is_first,
             }));
         }
@@ -215,14 +215,14 @@ impl<'a> Heads<'a> {
 pub struct RowIds<'a>(Heads<'a>);
 
 impl Iterator for RowIds<'_> {
-    type Item = (TableId, Slot);
+    type Item = (TableId, RowId);
 
     #[inline]
-    fn next(&mut self) -> Option<(TableId, Slot)> {
+    fn next(&mut self) -> Option<(TableId, RowId)> {
         if let Ok(Some(head)) = self.0.next()
             && self.0.pass(&head)
         {
-            return Some((head.table, head.slot));
+            return Some((head.table, head.row_id));
         }
         self.0.cursor = Cursor::new(&[]);
         None
@@ -244,7 +244,7 @@ impl<'a> RowsReader<'a> {
                 version,
                 cursor: Cursor::new(body),
                 table: None,
-                slot_expected: 0,
+                row_id_expected: 0,
             },
             inserted: Inserted::None,
             own: Vec::new(),
@@ -264,7 +264,7 @@ impl<'a> RowsReader<'a> {
     )]
     pub fn next(&mut self) -> Result<Option<RowChange<'_>>, EngineError> {
         match self.advance() {
-            Ok(Some((table, slot, step))) => {
+            Ok(Some((table, row_id, step))) => {
                 let change = match step {
                     Step::Inserted => match self.inserted {
                         Inserted::Record(body) => Change::Insert { body },
@@ -275,7 +275,7 @@ impl<'a> RowsReader<'a> {
                 };
                 Ok(Some(RowChange {
                     table,
-                    slot,
+                    row_id,
                     change,
                 }))
             }
@@ -287,7 +287,7 @@ impl<'a> RowsReader<'a> {
         }
     }
 
-    fn advance(&mut self) -> Result<Option<(TableId, Slot, Step<'a>)>, EngineError> {
+    fn advance(&mut self) -> Result<Option<(TableId, RowId, Step<'a>)>, EngineError> {
         let Some(head) = self.heads.next()? else {
             return Ok(None);
         };
@@ -320,7 +320,7 @@ impl<'a> RowsReader<'a> {
                 });
             }
         };
-        Ok(Some((head.table, head.slot, step)))
+        Ok(Some((head.table, head.row_id, step)))
     }
 
     fn insert_like(&mut self, edits: usize) -> Result<(), EngineError> {

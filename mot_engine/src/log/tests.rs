@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::write::{EDITS_SHIFT, OPERATION_INSERT_LIKE};
 use super::*;
 use crate::errors::EngineError;
-use crate::ids::{FileKey, IndexId, RelationKey, Slot, TableId};
+use crate::ids::{FileKey, IndexId, RelationKey, RowId, TableId};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind, MissingValue};
 use crate::row::TombstoneNote;
 use crate::table::Persistence;
@@ -40,24 +40,24 @@ fn row() -> impl Strategy<Value = (u64, u64, Row)> {
             Row::Delete(note.unwrap_or_default())
         }),
     ];
-    let slot = prop_oneof![0..200_u64, Just(Slot::MAX.0), 0..=Slot::MAX.0];
-    (prop_oneof![1..4_u64, any::<u64>()], slot, change)
+    let row_id = prop_oneof![0..200_u64, Just(RowId::MAX.0), 0..=RowId::MAX.0];
+    (prop_oneof![1..4_u64, any::<u64>()], row_id, change)
 }
 
 fn write(rows: &[(u64, u64, Row)]) -> RowsWriter {
     let mut writer = RowsWriter::new();
-    for (table, slot, row) in rows {
-        let (table, slot) = (TableId(*table), Slot(*slot));
+    for (table, row_id, row) in rows {
+        let (table, row_id) = (TableId(*table), RowId(*row_id));
         match row {
-            Row::Insert(body) => writer.insert(table, slot, body),
+            Row::Insert(body) => writer.insert(table, row_id, body),
             Row::Update { base, body } => {
                 let base = base.as_ref().map(|(lsn, body)| Base {
                     lsn: Lsn(*lsn),
                     body,
                 });
-                writer.update(table, slot, base, body)
+                writer.update(table, row_id, base, body)
             }
-            Row::Delete(note) => writer.delete(table, slot, *note),
+            Row::Delete(note) => writer.delete(table, row_id, *note),
         }
         .expect("memory");
     }
@@ -73,9 +73,9 @@ proptest! {
         let Ok(Record::Rows(mut reader)) = Record::parse(writer.record()) else {
             return Err(TestCaseError::fail("not a Rows record"));
         };
-        for (table, slot, row) in &rows {
+        for (table, row_id, row) in &rows {
             let read = reader.next().expect("reads").expect("has more");
-            prop_assert_eq!((read.table.0, read.slot.0), (*table, *slot));
+            prop_assert_eq!((read.table.0, read.row_id.0), (*table, *row_id));
             match (row, read.change) {
                 (Row::Insert(body), Change::Insert { body: read }) => prop_assert_eq!(body, read),
                 (Row::Update { body, .. }, Change::Replace { body: read }) => {
@@ -145,7 +145,7 @@ fn exhaust(record: &[u8]) -> bool {
             let mut row_ids = reader.row_ids();
             loop {
                 match reader.next() {
-                    Ok(Some(row)) => assert_eq!(row_ids.next(), Some((row.table, row.slot))),
+                    Ok(Some(row)) => assert_eq!(row_ids.next(), Some((row.table, row.row_id))),
                     Ok(None) => break,
                     Err(_) => {
                         failed = true;
@@ -313,7 +313,7 @@ fn records_end_when_full() {
     let mut rows = 0;
     while writer.has_room(body.len()) {
         writer
-            .update(TableId(1), Slot(rows), None, &body)
+            .update(TableId(1), RowId(rows), None, &body)
             .expect("memory");
         rows += 1;
     }
@@ -324,14 +324,14 @@ fn records_end_when_full() {
     // A row larger than a record gets one of its own.
     let large = vec![0; LOG_RECORD_BYTES_MAX + 1];
     assert!(writer.has_room(large.len()));
-    writer.insert(TableId(1), Slot(0), &large).expect("memory");
+    writer.insert(TableId(1), RowId(0), &large).expect("memory");
     assert!(!writer.has_room(0));
     assert!(exhaust(writer.record()));
     writer.clear();
     assert_eq!(writer.record(), b"");
 }
 
-/// Ten order lines of one order: consecutive slots, much in common.
+/// Ten order lines of one order: consecutive row ids, much in common.
 #[test]
 fn similar_rows_share_their_bytes() {
     let mut writer = RowsWriter::new();
@@ -345,7 +345,7 @@ fn similar_rows_share_their_bytes() {
     };
     for number in 0..10 {
         writer
-            .insert(TableId(1), Slot(1000 + u64::from(number)), &line(number))
+            .insert(TableId(1), RowId(1000 + u64::from(number)), &line(number))
             .expect("memory");
     }
     let bytes = writer.record().len();

@@ -4,16 +4,17 @@
 //! record = magic u16, version u8, kind u8 = 1, then operations to the end
 //! operation byte: kind in bits 0..3, number of edits in bits 3..8
 //!   0 Table        varint table id: what follows concerns this table
-//!   1 Insert       slot, varint length, body
-//!   2 Delete       slot
-//!   3 Replace      slot, varint length, body            (update, whole)
-//!   4 Change       slot, base LSN u32, edits            (update, difference to the row's last
-//!                                                        logged version)
-//!   5 InsertLike   slot, edits                          (difference to the body inserted before it
-//!                                                        into this table, in this record)
-//!   6 DeleteNoted  slot, varint note                    (what its tombstone says more, since
-//!                                                        version 2: `row/ordinal.rs`)
-//! slot = zigzag varint of (slot - previous slot of this table - 1): one byte for the next slot
+//!   1 Insert       row id, varint length, body
+//!   2 Delete       row id
+//!   3 Replace      row id, varint length, body   (update, whole)
+//!   4 Change       row id, base LSN u32, edits   (update, difference to the row's last logged
+//!                                                 version)
+//!   5 InsertLike   row id, edits                 (difference to the body inserted before it into
+//!                                                 this table, in this record)
+//!   6 DeleteNoted  row id, varint note           (what its tombstone says more, since version 2:
+//!                                                 `row/ordinal.rs`)
+//! A row id is written as the zigzag varint of (row id - previous row id of this table - 1): one
+//! byte for the next one.
 //! ```
 //!
 //! Contract: the caller closes a record (takes `record`, appends it, marks its rows, calls `clear`)
@@ -24,7 +25,7 @@ use super::edits::ROOM_BEYOND;
 use super::varint::{put, zigzag};
 use super::{BaseLsn, LOG_HEADER_BYTES, LOG_RECORD_BYTES_MAX, RecordKind, put_header};
 use crate::errors::EngineError;
-use crate::ids::{Lsn, Slot, TableId};
+use crate::ids::{Lsn, RowId, TableId};
 use crate::limits::{LOG_RECORD_BYTES_OF_LONG_ROW_MAX, ROW_BYTES_MAX};
 use crate::row::TombstoneNote;
 
@@ -38,7 +39,7 @@ pub(super) const OPERATION_DELETE_NOTED: u8 = 6;
 pub(super) const OPERATION_MASK: u8 = 7;
 pub(super) const EDITS_SHIFT: u32 = 3;
 
-/// Bytes an operation can take besides its body: operation byte, table, slot, length.
+/// Bytes an operation can take besides its body: operation byte, table, row id, length.
 const OPERATION_BYTES_MAX: usize = 40;
 
 const _: () = assert!(
@@ -64,8 +65,8 @@ pub struct Base<'a> {
 pub struct RowsWriter {
     bytes: Vec<u8>,
     table: Option<TableId>,
-    /// Previous slot + 1.
-    slot_expected: u64,
+    /// Previous row id + 1.
+    row_id_expected: u64,
     /// The body inserted last into `table`; empty when there is none.
     inserted: Vec<u8>,
 }
@@ -76,7 +77,7 @@ impl RowsWriter {
         Self {
             bytes: Vec::new(),
             table: None,
-            slot_expected: 0,
+            row_id_expected: 0,
             inserted: Vec::new(),
         }
     }
@@ -106,11 +107,16 @@ impl RowsWriter {
     }
 
     /// A new row.
-    pub fn insert(&mut self, table: TableId, slot: Slot, body: &[u8]) -> Result<(), EngineError> {
+    pub fn insert(
+        &mut self,
+        table: TableId,
+        row_id: RowId,
+        body: &[u8],
+    ) -> Result<(), EngineError> {
         self.reserve(body.len())?;
         self.enter_table(table);
         let operation = self.bytes.len();
-        self.operation(OPERATION_INSERT, slot);
+        self.operation(OPERATION_INSERT, row_id);
         let like = if self.inserted.is_empty() || body.len() > LIKE_BYTES_MAX {
             None
         } else {
@@ -135,14 +141,14 @@ impl RowsWriter {
     pub fn update(
         &mut self,
         table: TableId,
-        slot: Slot,
+        row_id: RowId,
         base: Option<Base<'_>>,
         body: &[u8],
     ) -> Result<(), EngineError> {
         self.reserve(body.len())?;
         self.enter_table(table);
         let operation = self.bytes.len();
-        self.operation(OPERATION_CHANGE, slot);
+        self.operation(OPERATION_CHANGE, row_id);
         if let Some(base) = base {
             let start = self.bytes.len();
             self.bytes
@@ -162,15 +168,15 @@ impl RowsWriter {
     pub fn delete(
         &mut self,
         table: TableId,
-        slot: Slot,
+        row_id: RowId,
         note: TombstoneNote,
     ) -> Result<(), EngineError> {
         self.reserve(0)?;
         self.enter_table(table);
         if note == TombstoneNote::NONE {
-            self.operation(OPERATION_DELETE, slot);
+            self.operation(OPERATION_DELETE, row_id);
         } else {
-            self.operation(OPERATION_DELETE_NOTED, slot);
+            self.operation(OPERATION_DELETE_NOTED, row_id);
             put(&mut self.bytes, note.number());
         }
         Ok(())
@@ -192,18 +198,18 @@ impl RowsWriter {
             self.bytes.push(OPERATION_TABLE);
             put(&mut self.bytes, table.0);
             self.table = Some(table);
-            self.slot_expected = 0;
+            self.row_id_expected = 0;
             self.inserted.clear();
         }
     }
 
-    fn operation(&mut self, operation: u8, slot: Slot) {
+    fn operation(&mut self, operation: u8, row_id: RowId) {
         self.bytes.push(operation);
         put(
             &mut self.bytes,
-            zigzag(slot.0.wrapping_sub(self.slot_expected) as i64),
+            zigzag(row_id.0.wrapping_sub(self.row_id_expected) as i64),
         );
-        self.slot_expected = slot.0.wrapping_add(1);
+        self.row_id_expected = row_id.0.wrapping_add(1);
     }
 
     fn body(&mut self, body: &[u8]) {

@@ -4,7 +4,7 @@
 use super::tail::{cut_replaced, cut_tail, outdates};
 use crate::engine::State;
 use crate::errors::EngineError;
-use crate::ids::{Slot, Xid};
+use crate::ids::{RowId, Xid};
 use crate::index::RemainingKeys;
 use crate::key::KeyBuffer;
 use crate::memory::Purpose;
@@ -125,17 +125,17 @@ fn other_keys(head: Head, version: VersionRef) -> bool {
 }
 
 /// Lets `choose` take versions out of the row's latched chain (called again while rounds are full),
-/// removes the index entries that only they needed, retires them, and gives the slot back if the
+/// removes the index entries that only they needed, retires them, and gives the row id back if the
 /// chain is empty then. `choose` may change the head's flags; it asks no `Clock`. The caller is
 /// pinned. Returns how many versions were taken out.
 pub(crate) fn clean_row(
     session: &Session,
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     mut choose: impl FnMut(&mut Head, &mut Taken),
 ) -> usize {
     debug_assert!(session.local.is_pinned());
-    let Some(anchor) = table.anchor(slot) else {
+    let Some(anchor) = table.anchor(row_id) else {
         return 0;
     };
     let mut total = 0;
@@ -161,13 +161,13 @@ pub(crate) fn clean_row(
             head = head.with_flags(Head::CLEANING);
         }
         if taken.count > 0 {
-            leave(table, slot, latched, head);
+            leave(table, row_id, latched, head);
         } else {
             latched.head = head;
             drop(latched);
         }
         if taken.cleaning {
-            finish_cleaning(session, table, slot, anchor, &taken);
+            finish_cleaning(session, table, row_id, anchor, &taken);
         }
         let mut superseded = 0;
         for version in taken.iter() {
@@ -186,7 +186,7 @@ pub(crate) fn clean_row(
         }
         taken.uncounted.take_back(table);
         if taken.refused {
-            table.set_dirty(slot);
+            table.set_dirty(row_id);
         }
         if !taken.full || taken.count == 0 {
             return total;
@@ -194,41 +194,47 @@ pub(crate) fn clean_row(
     }
 }
 
-/// Removes the entries of what was taken out, ends the CLEANING, and gives the slot back if its
+/// Removes the entries of what was taken out, ends the CLEANING, and gives the row id back if its
 /// chain is empty.
-fn finish_cleaning(session: &Session, table: TableRef, slot: Slot, anchor: &Anchor, taken: &Taken) {
+fn finish_cleaning(
+    session: &Session,
+    table: TableRef,
+    row_id: RowId,
+    anchor: &Anchor,
+    taken: &Taken,
+) {
     reach(Point::UnlinkBeforeEntries);
     let mut complete = true;
     for version in taken.iter() {
-        complete &= remove_entries(session, table, slot, version).is_ok();
+        complete &= remove_entries(session, table, row_id, version).is_ok();
     }
-    end_cleaning(table, slot, anchor, complete);
+    end_cleaning(table, row_id, anchor, complete);
 }
 
 /// An entry whose key could not be computed is still there, and must not lead to another row. So
-/// the slot stays unused for ever. Only replay on a standby puts another row there, because the
+/// the row id stays unused for ever. Only replay on a standby puts another row there, because the
 /// primary did. So a reader that comes from an entry compares keys.
 const ENTRY_STAYS: u64 = Head::ENTRY_LEFT | Head::KEYS_MOVED;
 
 /// Stores the head of a chain after something was taken out of it under this latch: without that
-/// the slot may be in its taker's hands, empty, too. If nothing is left of the row, and no process
-/// is cleaning it, the slot is given back: a row lock may go last, after the states.
-pub(crate) fn leave(table: TableRef, slot: Slot, mut latched: LatchedAnchor<'_>, head: Head) {
+/// the row id may be in its taker's hands, empty, too. If nothing is left of the row, and no
+/// process is cleaning it, the row id is given back: a row lock may go last, after the states.
+pub(crate) fn leave(table: TableRef, row_id: RowId, mut latched: LatchedAnchor<'_>, head: Head) {
     // As in `end_cleaning`.
-    let is_listed = lists_free_slots(table);
-    let is_cleaned = head.has(Head::CLEANING) && !is_broken("reclaim: the slot of a cleaner");
+    let is_listed = lists_free_row_ids(table);
+    let is_cleaned = head.has(Head::CLEANING) && !is_broken("reclaim: the row id of a cleaner");
     let gives_away = head.may_be_given_away() && !is_cleaned;
     latched.head = if gives_away { Head::empty() } else { head };
     drop(latched);
     if gives_away && is_listed {
-        crate::table::free_slot(table, slot);
+        crate::table::free_row_id(table, row_id);
     }
 }
 
 /// Ends the CLEANING: everything is removed, or not all of it (`complete`).
-pub(super) fn end_cleaning(table: TableRef, slot: Slot, anchor: &Anchor, complete: bool) {
-    reach(Point::UnlinkBeforeSlot);
-    let is_listed = lists_free_slots(table);
+pub(super) fn end_cleaning(table: TableRef, row_id: RowId, anchor: &Anchor, complete: bool) {
+    reach(Point::UnlinkBeforeRowId);
+    let is_listed = lists_free_row_ids(table);
     let mut latched = anchor.latch();
     latched.head = latched.head.without_flags(Head::CLEANING);
     if !complete {
@@ -240,13 +246,13 @@ pub(super) fn end_cleaning(table: TableRef, slot: Slot, anchor: &Anchor, complet
     latched.head = Head::empty();
     drop(latched);
     if is_listed {
-        crate::table::free_slot(table, slot);
+        crate::table::free_row_id(table, row_id);
     }
 }
 
-/// Whether the table's freed slots are listed at once. Asked before the slot becomes empty: the end
-/// of a replay lists those that are by then, with the sweeper kept out.
-fn lists_free_slots(table: TableRef) -> bool {
+/// Whether the table's freed row ids are listed at once. Asked before the row id becomes empty: the
+/// end of a replay lists those that are by then, with the sweeper kept out.
+fn lists_free_row_ids(table: TableRef) -> bool {
     table.storage().lists_free.load(Ordering::Acquire) != 0
 }
 
@@ -255,7 +261,7 @@ fn lists_free_slots(table: TableRef) -> bool {
 fn remove_entries(
     session: &Session,
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     version: VersionRef,
 ) -> Result<(), EngineError> {
     if version.is_tombstone() || version.is_lock() {
@@ -266,7 +272,7 @@ fn remove_entries(
     let mut outcome = Ok(());
     for index in table.all_indexes() {
         let keys = [&mut key, &mut scratch];
-        let removed = remove_entry(session, table, slot, version, index, keys, None);
+        let removed = remove_entry(session, table, row_id, version, index, keys, None);
         if removed.is_err() {
             outcome = removed;
         }
@@ -278,7 +284,7 @@ fn remove_entries(
 pub(super) fn remove_entry(
     session: &Session,
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     version: VersionRef,
     index: IndexRef,
     [key, scratch]: [&mut KeyBuffer; 2],
@@ -290,7 +296,7 @@ pub(super) fn remove_entry(
         return Ok(());
     }
     crate::index::remove_key(
-        session, table, index, has_null, key, scratch, slot, remaining,
+        session, table, index, has_null, key, scratch, row_id, remaining,
     )
 }
 
@@ -362,8 +368,8 @@ fn removable(
 /// Takes out of a row what hints and horizon allow: aborted versions, ended locks, what is below
 /// the oldest version needed, and a dead row as a whole. Asks no `Clock`. The caller is
 /// pinned.
-pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize {
-    let Some(anchor) = table.anchor(slot) else {
+pub(crate) fn prune_row(session: &Session, table: TableRef, row_id: RowId) -> usize {
+    let Some(anchor) = table.anchor(row_id) else {
         return 0;
     };
     let _charge = session.charge(table);
@@ -382,10 +388,10 @@ pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize
     };
     let mut removed = 0;
     if any() {
-        removed = cut_tail(session, table, slot, anchor, horizon);
+        removed = cut_tail(session, table, row_id, anchor, horizon);
     }
     if any() {
-        removed += clean_row(session, table, slot, |head, taken| {
+        removed += clean_row(session, table, row_id, |head, taken| {
             let mut now = *head;
             removable(table, *head, horizon, &old, |version| {
                 let hints = version.flags();
@@ -397,37 +403,37 @@ pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize
             *head = now;
         });
     }
-    removed + usize::from(free_dead_row(session, table, slot, anchor, horizon))
+    removed + usize::from(free_dead_row(session, table, row_id, anchor, horizon))
 }
 
 /// `prune_row`, for a row that was left with something to do; notes if it has nothing to do then.
 /// `false` if it had none already.
-pub(crate) fn tidy_row(session: &Session, table: TableRef, slot: Slot) -> bool {
-    let Some(anchor) = table.anchor(slot) else {
+pub(crate) fn tidy_row(session: &Session, table: TableRef, row_id: RowId) -> bool {
+    let Some(anchor) = table.anchor(row_id) else {
         return false;
     };
     let head = anchor.head();
     if head.version().is_none() || anchor.is_quiescent(head) {
         return false;
     }
-    prune_row(session, table, slot);
+    prune_row(session, table, row_id);
     anchor.is_quiescent(anchor.head());
     true
 }
 
 /// Takes the tombstone out that is all that is left of a row and that every snapshot sees, and
-/// gives the slot back if it may be.
+/// gives the row id back if it may be.
 fn free_dead_row(
     session: &Session,
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     anchor: &Anchor,
     horizon: Xid,
 ) -> bool {
     if dead_tombstone(anchor.head(), horizon).is_none() {
         return false;
     }
-    let is_listed = lists_free_slots(table);
+    let is_listed = lists_free_row_ids(table);
     let mut latched = anchor.latch();
     let Some(tombstone) = dead_tombstone(latched.head, horizon) else {
         return false;
@@ -446,7 +452,7 @@ fn free_dead_row(
     };
     reach(Point::UnlinkBeforeFree);
     if gives_away && is_listed {
-        crate::table::free_slot(table, slot);
+        crate::table::free_row_id(table, row_id);
     }
     true
 }

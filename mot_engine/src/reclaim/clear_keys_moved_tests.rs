@@ -5,7 +5,7 @@ use crate::pause::{Point, set_hook};
 use crate::row::Head;
 use crate::table::{IndexRef, TableRef};
 use crate::{
-    CommandId, Direction, Entered, IndexScan, KeyRange, LockStrength, Locked, Session, Slot,
+    CommandId, Direction, Entered, IndexScan, KeyRange, LockStrength, Locked, RowId, Session,
     Transaction, Written, Xid,
 };
 use std::cell::RefCell;
@@ -53,7 +53,7 @@ struct Place {
     sweeper: Session,
     world: World,
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     _region: crate::memory::Region,
 }
 
@@ -67,20 +67,20 @@ impl Place {
             common::definition(OTHER, false, &[(2, false)]),
         ];
         let table = common::table(&session, &world, &indexes);
-        let slot = common::transact(&session, &world, |work, me, xid| {
-            let (slot, version) = work
+        let row_id = common::transact(&session, &world, |work, me, xid| {
+            let (row_id, version) = work
                 .insert(&session, table, &body(row(FIRST)), xid, CommandId(1))
                 .unwrap();
-            let entered = work.enter(&session, me, table, slot, version).unwrap();
+            let entered = work.enter(&session, me, table, row_id, version).unwrap();
             assert_eq!(entered, Entered::Done);
-            slot
+            row_id
         });
         Rc::new(Place {
             sweeper: engine.join().unwrap(),
             session,
             world,
             table,
-            slot,
+            row_id,
             _region: region,
         })
     }
@@ -91,14 +91,14 @@ impl Place {
         let mut work = Transaction::new();
         let session = &self.session;
         let seen = session
-            .visible(self.table, self.slot, &me.snapshot(1))
+            .visible(self.table, self.row_id, &me.snapshot(1))
             .unwrap();
         let (xid, cid, new) = (Xid(me.top), CommandId(1), body(row(b)));
-        let written = work.update(session, &me, self.table, self.slot, seen, &new, xid, cid);
+        let written = work.update(session, &me, self.table, self.row_id, seen, &new, xid, cid);
         let Ok(Written::Done(version)) = written else {
             panic!("{written:?}")
         };
-        let entered = work.enter(session, &me, self.table, self.slot, version);
+        let entered = work.enter(session, &me, self.table, self.row_id, version);
         assert_eq!(entered.unwrap(), Entered::Done);
         (me, work)
     }
@@ -114,7 +114,7 @@ impl Place {
     }
 
     fn has_moved(&self) -> bool {
-        let anchor = self.table.anchor(self.slot).unwrap();
+        let anchor = self.table.anchor(self.row_id).unwrap();
         anchor.head().has(Head::KEYS_MOVED)
     }
 
@@ -211,10 +211,12 @@ fn keys_moved_is_cleared_behind_a_lock_that_came_meanwhile() {
         move || {
             let me = place.world.begin();
             let (session, snapshot) = (&place.session, me.snapshot(1));
-            let seen = session.visible(place.table, place.slot, &snapshot).unwrap();
+            let seen = session
+                .visible(place.table, place.row_id, &snapshot)
+                .unwrap();
             let mut work = Transaction::new();
             let (strength, xid) = (LockStrength::Share, Xid(me.top));
-            let lock = work.lock(session, &me, place.table, place.slot, seen, strength, xid);
+            let lock = work.lock(session, &me, place.table, place.row_id, seen, strength, xid);
             assert_eq!(lock.unwrap(), Locked::Done);
             locked.replace(Some((me, work)));
         }
@@ -317,7 +319,7 @@ fn keys_moved_stays_while_entries_are_removed() {
         let place = place.clone();
         move || {
             let clock = common::reader(&place.world);
-            place.table.set_dirty(place.slot);
+            place.table.set_dirty(place.row_id);
             let swept = place.sweeper.sweep(&clock, place.table, false, || {});
             assert_eq!(swept.groups_waiting, 1, "{swept:?}");
             assert!(place.has_moved());

@@ -9,7 +9,7 @@
 //! it is unlinked. Others may remove what stays meanwhile, so no run is walked beyond its end.
 
 use super::clean::{Uncounted, end_cleaning, leave, remove_entry, without_stale_lock_flag};
-use crate::ids::Slot;
+use crate::ids::RowId;
 use crate::index::RemainingKeys;
 use crate::key::KeyBuffer;
 use crate::memory::Purpose;
@@ -138,19 +138,19 @@ fn may_lie_between(version: VersionRef) -> bool {
 }
 
 /// Takes the states of a row that `part` means out of its chain, with the index entries only they
-/// needed, retires them, and gives the slot back if the chain is empty then. If another process is
-/// cleaning the row they stay behind for the sweeper. `note` is called for each, latched, before
+/// needed, retires them, and gives the row id back if the chain is empty then. If another process
+/// is cleaning the row they stay behind for the sweeper. `note` is called for each, latched, before
 /// that, and may change the head's flags; what it does must not change `part`'s answer. Neither
 /// asks a `Clock`. The caller is pinned, and the log is not being replayed.
 pub(crate) fn take_states_out(
     session: &Session,
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     part: impl Fn(VersionRef) -> Part,
     mut note: impl FnMut(&mut Head, VersionRef),
 ) {
     debug_assert!(session.local.is_pinned());
-    let Some(anchor) = table.anchor(slot) else {
+    let Some(anchor) = table.anchor(row_id) else {
         return;
     };
     let _charge = session.charge(table);
@@ -166,16 +166,16 @@ pub(crate) fn take_states_out(
             return;
         }
         let mut taken = Runs::with_room_for(count);
-        match cut_off(table, slot, anchor, &part, &mut note, &mut taken) {
+        match cut_off(table, row_id, anchor, &part, &mut note, &mut taken) {
             Cut::Off { cleaning, all } => {
-                finish(session, table, slot, anchor, &taken, cleaning);
+                finish(session, table, row_id, anchor, &taken, cleaning);
                 // Another look would walk all that is below.
                 if all {
                     return;
                 }
             }
             Cut::Refused => {
-                table.set_dirty(slot);
+                table.set_dirty(row_id);
                 return;
             }
         }
@@ -195,7 +195,7 @@ enum Cut {
 /// Takes runs out of the chain.
 fn cut_off(
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     anchor: &Anchor,
     part: &impl Fn(VersionRef) -> Part,
     note: &mut impl FnMut(&mut Head, VersionRef),
@@ -239,7 +239,7 @@ fn cut_off(
         head = head.with_flags(Head::CLEANING);
     }
     if taken.first.is_some() {
-        leave(table, slot, latched, head);
+        leave(table, row_id, latched, head);
     } else {
         latched.head = head;
     }
@@ -251,7 +251,7 @@ fn cut_off(
 pub(super) fn finish(
     session: &Session,
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     anchor: &Anchor,
     taken: &Runs,
     cleaning: bool,
@@ -259,7 +259,7 @@ pub(super) fn finish(
     if cleaning {
         reach(Point::UnlinkBeforeEntries);
     }
-    let complete = !cleaning || remove_all_entries(session, table, slot, anchor, taken);
+    let complete = !cleaning || remove_all_entries(session, table, row_id, anchor, taken);
     let mut uncounted = Uncounted::default();
     let (mut removed, mut superseded) = (0, 0);
     for version in taken.versions() {
@@ -275,7 +275,7 @@ pub(super) fn finish(
         };
     }
     if cleaning {
-        end_cleaning(table, slot, anchor, complete);
+        end_cleaning(table, row_id, anchor, complete);
     }
     if superseded > 0 {
         let stale = &table.counters().stale_versions;
@@ -289,7 +289,7 @@ pub(super) fn finish(
 fn remove_all_entries(
     session: &Session,
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     anchor: &Anchor,
     taken: &Runs,
 ) -> bool {
@@ -306,7 +306,7 @@ fn remove_all_entries(
         for version in versions() {
             let keys = [&mut key, &mut scratch];
             let remaining = remaining.as_ref();
-            let removed = remove_entry(session, table, slot, version, index, keys, remaining);
+            let removed = remove_entry(session, table, row_id, version, index, keys, remaining);
             complete &= removed.is_ok();
         }
     }

@@ -7,9 +7,9 @@
 //! Prefetches are hints. Dirty bits are only read here; the sweep takes them itself, and also
 //! sweeps what was not prefetched.
 
-use crate::ids::Slot;
+use crate::ids::RowId;
 use crate::row::{Anchor, Head, prefetch_anchor, prefetch_header};
-use crate::table::{DIRTY_WORD_SLOTS, GROUP_SLOTS, TableRef};
+use crate::table::{DIRTY_WORD_ROW_IDS, GROUP_ROW_IDS, TableRef};
 use std::collections::VecDeque;
 
 /// Groups whose anchors are prefetched.
@@ -24,17 +24,17 @@ const ANCHORS_PER_LINE: usize = 4;
 /// Groups that are prefetched.
 pub(super) struct GroupPrefetcher {
     table: TableRef,
-    /// Bits of the word before this slot are in `bits`, those of the words behind it were not
+    /// Bits of the word before this row id are in `bits`, those of the words behind it were not
     /// examined.
     next_word: u64,
     bits: u64,
     end: u64,
-    /// First slots, the nearest first.
+    /// First row ids, the nearest first.
     groups: VecDeque<u64>,
 }
 
 impl GroupPrefetcher {
-    /// For a sweep of the slots below `end`.
+    /// For a sweep of the row ids below `end`.
     pub(super) fn new(table: TableRef, end: u64) -> GroupPrefetcher {
         GroupPrefetcher {
             table,
@@ -49,12 +49,12 @@ impl GroupPrefetcher {
     /// The sweep has taken these bits of a word.
     pub(super) fn take(&mut self, word_start: u64, bits: u64) {
         if self.next_word <= word_start {
-            self.next_word = word_start + DIRTY_WORD_SLOTS;
+            self.next_word = word_start + DIRTY_WORD_ROW_IDS;
             self.bits = bits;
         }
     }
 
-    /// The sweep is about to look at the group that begins with slot `first`.
+    /// The sweep is about to look at the group that begins with row id `first`.
     pub(super) fn advance(&mut self, first: u64) {
         while self.groups.front().is_some_and(|group| *group <= first) {
             self.groups.pop_front();
@@ -84,17 +84,17 @@ impl GroupPrefetcher {
                 return None;
             }
             *words -= 1;
-            self.bits = self.table.storage().directory.dirty(Slot(self.next_word));
-            self.next_word += DIRTY_WORD_SLOTS;
+            self.bits = self.table.storage().directory.dirty(RowId(self.next_word));
+            self.next_word += DIRTY_WORD_ROW_IDS;
         }
         let group = u64::from(self.bits.trailing_zeros());
         self.bits &= self.bits - 1;
-        Some(self.next_word - DIRTY_WORD_SLOTS + group * GROUP_SLOTS)
+        Some(self.next_word - DIRTY_WORD_ROW_IDS + group * GROUP_ROW_IDS)
     }
 
     /// Of a group's rows.
     fn anchors(&self, first: u64) -> impl Iterator<Item = &'static Anchor> {
         let table = self.table;
-        (first..first + GROUP_SLOTS).filter_map(move |slot| table.anchor(Slot(slot)))
+        (first..first + GROUP_ROW_IDS).filter_map(move |row_id| table.anchor(RowId(row_id)))
     }
 }

@@ -6,11 +6,11 @@ use super::clean::prune_row;
 use super::clear_keys_moved::clear_keys_moved;
 use super::prefetch::GroupPrefetcher;
 use crate::clock::Clock;
-use crate::ids::Slot;
+use crate::ids::RowId;
 use crate::pause::{Point, reach};
 use crate::row::{Head, TxnStatus, prefetch_header, resolve_maker};
 use crate::session::Session;
-use crate::table::{DIRTY_WORD_SLOTS, Directory, GROUP_SLOTS, TableRef};
+use crate::table::{DIRTY_WORD_ROW_IDS, Directory, GROUP_ROW_IDS, TableRef};
 
 /// Dirty groups taken and not swept yet: set again should the clock unwind.
 struct Groups<'a> {
@@ -22,7 +22,7 @@ struct Groups<'a> {
 impl Groups<'_> {
     fn first(&self) -> Option<u64> {
         let group = u64::from(self.bits.trailing_zeros());
-        (self.bits != 0).then(|| self.word_start + group * GROUP_SLOTS)
+        (self.bits != 0).then(|| self.word_start + group * GROUP_ROW_IDS)
     }
 
     fn done(&mut self) {
@@ -33,15 +33,15 @@ impl Groups<'_> {
 impl Drop for Groups<'_> {
     fn drop(&mut self) {
         while let Some(first) = self.first() {
-            self.directory.set_dirty(Slot(first));
+            self.directory.set_dirty(RowId(first));
             self.done();
         }
     }
 }
 
-/// The bits of a word's groups that have slots below `end`.
+/// The bits of a word's groups that have row ids below `end`.
 fn groups_below(end: u64, word_start: u64) -> u64 {
-    match end.saturating_sub(word_start).div_ceil(GROUP_SLOTS) {
+    match end.saturating_sub(word_start).div_ceil(GROUP_ROW_IDS) {
         count @ 0..64 => (1 << count) - 1,
         _ => u64::MAX,
     }
@@ -76,15 +76,15 @@ impl Session {
         let mut done = Sweep::default();
         // Words of rows added from here on are left to the next sweep, untouched: an appender must
         // not keep this one going.
-        let end = table.slots_end().0;
+        let end = table.row_ids_end().0;
         let directory = &table.storage().directory;
         let mut prefetcher = GroupPrefetcher::new(table, end);
         let mut word_start = 0;
         while word_start < end {
-            let taken = directory.take_dirty(Slot(word_start));
-            // Read after the bits: a bit that was taken is of a slot below this, added since the
+            let taken = directory.take_dirty(RowId(word_start));
+            // Read after the bits: a bit that was taken is of a row id below this, added since the
             // sweep began or not.
-            let end_now = table.slots_end().0;
+            let end_now = table.row_ids_end().0;
             let mut groups = Groups {
                 directory,
                 word_start,
@@ -98,9 +98,9 @@ impl Session {
             prefetcher.take(word_start, groups.bits);
             while let Some(first) = groups.first() {
                 prefetcher.advance(first);
-                let slots = first..(first + GROUP_SLOTS).min(end_now);
-                if self.sweep_group(clock, table, slots, &mut done) {
-                    directory.set_dirty(Slot(first));
+                let row_ids = first..(first + GROUP_ROW_IDS).min(end_now);
+                if self.sweep_group(clock, table, row_ids, &mut done) {
+                    directory.set_dirty(RowId(first));
                     done.groups_waiting += 1;
                 }
                 groups.done();
@@ -109,7 +109,7 @@ impl Session {
             if taken != 0 || all {
                 pause();
             }
-            word_start += DIRTY_WORD_SLOTS;
+            word_start += DIRTY_WORD_ROW_IDS;
         }
         self.local.collect();
         done
@@ -120,7 +120,7 @@ impl Session {
         &self,
         clock: &impl Clock,
         table: TableRef,
-        slots: std::ops::Range<u64>,
+        row_ids: std::ops::Range<u64>,
         done: &mut Sweep,
     ) -> bool {
         let Some(_sweeping) = Sweeping::begin(table) else {
@@ -130,22 +130,31 @@ impl Session {
         let _pin = self.local.pin();
         // One row of the group was left with something to do, and all lie cold: waiting for each of
         // them in turn was nine tenths of the sweeper's time.
-        for anchor in slots.clone().filter_map(|slot| table.anchor(Slot(slot))) {
+        for anchor in row_ids
+            .clone()
+            .filter_map(|row_id| table.anchor(RowId(row_id)))
+        {
             if !anchor.head().has(Head::QUIESCENT) {
                 prefetch_header(anchor);
             }
         }
         let mut left = false;
-        for slot in slots.map(Slot) {
+        for row_id in row_ids.map(RowId) {
             done.rows_visited += 1;
-            left |= self.sweep_row(clock, table, slot, done);
+            left |= self.sweep_row(clock, table, row_id, done);
         }
         left
     }
 
     /// Resolves, prunes; `true` if the row has something left to do.
-    fn sweep_row(&self, clock: &impl Clock, table: TableRef, slot: Slot, done: &mut Sweep) -> bool {
-        let Some(anchor) = table.anchor(slot) else {
+    fn sweep_row(
+        &self,
+        clock: &impl Clock,
+        table: TableRef,
+        row_id: RowId,
+        done: &mut Sweep,
+    ) -> bool {
+        let Some(anchor) = table.anchor(row_id) else {
             return false;
         };
         let head = anchor.head();
@@ -167,7 +176,7 @@ impl Session {
             below_needed |= is_committed && !version.is_lock() && version.xid() < horizon;
         }
         reach(Point::ReclaimBeforePrune);
-        done.versions_removed += prune_row(self, table, slot) as u64;
+        done.versions_removed += prune_row(self, table, row_id) as u64;
         let head = anchor.head();
         let Some(newest) = head.version() else {
             return false;

@@ -1,7 +1,7 @@
 //! Removes the tail of a long chain, all at once.
 
 use super::own_versions::{Run, Runs, finish};
-use crate::ids::{Slot, Xid};
+use crate::ids::{RowId, Xid};
 use crate::memory::Purpose;
 use crate::row::{Anchor, Head, VersionRef, flags, oldest_needed};
 use crate::session::Session;
@@ -72,7 +72,7 @@ pub(super) fn outdates(table: TableRef, version: VersionRef, horizon: Xid) -> bo
 pub(super) fn cut_tail(
     session: &Session,
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     anchor: &Anchor,
     horizon: Xid,
 ) -> usize {
@@ -101,7 +101,7 @@ pub(super) fn cut_tail(
         first: tail,
         end: None,
     });
-    finish(session, table, slot, anchor, &tail, cleaning)
+    finish(session, table, row_id, anchor, &tail, cleaning)
 }
 
 /// Whether a lock entry may lie below `last`. Latched.

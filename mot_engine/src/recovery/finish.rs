@@ -18,16 +18,16 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use super::look::{look_at_slots, note};
+use super::look::{look_at_row_ids, note};
 use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::engine::Reached;
 use crate::errors::EngineError;
-use crate::ids::{Lsn, Slot, Xid};
+use crate::ids::{Lsn, RowId, Xid};
 use crate::reclaim::{Quiet, clean_row};
 use crate::row::{Anchor, Head, TxnStatus, VersionRef, flags, resolve_maker};
 use crate::session::Session;
-use crate::table::{DefinitionStatus, Outcome, TableRef, free_slot, outcome};
+use crate::table::{DefinitionStatus, Outcome, TableRef, free_row_id, outcome};
 
 /// What was found.
 #[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
@@ -36,8 +36,8 @@ pub struct Finished {
     pub rows_resolved: u64,
     /// States taken out because their transaction did not commit.
     pub versions_removed: u64,
-    /// Slots without a row, ready for new ones.
-    pub slots_free: u64,
+    /// Row ids without a row, ready for new ones.
+    pub row_ids_free: u64,
     /// Tables and indexes that are gone.
     pub definitions_removed: u64,
 }
@@ -198,11 +198,11 @@ pub(super) fn resolve_definitions_below(
     }
 }
 
-/// Slots of a part of a table that need more than a look.
+/// Row ids of a part of a table that need more than a look.
 #[derive(Default)]
 struct Seen {
-    empty: Vec<Slot>,
-    open: Vec<Slot>,
+    empty: Vec<RowId>,
+    open: Vec<RowId>,
     complete: Count,
 }
 
@@ -231,22 +231,22 @@ fn finish_table(
 ) -> Result<(), EngineError> {
     let _quiet = Quiet::begin(table);
     let storage = table.storage();
-    let end = storage.slots_end.load(Ordering::Acquire);
+    let end = storage.row_ids_end.load(Ordering::Acquire);
     let end_now = storage.directory.end_of_segments(end);
-    storage.slots_end.store(end_now, Ordering::Release);
+    storage.row_ids_end.store(end_now, Ordering::Release);
     let mut count = Count::default();
-    let parts: Vec<Seen> = look_at_slots(session, table, threads, look)?;
-    // Backwards, so that low slots come first on the free list.
+    let parts: Vec<Seen> = look_at_row_ids(session, table, threads, look)?;
+    // Backwards, so that low row ids come first on the free list.
     for seen in parts.into_iter().rev() {
         count.rows += seen.complete.rows;
         count.row_bytes += seen.complete.row_bytes;
-        for slot in seen.empty.into_iter().rev() {
-            free_slot(table, slot);
-            finished.slots_free += 1;
+        for row_id in seen.empty.into_iter().rev() {
+            free_row_id(table, row_id);
+            finished.row_ids_free += 1;
         }
-        for slot in seen.open {
+        for row_id in seen.open {
             finished.rows_resolved += 1;
-            finish_row(session, clock, table, slot, finished, &mut count);
+            finish_row(session, clock, table, row_id, finished, &mut count);
         }
     }
     // Before the sweeper is let in: other tables are still to be finished, and no process lists for
@@ -258,8 +258,8 @@ fn finish_table(
     Ok(())
 }
 
-/// Puts a slot where what it needs is done.
-fn look(slot: Slot, anchor: &Anchor, seen: &mut Seen) -> Result<(), EngineError> {
+/// Puts a row id where what it needs is done.
+fn look(row_id: RowId, anchor: &Anchor, seen: &mut Seen) -> Result<(), EngineError> {
     let head = anchor.head();
     let list = match head.version() {
         None if !head.may_be_given_away() => return Ok(()),
@@ -270,7 +270,7 @@ fn look(slot: Slot, anchor: &Anchor, seen: &mut Seen) -> Result<(), EngineError>
         }
         Some(_) => &mut seen.open,
     };
-    note(list, slot)
+    note(list, row_id)
 }
 
 /// Nothing to resolve, nothing to remove.
@@ -287,12 +287,12 @@ fn finish_row(
     session: &Session,
     clock: &impl Clock,
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     finished: &mut Finished,
     count: &mut Count,
 ) {
     let _pin = session.local.pin();
-    let Some(anchor) = table.anchor(slot) else {
+    let Some(anchor) = table.anchor(row_id) else {
         return;
     };
     let mut at = anchor.head().version();
@@ -305,7 +305,7 @@ fn finish_row(
                 if !is_open && !version.is_lock() {
                     version.add_flags(flags::COUNTED_EARLY | flags::UNIQUE_KEYS_CHANGED);
                     count.add(Some(version));
-                    table.set_dirty(slot);
+                    table.set_dirty(row_id);
                     is_open = true;
                 }
             }
@@ -314,7 +314,7 @@ fn finish_row(
                 break;
             }
             _ => {
-                remove(session, table, slot, version);
+                remove(session, table, row_id, version);
                 finished.versions_removed += 1;
             }
         }
@@ -325,7 +325,7 @@ fn finish_row(
     count.add(kept);
     match kept {
         Some(version) if version.is_tombstone() => {
-            table.set_dirty(slot);
+            table.set_dirty(row_id);
             table
                 .counters()
                 .stale_versions
@@ -334,16 +334,16 @@ fn finish_row(
         Some(_) => {}
         None => {
             if anchor.head().may_be_given_away() {
-                free_slot(table, slot);
-                finished.slots_free += 1;
+                free_row_id(table, row_id);
+                finished.row_ids_free += 1;
             }
         }
     }
 }
 
 /// Takes a version out of its row, with the entries only it needed.
-fn remove(session: &Session, table: TableRef, slot: Slot, version: VersionRef) {
-    clean_row(session, table, slot, |head, taken| {
+fn remove(session: &Session, table: TableRef, row_id: RowId, version: VersionRef) {
+    clean_row(session, table, row_id, |head, taken| {
         *head = head.with_flags(Head::FULL_IMAGE_NEXT);
         taken.take(head, version);
     });

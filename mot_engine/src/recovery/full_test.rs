@@ -6,7 +6,7 @@ use crate::Clock;
 use crate::all_committed::AllCommitted;
 use crate::engine::{Engine, State};
 use crate::errors::EngineError;
-use crate::ids::{FileKey, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
+use crate::ids::{FileKey, IndexId, Lsn, RelationKey, RowId, TableId, Xid};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use crate::log::{Base, DefinitionsWriter, RowsWriter};
 use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
@@ -92,7 +92,7 @@ fn replay_may_use_the_reserve() {
         let mut rows = RowsWriter::new();
         for number in 0..ROWS {
             rows.clear();
-            rows.insert(TableId(1), Slot(number), &body(number as u32))
+            rows.insert(TableId(1), RowId(number), &body(number as u32))
                 .expect("memory");
             replayer
                 .apply(session, rows.record(), Lsn(16 + number * 8), Xid(6))
@@ -130,8 +130,8 @@ fn what_the_server_freed_makes_room() {
                 let mut rows = RowsWriter::new();
                 for first in (0..30_000).step_by(100) {
                     rows.clear();
-                    for slot in first..first + 100 {
-                        rows.insert(TableId(table), Slot(slot), &body(slot as u32))
+                    for row_id in first..first + 100 {
+                        rows.insert(TableId(table), RowId(row_id), &body(row_id as u32))
                             .expect("memory");
                     }
                     outcome = outcome.and_then(|()| apply(rows.record(), table));
@@ -201,7 +201,7 @@ fn what_nobody_reads_makes_room() {
         let mut rows = RowsWriter::new();
         for number in 0..4 {
             rows.clear();
-            rows.update(TableId(1), Slot(0), None, &body(number as u32))
+            rows.update(TableId(1), RowId(0), None, &body(number as u32))
                 .expect("memory");
             replayer
                 .apply(
@@ -219,7 +219,7 @@ fn what_nobody_reads_makes_room() {
         assert_eq!(sweep().versions_removed, 0);
         assert_eq!(session.while_nobody_reads(sweep).versions_removed, 2);
         assert_eq!(engine.horizon(), Xid::NONE);
-        let newest = table.anchor(Slot(0)).expect("exists").head().version();
+        let newest = table.anchor(RowId(0)).expect("exists").head().version();
         let left: Vec<u64> = std::iter::successors(newest, crate::VersionRef::next)
             .map(|version| version.xid().0)
             .collect();
@@ -262,11 +262,11 @@ fn what_was_rolled_back_makes_room() {
                 .expect("has room");
         };
         let update = |rows: &mut RowsWriter, key: u32| {
-            rows.update(TableId(1), Slot(0), None, &body(key))
+            rows.update(TableId(1), RowId(0), None, &body(key))
                 .expect("memory");
         };
-        let insert = |rows: &mut RowsWriter, slot: u64, key: u32| {
-            rows.insert(TableId(1), Slot(slot), &body(key))
+        let insert = |rows: &mut RowsWriter, row_id: u64, key: u32| {
+            rows.insert(TableId(1), RowId(row_id), &body(key))
                 .expect("memory");
         };
         apply(16, 6, written(|rows| insert(rows, 0, 100)));
@@ -288,9 +288,9 @@ fn what_was_rolled_back_makes_room() {
             let done = session.while_nobody_reads(|| session.sweep(clock, table, true, || {}));
             done.versions_removed
         };
-        let head = |slot: u64| table.anchor(Slot(slot)).expect("exists").head();
-        let chain = |slot: u64| -> Vec<u64> {
-            std::iter::successors(head(slot).version(), crate::VersionRef::next)
+        let head = |row_id: u64| table.anchor(RowId(row_id)).expect("exists").head();
+        let chain = |row_id: u64| -> Vec<u64> {
+            std::iter::successors(head(row_id).version(), crate::VersionRef::next)
                 .map(|version| version.xid().0)
                 .collect()
         };
@@ -305,8 +305,8 @@ fn what_was_rolled_back_makes_room() {
         assert_eq!(chain(0), [6]);
         assert!(head(0).has(Head::FULL_IMAGE_NEXT));
 
-        // The server logged the row whole then, and differences from there on; the slot had become
-        // free.
+        // The server logged the row whole then, and differences from there on; the row id had
+        // become free.
         let whole = written(|rows| {
             update(rows, 101);
             insert(rows, 1, 201);
@@ -319,7 +319,7 @@ fn what_was_rolled_back_makes_room() {
             body: &last,
         };
         let difference = written(|rows| {
-            rows.update(TableId(1), Slot(0), Some(base), &body(103))
+            rows.update(TableId(1), RowId(0), Some(base), &body(103))
                 .expect("memory");
         });
         apply(48, 10, difference);
@@ -330,7 +330,7 @@ fn what_was_rolled_back_makes_room() {
         assert_eq!(sweep(&all), 2);
         finish(session, &all, 2).expect("finishes");
         engine.set_state(State::Ready);
-        let found = |slot: u64| head(slot).version().expect("exists").body().to_vec();
+        let found = |row_id: u64| head(row_id).version().expect("exists").body().to_vec();
         assert_eq!((chain(0), found(0)), (vec![10], body(103)));
         assert_eq!((chain(1), found(1)), (vec![9], body(201)));
         assert_eq!(table.row_count_estimate(), 2);
@@ -355,7 +355,7 @@ fn fill_and_go_on(session: &Session, replayer: &mut Replayer) {
     for number in 0..ROWS {
         let mut rows = RowsWriter::new();
         keys -= 1;
-        rows.insert(TableId(1), Slot(number), &body(keys))
+        rows.insert(TableId(1), RowId(number), &body(keys))
             .expect("memory");
         let lsn = Lsn(16 + number * 8);
         loop {
@@ -383,26 +383,26 @@ fn fill_and_go_on(session: &Session, replayer: &mut Replayer) {
 
     finish(session, &AllCommitted, 2).expect("finishes");
     let table = session.find_table(KEY, &AllCommitted).expect("exists");
-    let mut slots = 0;
+    let mut row_ids = 0;
     let mut scan = RowScan::new(table);
-    while let Some((slot, version)) = scan.next(session, &AllCommitted) {
-        assert_eq!(slot, Slot(slots));
-        assert_eq!(version.body(), body((ROWS - 1 - slots) as u32));
+    while let Some((row_id, version)) = scan.next(session, &AllCommitted) {
+        assert_eq!(row_id, RowId(row_ids));
+        assert_eq!(version.body(), body((ROWS - 1 - row_ids) as u32));
         assert!(version.next().is_none(), "applied once");
-        slots += 1;
+        row_ids += 1;
     }
-    assert_eq!(slots, ROWS);
+    assert_eq!(row_ids, ROWS);
     let index = session
         .find_index(table, 77, &AllCommitted)
         .expect("exists");
     let mut scan = IndexScan::new();
     scan.start(table, index, &KeyRange::new(), Direction::Forward);
-    for slot in (0..ROWS).rev() {
+    for row_id in (0..ROWS).rev() {
         let (found, _) = scan
             .next(session, &AllCommitted)
             .expect("scans")
             .expect("has more");
-        assert_eq!(found, Slot(slot));
+        assert_eq!(found, RowId(row_id));
     }
     assert!(scan.next(session, &AllCommitted).expect("scans").is_none());
 }

@@ -35,7 +35,7 @@ pub struct Loaded {
     /// Readers must not run before replay has passed this: the checkpoint may already hold effects
     /// of WAL up to here.
     pub flushed: Lsn,
-    /// Rows, entries of empty slots excepted.
+    /// Rows, entries of empty row ids excepted.
     pub rows: u64,
     /// Bytes of the files read.
     pub bytes: u64,
@@ -216,8 +216,8 @@ fn make_tables(session: &Session, manifest: &Manifest) -> Result<Vec<Loading>, E
         // older than the end of that.
         storage.copied_by.store(entry.creator.0, Ordering::Relaxed);
         storage
-            .slots_end
-            .store(entry.slots_end.0, Ordering::Relaxed);
+            .row_ids_end
+            .store(entry.row_ids_end.0, Ordering::Relaxed);
         let mut indexes = Vec::new();
         for index_entry in &entry.indexes {
             let index = IndexRef::allocate(

@@ -7,16 +7,16 @@
 use std::ops::Range;
 
 use crate::errors::EngineError;
-use crate::ids::Slot;
+use crate::ids::RowId;
 use crate::row::Anchor;
 use crate::session::Session;
 use crate::table::TableRef;
 use crate::threads::on_threads;
 
-/// Slots a thread reads at a time.
-const UNIT_SLOTS: u64 = 1 << 16;
-/// Slots examined under one pin.
-const SLOTS_PER_PIN: u64 = 1024;
+/// Row ids a thread reads at a time.
+const UNIT_ROW_IDS: u64 = 1 << 16;
+/// Row ids examined under one pin.
+const ROW_IDS_PER_PIN: u64 = 1024;
 
 /// A table handed to threads.
 struct Shared(TableRef);
@@ -24,16 +24,16 @@ struct Shared(TableRef);
 // SAFETY: a storage of atomics, kept alive by the caller's walk.
 unsafe impl Sync for Shared {}
 
-/// Has `threads` look at each slot that has an anchor, and gives what they found, part by part in
-/// the order of the slots. `look` is pinned, and takes no memory of the arena.
-pub(super) fn look_at_slots<T: Default + Send>(
+/// Has `threads` look at each row id that has an anchor, and gives what they found, part by part in
+/// the order of the row ids. `look` is pinned, and takes no memory of the arena.
+pub(super) fn look_at_row_ids<T: Default + Send>(
     session: &Session,
     table: TableRef,
     threads: usize,
-    look: impl Fn(Slot, &Anchor, &mut T) -> Result<(), EngineError> + Sync,
+    look: impl Fn(RowId, &Anchor, &mut T) -> Result<(), EngineError> + Sync,
 ) -> Result<Vec<T>, EngineError> {
-    let end = table.slots_end().0;
-    let units = end.div_ceil(UNIT_SLOTS) as usize;
+    let end = table.row_ids_end().0;
+    let units = end.div_ceil(UNIT_ROW_IDS) as usize;
     let engine = session.engine();
     let shared = Shared(table);
     let shared = &shared;
@@ -41,9 +41,9 @@ pub(super) fn look_at_slots<T: Default + Send>(
         let session = engine.join()?;
         let mut parts = Vec::new();
         while let Some(unit) = next.take() {
-            let first = unit as u64 * UNIT_SLOTS;
-            let slots = first..end.min(first + UNIT_SLOTS);
-            parts.push((unit, look_at_part(&session, shared.0, slots, &look)?));
+            let first = unit as u64 * UNIT_ROW_IDS;
+            let row_ids = first..end.min(first + UNIT_ROW_IDS);
+            parts.push((unit, look_at_part(&session, shared.0, row_ids, &look)?));
         }
         Ok(parts)
     })?
@@ -57,17 +57,17 @@ pub(super) fn look_at_slots<T: Default + Send>(
 fn look_at_part<T: Default>(
     session: &Session,
     table: TableRef,
-    slots: Range<u64>,
-    look: &impl Fn(Slot, &Anchor, &mut T) -> Result<(), EngineError>,
+    row_ids: Range<u64>,
+    look: &impl Fn(RowId, &Anchor, &mut T) -> Result<(), EngineError>,
 ) -> Result<T, EngineError> {
     let mut found = T::default();
-    let mut from = slots.start;
-    while from < slots.end {
+    let mut from = row_ids.start;
+    while from < row_ids.end {
         let _pin = session.local.pin();
-        let to = slots.end.min(from + SLOTS_PER_PIN);
-        for slot in (from..to).map(Slot) {
-            if let Some(anchor) = table.anchor(slot) {
-                look(slot, anchor, &mut found)?;
+        let to = row_ids.end.min(from + ROW_IDS_PER_PIN);
+        for row_id in (from..to).map(RowId) {
+            if let Some(anchor) = table.anchor(row_id) {
+                look(row_id, anchor, &mut found)?;
             }
         }
         from = to;
@@ -75,11 +75,11 @@ fn look_at_part<T: Default>(
     Ok(found)
 }
 
-/// Adds a slot to those that were found.
-pub(super) fn note(found: &mut Vec<Slot>, slot: Slot) -> Result<(), EngineError> {
+/// Adds a row id to those that were found.
+pub(super) fn note(found: &mut Vec<RowId>, row_id: RowId) -> Result<(), EngineError> {
     found
         .try_reserve(1)
         .map_err(|_| EngineError::OutOfProcessMemory)?;
-    found.push(slot);
+    found.push(row_id);
     Ok(())
 }

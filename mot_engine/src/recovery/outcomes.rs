@@ -9,10 +9,10 @@
 //! there. Readers and the sweeper may run beside it: the result is a hint, which all may set.
 
 use super::finish::{Finished, resolve_definitions_below};
-use super::look::{look_at_slots, note};
+use super::look::{look_at_row_ids, note};
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{Slot, Xid};
+use crate::ids::{RowId, Xid};
 use crate::row::{Anchor, Head, TxnStatus, VersionRef, flags, resolve_maker};
 use crate::session::Session;
 use crate::table::TableRef;
@@ -30,9 +30,9 @@ pub(super) fn resolve_below(
     let mut resolved = 0;
     for walk in session.tables() {
         let table = walk.table();
-        for slot in open_slots(session, table, below, threads)? {
+        for row_id in open_row_ids(session, table, below, threads)? {
             let _pin = session.local.pin();
-            let Some(anchor) = table.anchor(slot) else {
+            let Some(anchor) = table.anchor(row_id) else {
                 continue;
             };
             for version in versions(anchor).filter(|version| is_open(*version, below)) {
@@ -42,7 +42,7 @@ pub(super) fn resolve_below(
                 }
             }
             // The sweeper may have passed by when there was nothing to take out yet.
-            table.set_dirty(slot);
+            table.set_dirty(row_id);
         }
     }
     Ok(resolved)
@@ -58,23 +58,23 @@ fn is_open(version: VersionRef, below: Xid) -> bool {
 }
 
 /// The rows with a version that is to be resolved.
-fn open_slots(
+fn open_row_ids(
     session: &Session,
     table: TableRef,
     below: Xid,
     threads: usize,
-) -> Result<Vec<Slot>, EngineError> {
-    let found = look_at_slots(
+) -> Result<Vec<RowId>, EngineError> {
+    let found = look_at_row_ids(
         session,
         table,
         threads,
-        |slot, anchor, open: &mut Vec<Slot>| {
+        |row_id, anchor, open: &mut Vec<RowId>| {
             if anchor.head().has(Head::QUIESCENT)
                 || !versions(anchor).any(|version| is_open(version, below))
             {
                 return Ok(());
             }
-            note(open, slot)
+            note(open, row_id)
         },
     )?;
     Ok(found.into_iter().flatten().collect())

@@ -11,7 +11,7 @@ use crate::all_committed::AllCommitted;
 use crate::checkpoint::begin_round;
 use crate::engine::{Engine, Reached, State};
 use crate::errors::EngineError;
-use crate::ids::{CommandId, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
+use crate::ids::{CommandId, IndexId, Lsn, RelationKey, RowId, TableId, Xid};
 use crate::log::{Base, DefinitionsWriter, RowsWriter};
 use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
 use crate::scan::{Direction, IndexScan, KeyRange, RowScan};
@@ -111,7 +111,7 @@ fn story(random: &mut Random) -> (Vec<(Lsn, Step)>, Vec<Account>) {
     for row in 0..ROWS as u64 {
         let image = body(row as u32, OPENING);
         writer
-            .insert(ACCOUNTS, Slot(row * APART), &image)
+            .insert(ACCOUNTS, RowId(row * APART), &image)
             .expect("memory");
     }
     let bytes = writer.record().to_vec();
@@ -192,7 +192,7 @@ fn story(random: &mut Random) -> (Vec<(Lsn, Step)>, Vec<Account>) {
             writer
                 .update(
                     ACCOUNTS,
-                    Slot(*row as u64 * APART),
+                    RowId(*row as u64 * APART),
                     base,
                     &body(now.key, now.value),
                 )
@@ -232,8 +232,8 @@ fn fleeting(xid: u64, table: TableId, random: &mut Random, append: &mut dyn FnMu
         append(Step::Record { xid, bytes });
     }
     let mut rows = RowsWriter::new();
-    for slot in 0..200 {
-        rows.insert(table, Slot(slot * 8), &body(slot as u32, 1))
+    for row_id in 0..200 {
+        rows.insert(table, RowId(row_id * 8), &body(row_id as u32, 1))
             .expect("memory");
     }
     let bytes = rows.record().to_vec();
@@ -473,8 +473,8 @@ fn standby_with_readers(seed: u64) {
     let mut found = BTreeMap::new();
     let mut scan = RowScan::new(table);
     let all = Seen::take(&standby, 0);
-    while let Some((slot, version)) = scan.next(&session, &all) {
-        found.insert(slot.0 / APART, numbers(version.body()));
+    while let Some((row_id, version)) = scan.next(&session, &all) {
+        found.insert(row_id.0 / APART, numbers(version.body()));
     }
     let expected: BTreeMap<u64, (u32, i32)> = (0..)
         .zip(accounts.iter().map(|account| (account.key, account.value)))
@@ -495,10 +495,10 @@ fn with_accounts(bytes: usize, test: impl FnOnce(Engine, &Session, &mut Parallel
     test(engine, &session, &mut replayer);
 }
 
-fn inserts(slots: std::ops::Range<u64>) -> Vec<u8> {
+fn inserts(row_ids: std::ops::Range<u64>) -> Vec<u8> {
     let mut rows = RowsWriter::new();
-    for slot in slots {
-        rows.insert(ACCOUNTS, Slot(slot), &body(slot as u32, slot as i32))
+    for row_id in row_ids {
+        rows.insert(ACCOUNTS, RowId(row_id), &body(row_id as u32, row_id as i32))
             .expect("memory");
     }
     rows.record().to_vec()
@@ -617,7 +617,7 @@ fn what_does_not_fit_a_row_stops_replay_for_good() {
             lsn: Lsn(9),
             body: &old,
         };
-        rows.update(ACCOUNTS, Slot(700), Some(wrong), &body(700, 701))
+        rows.update(ACCOUNTS, RowId(700), Some(wrong), &body(700, 701))
             .expect("memory");
         apply(24, rows.record()).expect("is handed over");
         // Records go on to be handed over until it is noticed.
@@ -627,12 +627,12 @@ fn what_does_not_fit_a_row_stops_replay_for_good() {
                 Some(Lsn(24)),
                 EngineError::BaseMismatch {
                     table,
-                    slot,
+                    row_id,
                     lsn,
                     row_lsn,
                     ..
                 },
-            ) => assert_eq!((table, slot, lsn, row_lsn), (1, 700, 24, 16)),
+            ) => assert_eq!((table, row_id, lsn, row_lsn), (1, 700, 24, 16)),
             other => panic!("{other:?}"),
         }
         assert!(apply(1 << 40, &inserts(1001..1002)).is_err());

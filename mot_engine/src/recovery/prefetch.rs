@@ -7,7 +7,7 @@
 //! Prefetches are hints: no version is followed, and a byte that the second reader does not
 //! understand ends it. Records of a row or two are not worth a second reader.
 
-use crate::ids::{Slot, TableId};
+use crate::ids::{RowId, TableId};
 use crate::log::{RowIds, RowsReader};
 use crate::row::{Anchor, prefetch_anchor, prefetch_version};
 
@@ -34,7 +34,7 @@ impl<'a> RecordPrefetcher<'a> {
     pub(super) fn new(
         rows: &RowsReader<'a>,
         record_bytes: usize,
-        find: impl Fn(TableId, Slot) -> Option<&'static Anchor>,
+        find: impl Fn(TableId, RowId) -> Option<&'static Anchor>,
     ) -> RecordPrefetcher<'a> {
         let mut prefetcher = RecordPrefetcher {
             rows: (record_bytes >= RECORD_BYTES_WORTH_PREFETCHING).then(|| rows.row_ids()),
@@ -52,7 +52,7 @@ impl<'a> RecordPrefetcher<'a> {
 
     /// The reader is about to reach its next change.
     #[inline]
-    pub(super) fn step(&mut self, find: impl Fn(TableId, Slot) -> Option<&'static Anchor>) {
+    pub(super) fn step(&mut self, find: impl Fn(TableId, RowId) -> Option<&'static Anchor>) {
         self.pending[self.at % FAR] = self.prefetch_next(&find);
         if let Some(near) = self.pending[(self.at + NEAR) % FAR] {
             prefetch_version(near);
@@ -63,10 +63,10 @@ impl<'a> RecordPrefetcher<'a> {
     #[inline]
     fn prefetch_next(
         &mut self,
-        find: impl Fn(TableId, Slot) -> Option<&'static Anchor>,
+        find: impl Fn(TableId, RowId) -> Option<&'static Anchor>,
     ) -> Option<&'static Anchor> {
-        let (table, slot) = self.rows.as_mut()?.next()?;
-        let anchor = find(table, slot)?;
+        let (table, row_id) = self.rows.as_mut()?.next()?;
+        let anchor = find(table, row_id)?;
         prefetch_anchor(anchor);
         Some(anchor)
     }

@@ -25,7 +25,7 @@ use super::load::write_version;
 use super::prefetch::RecordPrefetcher;
 use crate::engine::Engine;
 use crate::errors::EngineError;
-use crate::ids::{Lsn, Slot, TableId, Xid};
+use crate::ids::{Lsn, RowId, TableId, Xid};
 use crate::log::{Change, Record, apply_delta};
 use crate::row::{Anchor, flags};
 use crate::session::Session;
@@ -122,7 +122,7 @@ impl Replayer {
         record: &[u8],
         lsn: Lsn,
         xid: Xid,
-        is_mine: impl Fn(TableId, Slot) -> bool,
+        is_mine: impl Fn(TableId, RowId) -> bool,
     ) -> Result<(), EngineError> {
         // A checkpoint that fixed its redo position before this record waits until it is marked.
         session.begin_logging();
@@ -142,7 +142,7 @@ impl Replayer {
         record: &[u8],
         lsn: Lsn,
         xid: Xid,
-        is_mine: impl Fn(TableId, Slot) -> bool,
+        is_mine: impl Fn(TableId, RowId) -> bool,
     ) -> Result<(), EngineError> {
         match Record::parse(record)? {
             Record::Definitions(changes) => {
@@ -158,12 +158,12 @@ impl Replayer {
                     changes: 0,
                     engine: session.engine(),
                 };
-                let mut prefetcher = RecordPrefetcher::new(&rows, record.len(), |table, slot| {
-                    self.anchor_if_known(table, slot, &is_mine)
+                let mut prefetcher = RecordPrefetcher::new(&rows, record.len(), |table, row_id| {
+                    self.anchor_if_known(table, row_id, &is_mine)
                 });
                 while let Some(row) = rows.next()? {
-                    prefetcher.step(|table, slot| self.anchor_if_known(table, slot, &is_mine));
-                    if !is_mine(row.table, row.slot) {
+                    prefetcher.step(|table, row_id| self.anchor_if_known(table, row_id, &is_mine));
+                    if !is_mine(row.table, row.row_id) {
                         continue;
                     }
                     let Some(table) = self.table(session, row.table, lsn)? else {
@@ -172,7 +172,7 @@ impl Replayer {
                     let mut at = ReplayedRow {
                         session,
                         table,
-                        slot: row.slot,
+                        row_id: row.row_id,
                         lsn,
                         xid,
                     };
@@ -189,14 +189,14 @@ impl Replayer {
     fn anchor_if_known(
         &self,
         table: TableId,
-        slot: Slot,
-        is_mine: impl Fn(TableId, Slot) -> bool,
+        row_id: RowId,
+        is_mine: impl Fn(TableId, RowId) -> bool,
     ) -> Option<&'static Anchor> {
-        if !is_mine(table, slot) {
+        if !is_mine(table, row_id) {
             return None;
         }
         let known = *self.tables.get(&table)?;
-        known?.anchor(slot)
+        known?.anchor(row_id)
     }
 
     /// The storage with this id. None: it was dropped before the checkpoint saw it.
@@ -217,7 +217,7 @@ impl Replayer {
             return Err(EngineError::LogMismatch {
                 what: "the table was never created",
                 table: id.0,
-                slot: 0,
+                row_id: 0,
                 lsn: lsn.0,
             });
         }
@@ -262,7 +262,7 @@ impl Replayer {
                 return Err(error);
             }
         };
-        at.table.set_dirty(at.slot);
+        at.table.set_dirty(at.row_id);
         at.count(below, version);
         at.enter(version)?;
         at.mark(anchor, version);

@@ -9,7 +9,7 @@ use crate::checkpoint::{
 use crate::clock::Clock;
 use crate::engine::{Engine, Progress};
 use crate::errors::EngineError;
-use crate::ids::{Lsn, Slot};
+use crate::ids::{Lsn, RowId};
 use crate::index::{Allowance, Gatherer, Sorter};
 use crate::memory::Urgency;
 use crate::row::{Anchor, EMPTY_BODY, Head, STAMP_BYTES, flags};
@@ -74,7 +74,7 @@ pub(super) fn load(
                 }
             })?;
             for gatherer in gatherers {
-                gatherer.end(place.header.first_slot, &mut sorter);
+                gatherer.end(place.header.first_row_id, &mut sorter);
             }
             progress
                 .bytes_loaded
@@ -112,12 +112,12 @@ fn load_block<'a>(
         gatherer.begin((place.header.rows as usize).min(body.len()));
     }
     let mut versions: Vec<VersionEntry<'a>> = Vec::new();
-    while let Some((slot, lsn)) = reader.next(&mut versions).map_err(RowError::Damaged)? {
-        let Some(anchor) = loader.row(table, slot, lsn, &versions, place.is_older)? else {
+    while let Some((row_id, lsn)) = reader.next(&mut versions).map_err(RowError::Damaged)? {
+        let Some(anchor) = loader.row(table, row_id, lsn, &versions, place.is_older)? else {
             continue;
         };
         for gatherer in &mut *gatherers {
-            gatherer.row(slot, anchor)?;
+            gatherer.row(row_id, anchor)?;
         }
     }
     Ok(())
@@ -171,22 +171,22 @@ impl<'a> Loader<'a> {
     fn row<'t>(
         &mut self,
         table: &'t TableRef,
-        slot: Slot,
+        row_id: RowId,
         lsn: Lsn,
         versions: &[VersionEntry<'_>],
         is_older: bool,
     ) -> Result<Option<&'t Anchor>, RowError> {
-        if slot >= table.slots_end() {
+        if row_id >= table.row_ids_end() {
             return Err(RowError::Damaged(Damage(
                 "a row lies beyond its table's end",
             )));
         }
-        let anchor = match table.anchor(slot) {
+        let anchor = match table.anchor(row_id) {
             Some(anchor) => anchor,
             None => {
                 let directory = &table.storage().directory;
-                directory.ensure(&self.session.local, slot, Urgency::Ordinary)?;
-                table.anchor(slot).expect("just ensured")
+                directory.ensure(&self.session.local, row_id, Urgency::Ordinary)?;
+                table.anchor(row_id).expect("just ensured")
             }
         };
         let newest = versions.first().filter(|newest| !newest.tombstone);

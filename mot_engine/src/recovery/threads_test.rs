@@ -8,7 +8,7 @@ use super::{Replayer, finish, load};
 use crate::checkpoint::{self, CheckpointContext, CheckpointProgress, Pace, read_manifest};
 use crate::disk::simulated::SimulatedDisk;
 use crate::engine::{Engine, State};
-use crate::ids::{CommandId, Lsn, RelationKey, Slot, Xid};
+use crate::ids::{CommandId, Lsn, RelationKey, RowId, Xid};
 use crate::memory::{ArenaOptions, HugePages, Memory, Region};
 use crate::scan::RowScan;
 use crate::transaction::{Log, Transaction, Written};
@@ -141,17 +141,17 @@ fn checkpoints_beside_writers_fit_the_log() {
         .expect("logs");
     commit(&shared, xid);
     transaction.commit(&session);
-    let slots: Vec<Slot> = {
+    let row_ids: Vec<RowId> = {
         let mut scan = RowScan::new(table);
         let asker = Asker(&shared, 0);
-        std::iter::from_fn(|| scan.next(&session, &asker).map(|(slot, _)| slot)).collect()
+        std::iter::from_fn(|| scan.next(&session, &asker).map(|(row_id, _)| row_id)).collect()
     };
-    assert_eq!(slots.len() as u64, WRITERS * ROWS_PER_THREAD);
+    assert_eq!(row_ids.len() as u64, WRITERS * ROWS_PER_THREAD);
 
     let disk = SimulatedDisk::new(1);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        for (writer, mine) in slots.chunks(ROWS_PER_THREAD as usize).enumerate() {
+        for (writer, mine) in row_ids.chunks(ROWS_PER_THREAD as usize).enumerate() {
             let (shared, next_xid, stop) = (&shared, &next_xid, &stop);
             scope.spawn(move || {
                 let session = engine.join().expect("joins");
@@ -165,8 +165,8 @@ fn checkpoints_beside_writers_fit_the_log() {
                         value = value
                             .wrapping_mul(6_364_136_223_846_793_005)
                             .wrapping_add(1);
-                        let slot = mine[(value >> 33) as usize % mine.len()];
-                        let Newest::Live(seen) = session.newest(&asker, table, slot) else {
+                        let row_id = mine[(value >> 33) as usize % mine.len()];
+                        let Newest::Live(seen) = session.newest(&asker, table, row_id) else {
                             panic!("nobody deletes");
                         };
                         let new = body(value >> 20);
@@ -175,7 +175,7 @@ fn checkpoints_beside_writers_fit_the_log() {
                                 &session,
                                 &asker,
                                 table,
-                                slot,
+                                row_id,
                                 seen,
                                 &new,
                                 Xid(xid),
@@ -243,8 +243,8 @@ fn checkpoints_beside_writers_fit_the_log() {
         let table = session.find_table(KEY, &asker).expect("exists");
         let mut scan = RowScan::new(table);
         let mut rows = BTreeMap::new();
-        while let Some((slot, version)) = scan.next(session, &asker) {
-            rows.insert(slot, version.body().to_vec());
+        while let Some((row_id, version)) = scan.next(session, &asker) {
+            rows.insert(row_id, version.body().to_vec());
         }
         rows
     };

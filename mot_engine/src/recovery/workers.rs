@@ -19,21 +19,21 @@ use super::replay::Replayer;
 use crate::engine::Engine;
 use crate::engine::REPLAY_WORKERS_MAX;
 use crate::errors::EngineError;
-use crate::ids::{Lsn, Slot, TableId, Xid};
+use crate::ids::{Lsn, RowId, TableId, Xid};
 use crate::memory::ArenaFull;
 use crate::pause::reach_in_replay;
 use crate::session::Session;
 use crate::threads::SignalsBlocked;
 
-/// Rows of so many neighbouring slots belong to one worker: they share cache lines and a bit of the
-/// directory, and when they were inserted one after the other also leaves of indexes, at which
+/// Rows of so many neighbouring row ids belong to one worker: they share cache lines and a bit of
+/// the directory, and when they were inserted one after the other also leaves of indexes, at which
 /// workers would meet row by row.
 const NEIGHBOURS_SHIFT: u32 = 9;
 
 /// The worker of a row. In turns, so that a bulk load is spread evenly within each record; small
 /// tables begin at different workers.
-fn worker_of(table: TableId, slot: Slot, workers: usize) -> usize {
-    ((table.0 + (slot.0 >> NEIGHBOURS_SHIFT)) % workers as u64) as usize
+fn worker_of(table: TableId, row_id: RowId, workers: usize) -> usize {
+    ((table.0 + (row_id.0 >> NEIGHBOURS_SHIFT)) % workers as u64) as usize
 }
 
 /// Ends the workers of a replayer, whichever process calls it: also when the process exits below
@@ -203,8 +203,8 @@ impl ReplayWorker {
         lsn: Lsn,
         xid: Xid,
     ) -> Result<(), EngineError> {
-        replayer.apply_share(session, record, lsn, xid, |table, slot| {
-            worker_of(table, slot, self.count) == self.number
+        replayer.apply_share(session, record, lsn, xid, |table, row_id| {
+            worker_of(table, row_id, self.count) == self.number
         })
     }
 }
@@ -237,10 +237,10 @@ mod tests {
         const WORKERS: usize = 3;
         let mut rows = [0u64; WORKERS];
         for table in 1..=100 {
-            for slot in 0..(3 * WORKERS as u64) << NEIGHBOURS_SHIFT {
-                let worker = worker_of(TableId(table), Slot(slot), WORKERS);
-                let first = slot >> NEIGHBOURS_SHIFT << NEIGHBOURS_SHIFT;
-                assert_eq!(worker, worker_of(TableId(table), Slot(first), WORKERS));
+            for row_id in 0..(3 * WORKERS as u64) << NEIGHBOURS_SHIFT {
+                let worker = worker_of(TableId(table), RowId(row_id), WORKERS);
+                let first = row_id >> NEIGHBOURS_SHIFT << NEIGHBOURS_SHIFT;
+                assert_eq!(worker, worker_of(TableId(table), RowId(first), WORKERS));
                 rows[worker] += 1;
             }
         }

@@ -1,8 +1,8 @@
 //! An anchor: where a row's chain of versions begins.
 //!
 //! 16 bytes a row: the head word (address of the newest version and flag bits) and the LSN of the
-//! row's last logged change. A free slot's head word has [`Head::FREE`] and the number of the next
-//! free slot instead of an address.
+//! row's last logged change. A free row id's head word has [`Head::FREE`] and the number of the
+//! next free row id instead of an address.
 //!
 //! What may touch what when:
 //! - Readers load the head, nothing else.
@@ -12,14 +12,14 @@
 //!   `Clock` call.
 //! - A sweep, or a tidy-up after the session's earlier commits, sets [`Head::QUIESCENT`]
 //!   by compare-and-swap of the whole word: the version it has read is still on top then.
-//! - `lsn` only rises, also when the slot is freed and used again: replay tells by it what the row
-//!   already has. It is stored by the committing session, which owns the row, and by replay,
+//! - `lsn` only rises, also when the row id is freed and used again: replay tells by it what the
+//!   row already has. It is stored by the committing session, which owns the row, and by replay,
 //!   together with the version's LOGGED flag ([`Anchor::mark_version`]): a reader that finds the
 //!   same unmarked word before and after walking the chain knows that LSN and flags belong
 //!   together.
 
 use super::version::{VersionRef, flags};
-use crate::ids::{Lsn, Slot};
+use crate::ids::{Lsn, RowId};
 use crate::sync::{AtomicU64, Ordering, fence, is_broken, order_unless_broken, pause};
 
 /// A row's anchor in its table's directory.
@@ -46,13 +46,13 @@ impl Head {
     /// The chain holds a row-lock entry.
     pub const HAS_LOCKS: u64 = 1 << 48;
     /// A process removes index entries of versions already taken out of this chain. Only its setter
-    /// may give the slot away, and no other takes versions with keys of their own out meanwhile:
-    /// so a slot is never reused while an entry of its former row is still to go.
+    /// may give the row id away, and no other takes versions with keys of their own out meanwhile:
+    /// so a row id is never reused while an entry of its former row is still to go.
     pub const CLEANING: u64 = 1 << 49;
-    /// The slot is on the free list; the address bits hold the next free slot.
+    /// The row id is on the free list; the address bits hold the next free row id.
     pub const FREE: u64 = 1 << 50;
-    /// An entry of a version taken out could not be removed and still leads here: the slot is never
-    /// given away, whatever becomes of its chain.
+    /// An entry of a version taken out could not be removed and still leads here: the row id is
+    /// never given away, whatever becomes of its chain.
     pub const ENTRY_LEFT: u64 = 1 << 51;
     /// The chain is one committed version and nothing is to be done: a sweep need not look
     /// at it. Not among the flags that stay when the address changes: whatever comes on top takes
@@ -103,7 +103,7 @@ impl Head {
         self.version().is_none()
     }
 
-    /// Whether the slot of a row that is gone may be used by another one.
+    /// Whether the row id of a row that is gone may be used by another one.
     pub(crate) fn may_be_given_away(self) -> bool {
         self.is_empty() && !self.is_free() && !self.has(Head::ENTRY_LEFT)
     }
@@ -272,20 +272,20 @@ impl Anchor {
         }
     }
 
-    /// Makes the slot an element of the free list. Under the latch, though no process reaches the
-    /// slot any more. A process that cleans the row too late would else store the old head again.
-    pub(crate) fn set_free(&self, next: Option<Slot>) {
-        let link = next.map_or(0, |slot| slot.0 + 1);
+    /// Makes the row id an element of the free list. Under the latch, though no process reaches the
+    /// row id any more. A process that cleans the row too late would else store the old head again.
+    pub(crate) fn set_free(&self, next: Option<RowId>) {
+        let link = next.map_or(0, |row_id| row_id.0 + 1);
         self.latch().head = Head(Head::FREE | (link << 4));
     }
 
-    /// The next free slot behind this free one.
-    pub(crate) fn next_free(&self) -> Option<Slot> {
+    /// The next free row id behind this free one.
+    pub(crate) fn next_free(&self) -> Option<RowId> {
         let link = (self.head().0 >> 4) & ((1 << 44) - 1);
-        (link > 0).then(|| Slot(link - 1))
+        (link > 0).then(|| RowId(link - 1))
     }
 
-    /// Takes a slot off the free list: empty, LSN kept.
+    /// Takes a row id off the free list: empty, LSN kept.
     pub(crate) fn set_empty(&self) {
         self.latch().head = Head::empty();
     }

@@ -3,7 +3,7 @@
 //! They are unpinned then: the scan's registered snapshot keeps every version it sees.
 
 use super::pending::{AHEAD_VERSION, PendingRow};
-use crate::ids::Slot;
+use crate::ids::RowId;
 use crate::row::VersionRef;
 
 /// Rows looked up at once: not more than were asked for anyway.
@@ -15,7 +15,7 @@ const GROWTH: usize = 4;
 /// Rows found.
 #[derive(Default)]
 pub(super) struct Found {
-    rows: [Option<(Slot, VersionRef)>; ROWS_MAX],
+    rows: [Option<(RowId, VersionRef)>; ROWS_MAX],
     /// The numbers of their entries' keys.
     keys: [u32; ROWS_MAX],
     /// Of `rows`: handed out, and there in all.
@@ -53,14 +53,14 @@ impl Found {
     /// Adds a row, of which no more than were wanted.
     #[inline]
     pub(super) fn push(&mut self, pending: &PendingRow, version: VersionRef) {
-        self.rows[self.count] = Some((pending.slot, version));
+        self.rows[self.count] = Some((pending.row_id, version));
         self.keys[self.count] = pending.key;
         self.count += 1;
     }
 
     /// The next one to hand out.
     #[inline]
-    pub(super) fn next(&mut self) -> Option<(Slot, VersionRef)> {
+    pub(super) fn next(&mut self) -> Option<(RowId, VersionRef)> {
         if self.is_empty() {
             return None;
         }

@@ -23,8 +23,8 @@ use super::range::KeyRange;
 use super::reserve;
 use crate::clock::Snapshot;
 use crate::errors::EngineError;
-use crate::ids::Slot;
-use crate::index::append_slot;
+use crate::ids::RowId;
+use crate::index::append_row_id;
 use crate::key::{
     INDEX_COLUMNS_MAX, IndexDefinition, KeyBuffer, KeyColumn, KeyKind, encode_columns,
     encode_first_columns, none_if_too_long,
@@ -64,7 +64,7 @@ pub struct GroupedScan {
     /// Of the group, how many were handed out.
     given: usize,
     /// The first row of the next group, if it was read, and its entry's key.
-    next: Option<(Slot, VersionRef)>,
+    next: Option<(RowId, VersionRef)>,
     next_key: Vec<u8>,
     /// Where in the part's keys the grouped column begins, if that is known of all of them.
     start: Option<usize>,
@@ -132,11 +132,11 @@ impl GroupedScan {
         &mut self,
         session: &Session,
         snapshot: &S,
-    ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
+    ) -> Result<Option<(RowId, VersionRef)>, EngineError> {
         loop {
             if let Some(row) = self.group.rows.get(self.given) {
                 self.given += 1;
-                return Ok(Some((row.slot, row.version)));
+                return Ok(Some((row.row_id, row.version)));
             }
             let goes_on = match self.column {
                 None => {
@@ -429,7 +429,7 @@ fn columns_of(
         });
         let has_null = none_if_too_long(encoded, key)?.0;
         if index.form(has_null) == EntryForm::Suffixed {
-            append_slot(key, row.slot)?;
+            append_row_id(key, row.row_id)?;
         }
         if count == definition.columns.len() && key.as_slice() == entry {
             return Ok(Some(ends));

@@ -11,8 +11,8 @@ use super::pending::{Pending, PendingRow};
 use super::range::KeyRange;
 use crate::clock::Snapshot;
 use crate::errors::EngineError;
-use crate::ids::Slot;
-use crate::index::only_slot;
+use crate::ids::RowId;
+use crate::index::only_row_id;
 use crate::key::KeyBuffer;
 use crate::memory::Urgency;
 use crate::pause::{Point, reach};
@@ -42,7 +42,7 @@ enum Begin {
 /// Either of a range, or of many whole keys of a unique index
 /// ([`start_points`](IndexScan::start_points)), whose misses then overlap.
 ///
-/// Entries are read in batches. A batch's slots are taken out of the tree's values while pinned,
+/// Entries are read in batches. A batch's row ids are taken out of the tree's values while pinned,
 /// for a posting block may be gone a moment later. Rows are looked up some at once, under one pin,
 /// and handed out one by one.
 pub struct IndexScan {
@@ -179,7 +179,7 @@ impl IndexScan {
         index: IndexRef,
         key: &[u8],
         snapshot: &S,
-    ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
+    ) -> Result<Option<(RowId, VersionRef)>, EngineError> {
         debug_assert!(index.is_unique());
         count_scan(index);
         self.place = None;
@@ -194,7 +194,7 @@ impl IndexScan {
         let Some(value) = value else {
             return Ok(None);
         };
-        let Some(slot) = only_slot(value) else {
+        let Some(row_id) = only_row_id(value) else {
             self.forget(table, index, Direction::Forward);
             self.entries.is_point = true;
             self.is_done = true;
@@ -202,12 +202,12 @@ impl IndexScan {
             self.pending.push(table, value, 0)?;
             return self.next(session, snapshot);
         };
-        let Some(anchor) = table.anchor(slot) else {
+        let Some(anchor) = table.anchor(row_id) else {
             return Ok(None);
         };
         let pending = PendingRow {
             key: 0,
-            slot,
+            row_id,
             anchor,
         };
         let (keys_cleared, scratch) = (self.keys_cleared, &mut self.scratch);
@@ -220,7 +220,7 @@ impl IndexScan {
             scratch,
             |_| key,
         )?;
-        Ok(seen.map(|version| (slot, version)))
+        Ok(seen.map(|version| (row_id, version)))
     }
 
     /// One entry at most. Of the rows it leads to a snapshot sees one, or several if it is older
@@ -263,7 +263,7 @@ impl IndexScan {
         &mut self,
         session: &Session,
         snapshot: &S,
-    ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
+    ) -> Result<Option<(RowId, VersionRef)>, EngineError> {
         match self.found.next() {
             Some(found) => Ok(Some(found)),
             None => self.look(session, snapshot),
@@ -275,7 +275,7 @@ impl IndexScan {
         &mut self,
         session: &Session,
         snapshot: &S,
-    ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
+    ) -> Result<Option<(RowId, VersionRef)>, EngineError> {
         let Some((table, index)) = self.place else {
             return Ok(None);
         };
@@ -321,10 +321,10 @@ impl IndexScan {
 
     /// Adds the rows behind the next entries, without regard to snapshots: some are seen by none,
     /// or with another key. False: there are none.
-    pub fn next_slots(
+    pub fn next_row_ids(
         &mut self,
         session: &Session,
-        rows: &mut Vec<Slot>,
+        rows: &mut Vec<RowId>,
     ) -> Result<bool, EngineError> {
         let Some((table, index)) = self.place else {
             return Ok(false);
@@ -338,7 +338,7 @@ impl IndexScan {
             self.read(session, table, index)?;
             reach(Point::ScanAfterEntries);
         }
-        self.pending.take_slots(rows)?;
+        self.pending.take_row_ids(rows)?;
         Ok(true)
     }
 
@@ -462,7 +462,7 @@ fn visible_with_key<'k, S: Snapshot>(
         return Ok(None);
     };
     // The flag is loaded after the walk: a writer sets it before it publishes a version with
-    // another key. A slot that an abort gave back may have a new row meanwhile. The number is
+    // another key. A row id that an abort gave back may have a new row meanwhile. The number is
     // loaded after the flag: it advances before the flag goes.
     if !snapshot.sees_younger()
         && !pending.anchor.head().has(Head::KEYS_MOVED)
@@ -475,7 +475,7 @@ fn visible_with_key<'k, S: Snapshot>(
         return Ok(None);
     }
     if index.form(has_null) == EntryForm::Suffixed {
-        crate::index::append_slot(scratch, pending.slot)?;
+        crate::index::append_row_id(scratch, pending.row_id)?;
     }
     Ok((scratch.as_slice() == key(pending.key)).then_some(version))
 }

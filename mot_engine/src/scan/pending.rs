@@ -4,8 +4,8 @@
 //! at for the version, and read, each some rows later.
 
 use crate::errors::EngineError;
-use crate::ids::Slot;
-use crate::index::{only_slot, slots_of};
+use crate::ids::RowId;
+use crate::index::{only_row_id, row_ids_of};
 use crate::row::{self, Anchor};
 use crate::table::TableRef;
 
@@ -19,7 +19,7 @@ pub(super) const AHEAD_VERSION: usize = 8;
 pub(super) struct PendingRow {
     /// The number of the entry's key.
     pub(super) key: u32,
-    pub(super) slot: Slot,
+    pub(super) row_id: RowId,
     pub(super) anchor: &'static Anchor,
 }
 
@@ -40,15 +40,15 @@ impl Pending {
     }
 
     /// Takes all rows, in their order.
-    pub(super) fn take_slots(&mut self, slots: &mut Vec<Slot>) -> Result<(), EngineError> {
-        slots
+    pub(super) fn take_row_ids(&mut self, row_ids: &mut Vec<RowId>) -> Result<(), EngineError> {
+        row_ids
             .try_reserve(self.rows.len())
             .map_err(|_| EngineError::OutOfProcessMemory)?;
-        slots.extend(self.rows.drain(..).rev().map(|pending| pending.slot));
+        row_ids.extend(self.rows.drain(..).rev().map(|pending| pending.row_id));
         Ok(())
     }
 
-    /// Takes an entry's slots out of its value, while its posting block is protected. They come
+    /// Takes an entry's row ids out of its value, while its posting block is protected. They come
     /// before all that are there.
     #[inline]
     pub(super) fn push(
@@ -57,20 +57,24 @@ impl Pending {
         value: u64,
         key: u32,
     ) -> Result<(), EngineError> {
-        match only_slot(value) {
-            Some(slot) => self.push_row(table, slot, key),
+        match only_row_id(value) {
+            Some(row_id) => self.push_row(table, row_id, key),
             None => self.push_all(table, value, key),
         }
     }
 
     #[inline(always)]
-    fn push_row(&mut self, table: TableRef, slot: Slot, key: u32) -> Result<(), EngineError> {
+    fn push_row(&mut self, table: TableRef, row_id: RowId, key: u32) -> Result<(), EngineError> {
         // Without an anchor there is no row.
-        if let Some(anchor) = table.anchor(slot) {
+        if let Some(anchor) = table.anchor(row_id) {
             self.rows
                 .try_reserve(1)
                 .map_err(|_| EngineError::OutOfProcessMemory)?;
-            self.rows.push(PendingRow { key, slot, anchor });
+            self.rows.push(PendingRow {
+                key,
+                row_id,
+                anchor,
+            });
         }
         Ok(())
     }
@@ -79,9 +83,9 @@ impl Pending {
     fn push_all(&mut self, table: TableRef, value: u64, key: u32) -> Result<(), EngineError> {
         let first = self.rows.len();
         let mut pushed = Ok(());
-        slots_of(value, |slot| {
+        row_ids_of(value, |row_id| {
             if pushed.is_ok() {
-                pushed = self.push_row(table, slot, key);
+                pushed = self.push_row(table, row_id, key);
             }
         });
         // In the order of the block, as in the rest.

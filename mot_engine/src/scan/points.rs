@@ -2,7 +2,7 @@
 
 use super::pending::Pending;
 use crate::errors::EngineError;
-use crate::index::slots_of;
+use crate::index::row_ids_of;
 use crate::row;
 use crate::table::TableRef;
 use mot_index::Tree;
@@ -79,9 +79,9 @@ impl Points {
             |number, value| {
                 values[number] = value;
                 if let Some(value) = value {
-                    slots_of(value, |slot| {
+                    row_ids_of(value, |row_id| {
                         table
-                            .anchor(slot)
+                            .anchor(row_id)
                             .into_iter()
                             .for_each(row::prefetch_anchor)
                     });

@@ -6,7 +6,7 @@
 //! one by one ([`RowScan::one_by_one`]).
 
 use crate::clock::Snapshot;
-use crate::ids::Slot;
+use crate::ids::RowId;
 use crate::pause::{Point, reach};
 use crate::row::{self, VersionRef};
 use crate::session::Session;
@@ -18,18 +18,18 @@ use std::sync::atomic::Ordering;
 const FIRST_ROWS: usize = 8;
 /// Rows of a group at most.
 pub const ROWS_MAX: usize = 64;
-/// Slots examined under one pin at most: an emptied table must not hold reclamation up.
-const SLOTS_PER_PIN: u64 = 4096;
+/// Row ids examined under one pin at most: an emptied table must not hold reclamation up.
+const ROW_IDS_PER_PIN: u64 = 4096;
 
 /// How many rows ahead a version is prefetched.
 const AHEAD_VERSION: usize = 12;
 
-/// A scan of a range of slots.
+/// A scan of a range of row ids.
 pub struct RowScan {
     table: TableRef,
     next: u64,
     end: u64,
-    found: [Option<(Slot, VersionRef)>; ROWS_MAX],
+    found: [Option<(RowId, VersionRef)>; ROWS_MAX],
     /// Of `found`: handed out, and there in all.
     given: usize,
     count: usize,
@@ -42,15 +42,15 @@ impl RowScan {
     /// All rows a snapshot taken before now can see.
     pub fn new(table: TableRef) -> RowScan {
         table.counters().scans.fetch_add(1, Ordering::Relaxed);
-        RowScan::over(table, Slot(0)..table.slots_end())
+        RowScan::over(table, RowId(0)..table.row_ids_end())
     }
 
-    /// The rows of some slots.
-    pub fn over(table: TableRef, slots: Range<Slot>) -> RowScan {
+    /// The rows of some row ids.
+    pub fn over(table: TableRef, row_ids: Range<RowId>) -> RowScan {
         RowScan {
             table,
-            next: slots.start.0,
-            end: slots.end.0,
+            next: row_ids.start.0,
+            end: row_ids.end.0,
             found: [None; ROWS_MAX],
             given: 0,
             count: 0,
@@ -76,7 +76,7 @@ impl RowScan {
         &mut self,
         session: &Session,
         snapshot: &S,
-    ) -> Option<(Slot, VersionRef)> {
+    ) -> Option<(RowId, VersionRef)> {
         while self.given == self.count {
             if self.next >= self.end {
                 return None;
@@ -93,7 +93,7 @@ impl RowScan {
 
     /// The next row, if it was looked up already.
     #[inline]
-    pub fn at_hand(&self) -> Option<(Slot, VersionRef)> {
+    pub fn at_hand(&self) -> Option<(RowId, VersionRef)> {
         match self.given < self.count {
             true => self.found.get(self.given).copied().flatten(),
             false => None,
@@ -113,7 +113,7 @@ impl RowScan {
         &mut self,
         session: &Session,
         snapshot: &S,
-    ) -> impl ExactSizeIterator<Item = (Slot, VersionRef)> + '_ {
+    ) -> impl ExactSizeIterator<Item = (RowId, VersionRef)> + '_ {
         while self.given == self.count && self.next < self.end {
             // A caller that asks for groups wants all rows.
             self.group = self.group_max;
@@ -133,9 +133,9 @@ impl RowScan {
         let _pin = session.local.pin();
         self.given = 0;
         self.count = 0;
-        let until = self.end.min(self.next + SLOTS_PER_PIN);
+        let until = self.end.min(self.next + ROW_IDS_PER_PIN);
         while self.next < until && self.count < self.group {
-            let anchors = self.table.anchors(Slot(self.next));
+            let anchors = self.table.anchors(RowId(self.next));
             if anchors.is_empty() {
                 self.next += 1;
                 continue;
@@ -149,12 +149,12 @@ impl RowScan {
                     // Anchors lie one behind the other: the processor fetches those by itself.
                     row::prefetch_version(ahead);
                 }
-                let slot = Slot(self.next);
+                let row_id = RowId(self.next);
                 let version = row::visible(anchor, snapshot);
-                // Only now: after an error in the clock the same slot is examined again.
+                // Only now: after an error in the clock the same row id is examined again.
                 self.next += 1;
                 if let Some(version) = version {
-                    self.found[self.count] = Some((slot, version));
+                    self.found[self.count] = Some((row_id, version));
                     self.count += 1;
                 }
             }

@@ -16,7 +16,7 @@
 //!   every pruning.
 //! - It prunes few rows at a time, because it delays a commit's end.
 
-use crate::ids::{Slot, TableId, Xid};
+use crate::ids::{RowId, TableId, Xid};
 use crate::table::TableRef;
 use std::collections::VecDeque;
 
@@ -43,18 +43,18 @@ struct OfTable {
     /// The table, if the transaction that commits left something there.
     written: Option<TableRef>,
     /// Oldest first: the row, and the transaction that left something behind in it.
-    rows: VecDeque<(Slot, Xid)>,
+    rows: VecDeque<(RowId, Xid)>,
 }
 
 impl OfTable {
     /// The oldest row, if what is in it was left by a transaction below the horizon.
-    fn pop_below(&mut self, horizon: Xid) -> Option<Slot> {
-        let (slot, xid) = *self.rows.front()?;
+    fn pop_below(&mut self, horizon: Xid) -> Option<RowId> {
+        let (row_id, xid) = *self.rows.front()?;
         if xid >= horizon {
             return None;
         }
         self.rows.pop_front();
-        Some(slot)
+        Some(row_id)
     }
 }
 
@@ -65,7 +65,7 @@ impl PendingPrunes {
     }
 
     /// Notes that a transaction that commits now left something behind in a row.
-    pub(crate) fn add(&mut self, table: TableRef, slot: Slot, xid: Xid) {
+    pub(crate) fn add(&mut self, table: TableRef, row_id: RowId, xid: Xid) {
         self.noted += 1;
         let id = Some(table.id());
         let known = self.tables.iter().position(|of| of.id == id);
@@ -85,7 +85,7 @@ impl PendingPrunes {
         }
         // Without process memory the sweeper has to do it.
         if of.rows.try_reserve(1).is_ok() {
-            of.rows.push_back((slot, xid));
+            of.rows.push_back((row_id, xid));
         }
     }
 
@@ -97,7 +97,7 @@ impl PendingPrunes {
     /// Calls `tidy` for rows of the tables that the transaction wrote to, as far as the horizon
     /// allows. It answers whether the row had something to take out. The caller is pinned and
     /// commits.
-    pub(crate) fn take_out(&mut self, horizon: Xid, tidy: impl Fn(TableRef, Slot) -> bool) {
+    pub(crate) fn take_out(&mut self, horizon: Xid, tidy: impl Fn(TableRef, RowId) -> bool) {
         let mut left = ROWS_AT_ONCE;
         for of in &mut self.tables {
             let Some(table) = of.written.take() else {
@@ -105,10 +105,10 @@ impl PendingPrunes {
             };
             let mut is_first = true;
             while left > 0
-                && let Some(slot) = of.pop_below(horizon)
+                && let Some(row_id) = of.pop_below(horizon)
             {
                 left -= 1;
-                if !tidy(table, slot) && is_first {
+                if !tidy(table, row_id) && is_first {
                     // The sweeper was faster, and it goes through whole tables.
                     while of.pop_below(horizon).is_some() {}
                 }

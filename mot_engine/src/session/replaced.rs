@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::clock::Clock;
-use crate::ids::{CommandId, Slot, Xid};
+use crate::ids::{CommandId, RowId, Xid};
 use crate::row::{TxnStatus, VersionRef, resolve_maker};
 use crate::table::TableRef;
 
@@ -24,12 +24,12 @@ impl Session {
         &self,
         clock: &impl Clock,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         is_named: impl Fn(VersionRef) -> bool,
     ) -> Upon {
         let _pin = self.local.pin();
         let mut at = table
-            .anchor(slot)
+            .anchor(row_id)
             .and_then(|anchor| anchor.head().version());
         let mut upon = Upon::Nothing;
         let mut is_own = false;

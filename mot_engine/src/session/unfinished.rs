@@ -4,7 +4,7 @@
 use super::Session;
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{Slot, Xid};
+use crate::ids::{RowId, Xid};
 use crate::row::{Anchor, Head, TxnStatus, VersionRef, resolve_maker};
 use crate::table::TableRef;
 
@@ -25,13 +25,13 @@ impl Session {
     pub fn unfinished_and_current<R>(
         &self,
         clock: &impl Clock,
-        (table, slot): (TableRef, Slot),
+        (table, row_id): (TableRef, RowId),
         states: &mut Vec<(VersionRef, Option<Xid>)>,
         use_them: impl FnOnce(&[(VersionRef, Option<Xid>)]) -> R,
     ) -> Result<R, EngineError> {
         let _pin = self.local.pin();
         states.clear();
-        if let Some(anchor) = table.anchor(slot) {
+        if let Some(anchor) = table.anchor(row_id) {
             loop {
                 let head = anchor.head();
                 in_chain(head, clock, &mut |version, xid| {

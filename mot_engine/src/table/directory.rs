@@ -1,4 +1,4 @@
-//! From a slot number to its anchor in two or three loads.
+//! From a row id number to its anchor in two or three loads.
 //!
 //! The first segment has 64 anchors, each further one as many as all before it, up to 128 Ki (2
 //! MiB); from there on segments are of that size and their addresses lie in pages that are
@@ -7,15 +7,15 @@
 //! Segments are zeroed before they are published and live as long as the table; a reader needs no
 //! pin for them, only the table.
 //!
-//! Beside the anchors is a bit for each [`GROUP_SLOTS`] slots: some row of the group may have
+//! Beside the anchors is a bit for each [`GROUP_ROW_IDS`] row ids: some row of the group may have
 //! something to reclaim. A process that leaves such a thing behind sets the bit afterwards; the
 //! sweeper clears it first and reads the rows then, so no work is lost between the two.
 //!
-//! And a number for each [`RANGE_SLOTS`] slots: the checkpoint round at which a row of them was
+//! And a number for each [`RANGE_ROW_IDS`] row ids: the checkpoint round at which a row of them was
 //! last logged (checkpoint/README.md).
 
 use crate::errors::EngineError;
-use crate::ids::Slot;
+use crate::ids::RowId;
 use crate::memory::{LocalMemory, Purpose, Urgency};
 use crate::row::Anchor;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -24,9 +24,9 @@ use std::ptr::NonNull;
 /// Anchors of the first segment.
 const FIRST: u64 = 64;
 /// Anchors of the largest segments: 2 MiB of them.
-pub(crate) const SEGMENT_SLOTS: u64 = 128 << 10;
+pub(crate) const SEGMENT_ROW_IDS: u64 = 128 << 10;
 /// Segments that grow: 64, 64, 128, 256, ... 65536 anchors.
-const GROWING: usize = (SEGMENT_SLOTS / FIRST).trailing_zeros() as usize + 1;
+const GROWING: usize = (SEGMENT_ROW_IDS / FIRST).trailing_zeros() as usize + 1;
 /// Large segments named by one page.
 const PAGE_SEGMENTS: usize = 2048;
 /// Pages: 64 x 2048 x 128 Ki = 17 thousand million rows a table.
@@ -42,23 +42,23 @@ struct Large {
 
 const PAGE_BYTES: usize = PAGE_SEGMENTS * size_of::<Large>();
 
-/// Slots that share a dirty bit: two cache lines of anchors. Changes lie scattered over large
+/// Row ids that share a dirty bit: two cache lines of anchors. Changes lie scattered over large
 /// tables, and each row beside a changed one that the sweeper reads is memory to be waited for.
-pub(crate) const GROUP_SLOTS: u64 = 8;
-/// Slots whose dirty bits share a word.
-pub(crate) const DIRTY_WORD_SLOTS: u64 = GROUP_SLOTS * 64;
-/// Words of dirty bits for as many slots as a large segment has, and for all growing segments
+pub(crate) const GROUP_ROW_IDS: u64 = 8;
+/// Row ids whose dirty bits share a word.
+pub(crate) const DIRTY_WORD_ROW_IDS: u64 = GROUP_ROW_IDS * 64;
+/// Words of dirty bits for as many row ids as a large segment has, and for all growing segments
 /// together.
-const DIRTY_WORDS: usize = (SEGMENT_SLOTS / DIRTY_WORD_SLOTS) as usize;
+const DIRTY_WORDS: usize = (SEGMENT_ROW_IDS / DIRTY_WORD_ROW_IDS) as usize;
 
-/// Slots of a range, the unit in which checkpoints write rows or leave them: a few MiB. Tests have
-/// few rows and want many ranges.
-pub(crate) const RANGE_SLOTS: u64 = if cfg!(test) { 8 } else { 16 << 10 };
+/// Row ids of a range, the unit in which checkpoints write rows or leave them: a few MiB. Tests
+/// have few rows and want many ranges.
+pub(crate) const RANGE_ROW_IDS: u64 = if cfg!(test) { 8 } else { 16 << 10 };
 /// Ranges of a large segment, and of all growing ones together. In tests several share a number,
 /// and so are changed together.
 const RANGES: usize = 8;
 
-const _: () = assert!(cfg!(test) || RANGE_SLOTS * RANGES as u64 == SEGMENT_SLOTS);
+const _: () = assert!(cfg!(test) || RANGE_ROW_IDS * RANGES as u64 == SEGMENT_ROW_IDS);
 
 /// What is known of a segment's rows.
 #[repr(C)]
@@ -79,15 +79,15 @@ pub(crate) struct Directory {
     pages: [AtomicU64; PAGES],
 }
 
-/// Slots a table can have.
-pub(crate) const DIRECTORY_SLOTS_MAX: u64 = PAGES as u64 * PAGE_SEGMENTS as u64 * SEGMENT_SLOTS;
+/// Row ids a table can have.
+pub(crate) const DIRECTORY_ROW_IDS_MAX: u64 = PAGES as u64 * PAGE_SEGMENTS as u64 * SEGMENT_ROW_IDS;
 
-/// Segment number among the growing ones, its first slot and its length.
-fn growing(slot: u64) -> (usize, u64, u64) {
-    if slot < FIRST {
+/// Segment number among the growing ones, its first row id and its length.
+fn growing(row_id: u64) -> (usize, u64, u64) {
+    if row_id < FIRST {
         return (0, 0, FIRST);
     }
-    let length = 1 << (63 - slot.leading_zeros());
+    let length = 1 << (63 - row_id.leading_zeros());
     (
         (length / FIRST).trailing_zeros() as usize + 1,
         length,
@@ -96,108 +96,112 @@ fn growing(slot: u64) -> (usize, u64, u64) {
 }
 
 impl Directory {
-    /// The anchor of a slot, if its segment exists.
+    /// The anchor of a row id, if its segment exists.
     #[inline]
-    pub(crate) fn anchor(&self, slot: Slot) -> Option<&Anchor> {
-        let (segment, offset) = if slot.0 < SEGMENT_SLOTS {
-            let (number, first, _) = growing(slot.0);
-            (self.growing[number].load(Ordering::Acquire), slot.0 - first)
+    pub(crate) fn anchor(&self, row_id: RowId) -> Option<&Anchor> {
+        let (segment, offset) = if row_id.0 < SEGMENT_ROW_IDS {
+            let (number, first, _) = growing(row_id.0);
+            (
+                self.growing[number].load(Ordering::Acquire),
+                row_id.0 - first,
+            )
         } else {
-            let large = self.large(slot)?;
+            let large = self.large(row_id)?;
             (
                 large.segment.load(Ordering::Acquire),
-                slot.0 % SEGMENT_SLOTS,
+                row_id.0 % SEGMENT_ROW_IDS,
             )
         };
         let segment = NonNull::new(segment as *mut Anchor)?;
-        // SAFETY: a published segment holds an anchor for each of its slots and lives as long as
+        // SAFETY: a published segment holds an anchor for each of its row ids and lives as long as
         // the table.
         Some(unsafe { segment.add(offset as usize).as_ref() })
     }
 
-    /// The anchors from a slot on that lie one behind the other; none if the slot has no segment.
+    /// The anchors from a row id on that lie one behind the other; none if the row id has no
+    /// segment.
     #[inline]
-    pub(crate) fn run(&self, slot: Slot) -> &[Anchor] {
-        let left = if slot.0 < SEGMENT_SLOTS {
-            let (_, first, length) = growing(slot.0);
-            first + length - slot.0
+    pub(crate) fn run(&self, row_id: RowId) -> &[Anchor] {
+        let left = if row_id.0 < SEGMENT_ROW_IDS {
+            let (_, first, length) = growing(row_id.0);
+            first + length - row_id.0
         } else {
-            SEGMENT_SLOTS - slot.0 % SEGMENT_SLOTS
+            SEGMENT_ROW_IDS - row_id.0 % SEGMENT_ROW_IDS
         };
-        match self.anchor(slot) {
+        match self.anchor(row_id) {
             // SAFETY: the rest of a published segment, which lives as long as the table.
             Some(anchor) => unsafe { std::slice::from_raw_parts(anchor, left as usize) },
             None => &[],
         }
     }
 
-    /// The end of the last slot before `end` that has a segment; 0 if none has.
+    /// The end of the last row id before `end` that has a segment; 0 if none has.
     pub(crate) fn end_of_segments(&self, mut end: u64) -> u64 {
         while let Some(last) = end.checked_sub(1)
-            && self.anchor(Slot(last)).is_none()
+            && self.anchor(RowId(last)).is_none()
         {
-            end = if last < SEGMENT_SLOTS {
+            end = if last < SEGMENT_ROW_IDS {
                 growing(last).1
             } else {
-                last - last % SEGMENT_SLOTS
+                last - last % SEGMENT_ROW_IDS
             };
         }
         end
     }
 
-    fn large(&self, slot: Slot) -> Option<&Large> {
-        let number = (slot.0 / SEGMENT_SLOTS) as usize;
+    fn large(&self, row_id: RowId) -> Option<&Large> {
+        let number = (row_id.0 / SEGMENT_ROW_IDS) as usize;
         let page = self.pages.get(number / PAGE_SEGMENTS)?;
         let page = NonNull::new(page.load(Ordering::Acquire) as *mut Large)?;
         // SAFETY: a published page has PAGE_SEGMENTS entries and lives as long as the table.
         Some(unsafe { page.add(number % PAGE_SEGMENTS).as_ref() })
     }
 
-    /// The marks of the slot's segment. The slot has an anchor.
-    fn marks(&self, slot: Slot) -> Option<&Marks> {
-        if slot.0 < SEGMENT_SLOTS {
+    /// The marks of the row id's segment. The row id has an anchor.
+    fn marks(&self, row_id: RowId) -> Option<&Marks> {
+        if row_id.0 < SEGMENT_ROW_IDS {
             return Some(&self.marks);
         }
-        let marks = self.large(slot)?.marks.load(Ordering::Acquire);
+        let marks = self.large(row_id)?.marks.load(Ordering::Acquire);
         // SAFETY: published marks live as long as the table.
         NonNull::new(marks as *mut Marks).map(|marks| unsafe { marks.as_ref() })
     }
 
-    /// The word with the dirty bit of the slot's group. The slot has an anchor.
-    fn dirty_word(&self, slot: Slot) -> Option<&AtomicU64> {
-        let word = (slot.0 / DIRTY_WORD_SLOTS) as usize % DIRTY_WORDS;
-        Some(&self.marks(slot)?.dirty[word])
+    /// The word with the dirty bit of the row id's group. The row id has an anchor.
+    fn dirty_word(&self, row_id: RowId) -> Option<&AtomicU64> {
+        let word = (row_id.0 / DIRTY_WORD_ROW_IDS) as usize % DIRTY_WORDS;
+        Some(&self.marks(row_id)?.dirty[word])
     }
 
-    /// The number that says at which round a row of the slot's range was last logged. None: it has
-    /// no segment, so no rows.
-    pub(crate) fn changed(&self, slot: Slot) -> Option<&AtomicU64> {
-        let range = (slot.0 / RANGE_SLOTS) as usize % RANGES;
-        Some(&self.marks(slot)?.changed[range])
+    /// The number that says at which round a row of the row id's range was last logged. None: it
+    /// has no segment, so no rows.
+    pub(crate) fn changed(&self, row_id: RowId) -> Option<&AtomicU64> {
+        let range = (row_id.0 / RANGE_ROW_IDS) as usize % RANGES;
+        Some(&self.marks(row_id)?.changed[range])
     }
 
-    /// Notes that the slot's group may have something to reclaim. Called after that something was
+    /// Notes that the row id's group may have something to reclaim. Called after that something was
     /// left behind.
-    pub(crate) fn set_dirty(&self, slot: Slot) {
+    pub(crate) fn set_dirty(&self, row_id: RowId) {
         order_rows_and_bits();
-        if let Some(word) = self.dirty_word(slot) {
-            let bit = 1 << (slot.0 / GROUP_SLOTS % 64);
+        if let Some(word) = self.dirty_word(row_id) {
+            let bit = 1 << (row_id.0 / GROUP_ROW_IDS % 64);
             if word.load(Ordering::Relaxed) & bit == 0 {
                 word.fetch_or(bit, Ordering::AcqRel);
             }
         }
     }
 
-    /// The dirty bits of the [`DIRTY_WORD_SLOTS`] slots around `slot`, examined and left.
-    pub(crate) fn dirty(&self, slot: Slot) -> u64 {
-        let word = self.dirty_word(slot);
+    /// The dirty bits of the [`DIRTY_WORD_ROW_IDS`] row ids around `row_id`, examined and left.
+    pub(crate) fn dirty(&self, row_id: RowId) -> u64 {
+        let word = self.dirty_word(row_id);
         word.map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
-    /// Takes the dirty bits of the [`DIRTY_WORD_SLOTS`] slots around `slot`; the lowest bit is the
-    /// lowest group.
-    pub(crate) fn take_dirty(&self, slot: Slot) -> u64 {
-        match self.dirty_word(slot) {
+    /// Takes the dirty bits of the [`DIRTY_WORD_ROW_IDS`] row ids around `row_id`; the lowest bit
+    /// is the lowest group.
+    pub(crate) fn take_dirty(&self, row_id: RowId) -> u64 {
+        match self.dirty_word(row_id) {
             Some(word) if word.load(Ordering::Relaxed) != 0 => {
                 let bits = word.swap(0, Ordering::AcqRel);
                 order_rows_and_bits();
@@ -207,21 +211,21 @@ impl Directory {
         }
     }
 
-    /// Makes sure that the slot has an anchor. Racing calls are fine: one segment wins, the other
+    /// Makes sure that the row id has an anchor. Racing calls are fine: one segment wins, the other
     /// is freed.
     pub(crate) fn ensure(
         &self,
         memory: &LocalMemory,
-        slot: Slot,
+        row_id: RowId,
         urgency: Urgency,
     ) -> Result<(), EngineError> {
-        if slot.0 >= DIRECTORY_SLOTS_MAX {
+        if row_id.0 >= DIRECTORY_ROW_IDS_MAX {
             return Err(EngineError::TooManyRows {
-                max: DIRECTORY_SLOTS_MAX,
+                max: DIRECTORY_ROW_IDS_MAX,
             });
         }
-        if slot.0 < SEGMENT_SLOTS {
-            let (number, _, length) = growing(slot.0);
+        if row_id.0 < SEGMENT_ROW_IDS {
+            let (number, _, length) = growing(row_id.0);
             return fill(
                 memory,
                 &self.growing[number],
@@ -229,33 +233,33 @@ impl Directory {
                 urgency,
             );
         }
-        let number = (slot.0 / SEGMENT_SLOTS) as usize;
+        let number = (row_id.0 / SEGMENT_ROW_IDS) as usize;
         fill(
             memory,
             &self.pages[number / PAGE_SEGMENTS],
             PAGE_BYTES,
             urgency,
         )?;
-        let large = self.large(slot).expect("the page was just made");
+        let large = self.large(row_id).expect("the page was just made");
         fill(memory, &large.marks, MARKS_BYTES, urgency)?;
         fill(
             memory,
             &large.segment,
-            SEGMENT_SLOTS as usize * size_of::<Anchor>(),
+            SEGMENT_ROW_IDS as usize * size_of::<Anchor>(),
             urgency,
         )
     }
 
-    /// Calls `visit` with each anchor of the slots in `range`, in order; slots without a segment
-    /// are passed over.
+    /// Calls `visit` with each anchor of the row ids in `range`, in order; row ids without a
+    /// segment are passed over.
     pub(crate) fn for_each(
         &self,
         range: std::ops::Range<u64>,
-        mut visit: impl FnMut(Slot, &Anchor),
+        mut visit: impl FnMut(RowId, &Anchor),
     ) {
-        for slot in range {
-            if let Some(anchor) = self.anchor(Slot(slot)) {
-                visit(Slot(slot), anchor);
+        for row_id in range {
+            if let Some(anchor) = self.anchor(RowId(row_id)) {
+                visit(RowId(row_id), anchor);
             }
         }
     }
@@ -301,7 +305,7 @@ impl Directory {
                 let large = unsafe { page.add(number).as_ref() };
                 if let Some(block) = NonNull::new(large.segment.load(Ordering::Acquire) as *mut u8)
                 {
-                    visit(block, SEGMENT_SLOTS as usize * size_of::<Anchor>());
+                    visit(block, SEGMENT_ROW_IDS as usize * size_of::<Anchor>());
                 }
                 if let Some(block) = NonNull::new(large.marks.load(Ordering::Acquire) as *mut u8) {
                     visit(block, MARKS_BYTES);
@@ -358,6 +362,6 @@ mod tests {
             assert_eq!(growing(expected + length - 1), (number, first, length));
             expected += length;
         }
-        assert_eq!(expected, SEGMENT_SLOTS);
+        assert_eq!(expected, SEGMENT_ROW_IDS);
     }
 }

@@ -1,10 +1,10 @@
 //! An index's storage: its definition and the root of its tree.
 //!
 //! Entries: for a *pointed* key (unique index and no NULL in the key, or NULLs not distinct) the
-//! tree's value is one slot (shifted, low bit 0) or, while several rows share the key, a posting
-//! block (low bit 1, see `crate::index`). For any other key the slot's number, in three, four or
-//! seven bytes (`crate::index::append_slot`), is appended and the value is the slot. Encoded keys
-//! are prefix-free, so both forms live in one tree.
+//! tree's value is one row id (shifted, low bit 0) or, while several rows share the key, a posting
+//! block (low bit 1, see `crate::index`). For any other key the row id's number, in three, four or
+//! seven bytes (`crate::index::append_row_id`), is appended and the value is the row id. Encoded
+//! keys are prefix-free, so both forms live in one tree.
 
 use super::makers::Makers;
 use super::storage::{TableRef, TableStorage};
@@ -80,9 +80,9 @@ const _: () = assert!(size_of::<IndexStorage>() == 3 * align_of::<IndexStorage>(
 /// How an entry of a key is stored in the tree.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub(crate) enum EntryForm {
-    /// The key alone; the value points to the slots.
+    /// The key alone; the value points to the row ids.
     Pointed,
-    /// The key and the slot.
+    /// The key and the row id.
     Suffixed,
 }
 

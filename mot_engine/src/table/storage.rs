@@ -6,7 +6,7 @@
 //!   dropper is neither. They are stored by the session that holds the relation's
 //!   AccessExclusiveLock, by replay, and resolved by commit, or as `makers.rs` says.
 //! - `indexes` is written under the same lock (or ShareLock for CREATE INDEX) and read by any
-//!   process; a slot of it is filled by a release store after the index is complete, and emptied
+//!   process; a place of it is filled by a release store after the index is complete, and emptied
 //!   only by the process that frees the table or the index.
 //! - `walkers` keeps the storage alive for holders of no relation lock (checkpoint, reclaimer):
 //!   raised and lowered under the catalog's latch; a table pending free is freed only at 0.
@@ -16,7 +16,7 @@ use super::directory::Directory;
 use super::index::{IndexRef, IndexStorage};
 use super::makers::Makers;
 use super::persistence::Persistence;
-use crate::ids::{Lsn, RelationKey, Slot, TableId, Xid};
+use crate::ids::{Lsn, RelationKey, RowId, TableId, Xid};
 use crate::limits::INDEXES_PER_TABLE_MAX;
 use crate::memory::Latch;
 use crate::row::{Anchor, VersionRef};
@@ -90,13 +90,13 @@ pub(crate) struct TableStorage {
     pub(crate) walkers: AtomicU32,
     /// 1 once unlinked from the catalog.
     pub(crate) is_pending_free: AtomicU32,
-    /// One past the highest slot ever handed out.
-    pub(crate) slots_end: AtomicU64,
+    /// One past the highest row id ever handed out.
+    pub(crate) row_ids_end: AtomicU64,
     pub(crate) free_latch: Latch,
-    /// First free slot plus 1; 0 is none. Under `free_latch`.
+    /// First free row id plus 1; 0 is none. Under `free_latch`.
     pub(crate) free_first: AtomicU64,
     pub(crate) free_count: AtomicU64,
-    /// 1 once freed slots are listed: not while the table is loaded and replayed, whose end lists
+    /// 1 once freed row ids are listed: not while the table is loaded and replayed, whose end lists
     /// those that are free then.
     pub(crate) lists_free: AtomicU32,
     /// Which processes need that nothing is reclaimed meanwhile (index builds, checks), and which
@@ -173,17 +173,17 @@ impl TableRef {
         xid.is_some().then_some(xid)
     }
 
-    /// The anchor of a slot, if the slot was ever handed out.
+    /// The anchor of a row id, if the row id was ever handed out.
     #[inline]
-    pub(crate) fn anchor<'a>(self, slot: Slot) -> Option<&'a Anchor> {
-        self.storage().directory.anchor(slot)
+    pub(crate) fn anchor<'a>(self, row_id: RowId) -> Option<&'a Anchor> {
+        self.storage().directory.anchor(row_id)
     }
 
-    /// The anchors from a slot on that lie one behind the other; none if the slot was never handed
-    /// out.
+    /// The anchors from a row id on that lie one behind the other; none if the row id was never
+    /// handed out.
     #[inline]
-    pub(crate) fn anchors<'a>(self, slot: Slot) -> &'a [Anchor] {
-        self.storage().directory.run(slot)
+    pub(crate) fn anchors<'a>(self, row_id: RowId) -> &'a [Anchor] {
+        self.storage().directory.run(row_id)
     }
 
     /// How often a row of which keys had moved was taken to be one with one key an index again: a
@@ -222,38 +222,38 @@ impl TableRef {
 
     /// Notes that the row may have something to reclaim: called after that something was left
     /// behind.
-    pub(crate) fn set_dirty(self, slot: Slot) {
-        self.storage().directory.set_dirty(slot);
+    pub(crate) fn set_dirty(self, row_id: RowId) {
+        self.storage().directory.set_dirty(row_id);
     }
 
     /// Makers `version` as logged by a record that ends at `lsn`: on the row, then on its range.
     /// `round` is the engine's, taken by the caller after it raised its `logging` flag.
     pub(crate) fn mark_logged(
         self,
-        slot: Slot,
+        row_id: RowId,
         anchor: &Anchor,
         version: VersionRef,
         lsn: Lsn,
         round: u64,
     ) {
         anchor.mark_version(version, lsn);
-        if let Some(changed) = self.storage().directory.changed(slot)
+        if let Some(changed) = self.storage().directory.changed(row_id)
             && changed.load(Ordering::Relaxed) != round
         {
             changed.fetch_max(round, Ordering::AcqRel);
         }
     }
 
-    /// Whether a row of the range that `slot` begins was logged at this round or later. After the
+    /// Whether a row of the range that `row_id` begins was logged at this round or later. After the
     /// wait for those that were logging.
-    pub(crate) fn has_changed(self, slot: Slot, round: u64) -> bool {
-        let changed = self.storage().directory.changed(slot);
+    pub(crate) fn has_changed(self, row_id: RowId, round: u64) -> bool {
+        let changed = self.storage().directory.changed(row_id);
         changed.is_some_and(|changed| changed.load(Ordering::Acquire) >= round)
     }
 
-    /// One past the highest slot ever handed out.
-    pub fn slots_end(self) -> Slot {
-        Slot(self.storage().slots_end.load(Ordering::Acquire))
+    /// One past the highest row id ever handed out.
+    pub fn row_ids_end(self) -> RowId {
+        RowId(self.storage().row_ids_end.load(Ordering::Acquire))
     }
 
     /// Live rows, as far as committed.

@@ -6,7 +6,7 @@ use super::pending_free::{release_index, release_table};
 use super::pinned::Pinned;
 use super::prefetch::PrefetchWindow;
 use super::{Kind, Operation, Own, Transaction};
-use crate::ids::Slot;
+use crate::ids::RowId;
 use crate::pause::{Point, reach};
 use crate::reclaim::{Part, take_states_out};
 use crate::row::{Head, VersionRef, flags};
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(20);
 impl Transaction {
     /// The transaction aborted.
     pub fn abort(&mut self, session: &Session) {
-        give_slots_back(session, &self.operations);
+        give_row_ids_back(session, &self.operations);
         self.undo_from(session, 0).end(PATIENCE);
         session
             .engine()
@@ -39,7 +39,7 @@ impl Transaction {
         let level = level.max(0) as u32;
         let first = self.suffix(level);
         self.take_names_back(session, first);
-        give_slots_back(session, &self.operations[first..]);
+        give_row_ids_back(session, &self.operations[first..]);
         self.undo_from(session, first).end(PATIENCE);
         self.operations.truncate(first);
         self.own_tables.forget_since(first);
@@ -86,12 +86,12 @@ impl Transaction {
         &mut self,
         session: &Session,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         version: VersionRef,
     ) -> bool {
         let is_meant = self.operations.last().is_some_and(|last| {
             last.kind() == Kind::Insert
-                && (last.table, last.slot()) == (table, slot)
+                && (last.table, last.row_id()) == (table, row_id)
                 && last.address() == version.address()
         });
         if is_meant {
@@ -144,9 +144,9 @@ impl Transaction {
     }
 }
 
-/// Gives back the unused slots of tables whose inserts are taken back. The rows go in reverse, so
-/// their slots lie on the free list in order.
-fn give_slots_back(session: &Session, operations: &[Operation]) {
+/// Gives back the unused row ids of tables whose inserts are taken back. The rows go in reverse, so
+/// their row ids lie on the free list in order.
+fn give_row_ids_back(session: &Session, operations: &[Operation]) {
     let mut given = None;
     for operation in operations {
         let table = operation.table;
@@ -164,14 +164,14 @@ const ROWS_UNDONE: usize = 16;
 /// for its own among all that old snapshots need.
 #[derive(Default)]
 struct Undone {
-    rows: [Option<(TableRef, Slot)>; ROWS_UNDONE],
+    rows: [Option<(TableRef, RowId)>; ROWS_UNDONE],
 }
 
 impl Undone {
     /// Whether the row of this operation is one of them; it is from now on.
     fn has(&mut self, operation: &Operation) -> bool {
-        let row = Some((operation.table, operation.slot()));
-        let known = &mut self.rows[operation.slot().0 as usize % ROWS_UNDONE];
+        let row = Some((operation.table, operation.row_id()));
+        let known = &mut self.rows[operation.row_id().0 as usize % ROWS_UNDONE];
         std::mem::replace(known, row) == row
     }
 }
@@ -199,7 +199,7 @@ fn undo_row(session: &Session, own: &Own, operation: &Operation, first: usize, w
     take_states_out(
         session,
         operation.table,
-        operation.slot(),
+        operation.row_id(),
         part,
         |head, version| {
             version.add_flags(flags::ABORTED);
@@ -209,8 +209,8 @@ fn undo_row(session: &Session, own: &Own, operation: &Operation, first: usize, w
         },
     );
     // The sweeper alone sees whether the row's KEYS_MOVED may be cleared.
-    let anchor = operation.table.anchor(operation.slot());
+    let anchor = operation.table.anchor(operation.row_id());
     if anchor.is_some_and(|anchor| anchor.head().has(Head::KEYS_MOVED)) {
-        operation.table.set_dirty(operation.slot());
+        operation.table.set_dirty(operation.row_id());
     }
 }

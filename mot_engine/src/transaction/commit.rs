@@ -10,7 +10,7 @@ use super::pending_free::{release_index, release_table};
 use super::pinned::Pinned;
 use super::prefetch::PrefetchWindow;
 use super::{Kind, Operation, Own, Transaction};
-use crate::ids::Slot;
+use crate::ids::RowId;
 use crate::memory::Purpose;
 use crate::pause::{Point, reach};
 use crate::reclaim::{Part, leave, prune_row, take_states_out, tidy_row, without_stale_lock_flag};
@@ -56,8 +56,8 @@ impl Transaction {
         }
         self.commit_own_tables(&mut pinned, &mut counts);
         counts.flush();
-        pending_prunes.take_out(session.horizon(), |table, slot| {
-            tidy_row(session, table, slot)
+        pending_prunes.take_out(session.horizon(), |table, row_id| {
+            tidy_row(session, table, row_id)
         });
         drop(pending_prunes);
         reach(Point::CommitBeforeRelease);
@@ -182,8 +182,8 @@ fn commit_row(
     pending_prunes: &mut PendingPrunes,
 ) -> i64 {
     let table = operation.table;
-    let slot = operation.slot();
-    let Some(anchor) = table.anchor(slot) else {
+    let row_id = operation.row_id();
+    let Some(anchor) = table.anchor(row_id) else {
         return 0;
     };
     if crate::sync::is_broken("commit: looking for a version in its chain") {
@@ -205,17 +205,17 @@ fn commit_row(
     let grown = live_bytes(version) - base.map_or(0, live_bytes);
     let has_own_between = data_below(version) != base;
     if has_own_between {
-        trim(session, table, slot, own, version);
+        trim(session, table, row_id, own, version);
     }
     let horizon = session.engine().horizon();
     if base.is_some_and(|base| base.xid() < horizon && base.next().is_some()) {
-        prune_row(session, table, slot);
+        prune_row(session, table, row_id);
     }
     if base.is_some() || has_own_between || version.is_tombstone() {
         if !crate::sync::is_broken("commit: the dirty bit of what it left") {
-            table.set_dirty(slot);
+            table.set_dirty(row_id);
         }
-        pending_prunes.add(table, slot, version.xid());
+        pending_prunes.add(table, row_id, version.xid());
     }
     grown
 }
@@ -252,7 +252,7 @@ pub(super) fn last_own(anchor: &Anchor, own: &Own) -> Option<VersionRef> {
 }
 
 /// Cuts out the states that this transaction replaced itself, which no other transaction ever saw.
-pub(super) fn trim(session: &Session, table: TableRef, slot: Slot, own: &Own, last: VersionRef) {
+pub(super) fn trim(session: &Session, table: TableRef, row_id: RowId, own: &Own, last: VersionRef) {
     let part = |version: VersionRef| {
         let is_state = version.flags() & (flags::LOCK_ONLY | flags::ABORTED) == 0;
         if is_state && version != last && own.has(version.xid()) {
@@ -261,12 +261,12 @@ pub(super) fn trim(session: &Session, table: TableRef, slot: Slot, own: &Own, la
             Part::Kept
         }
     };
-    take_states_out(session, table, slot, part, |_, _| {});
+    take_states_out(session, table, row_id, part, |_, _| {});
 }
 
 /// Takes a row lock's entry out of its chain.
 pub(super) fn unlock(session: &Session, own: &Own, operation: &Operation) {
-    let Some(anchor) = operation.table.anchor(operation.slot()) else {
+    let Some(anchor) = operation.table.anchor(operation.row_id()) else {
         return;
     };
     let _charge = session.charge(operation.table);
@@ -277,8 +277,8 @@ pub(super) fn unlock(session: &Session, own: &Own, operation: &Operation) {
     };
     unlink(&mut head, entry);
     // The row may be gone: its states were taken back before.
-    let (table, slot) = (operation.table, operation.slot());
-    leave(table, slot, latched, without_stale_lock_flag(head));
+    let (table, row_id) = (operation.table, operation.row_id());
+    leave(table, row_id, latched, without_stale_lock_flag(head));
     // SAFETY: just unlinked.
     unsafe {
         session

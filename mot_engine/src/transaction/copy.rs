@@ -43,7 +43,7 @@ use super::insert::check_length;
 use super::{Kind, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{CommandId, Ordinal, Slot, Xid};
+use crate::ids::{CommandId, Ordinal, RowId, Xid};
 use crate::memory::{Purpose, Urgency};
 use crate::row::{Head, TxnStatus, VersionRef, block_bytes, flags, resolve_maker};
 use crate::session::Session;
@@ -69,7 +69,7 @@ pub enum Which {
 #[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
 pub struct CopiedRow {
     /// The row in the other table; `None` if no snapshot sees any of it.
-    pub row: Option<Slot>,
+    pub row: Option<RowId>,
     /// States that were copied.
     pub copied: u64,
     /// Those of them that were replaced or deleted, for older snapshots.
@@ -122,13 +122,13 @@ impl<'a, C: Clock> TableCopy<'a, C> {
     pub fn row(
         &mut self,
         work: &mut Transaction,
-        slot: Slot,
+        row_id: RowId,
         which: Which,
         mut form: Option<&mut Form<'_>>,
     ) -> Result<CopiedRow, EngineError> {
         let _pin = self.session.local.pin();
         let mut result = CopiedRow::default();
-        let anchor = self.from.anchor(slot);
+        let anchor = self.from.anchor(row_id);
         let Some(top) = anchor.and_then(|anchor| anchor.head().version()) else {
             return Ok(result);
         };
@@ -178,9 +178,9 @@ impl<'a, C: Clock> TableCopy<'a, C> {
         work: &mut Transaction,
         copy: Chain<'_>,
         own: Option<VersionRef>,
-    ) -> Result<Slot, EngineError> {
+    ) -> Result<RowId, EngineError> {
         let to = self.to;
-        let (slot, newest) = copy.publish(to)?;
+        let (row_id, newest) = copy.publish(to)?;
         let counters = to.counters();
         if own.is_some() {
             let committed = newest_committed(newest);
@@ -189,15 +189,15 @@ impl<'a, C: Clock> TableCopy<'a, C> {
                 (false, Some(_)) => Kind::Update,
                 (false, None) => Kind::Insert,
             };
-            work.push(kind, to, slot, newest.address());
+            work.push(kind, to, row_id, newest.address());
         }
         let below = chain(newest).skip(1).count();
         if below > 0 {
             let stale = &counters.stale_versions;
             stale.fetch_add(below as i64 - i64::from(own.is_some()), Ordering::Relaxed);
-            to.set_dirty(slot);
+            to.set_dirty(row_id);
         }
-        Ok(slot)
+        Ok(row_id)
     }
 }
 
@@ -213,7 +213,7 @@ impl Transaction {
         session: &Session,
         table: TableRef,
         body: &[u8],
-    ) -> Result<(Slot, VersionRef), EngineError> {
+    ) -> Result<(RowId, VersionRef), EngineError> {
         debug_assert!(!self.own_tables.counts_rows_of(table));
         let _charge = session.charge(table);
         let _pin = session.local.pin();
@@ -352,14 +352,14 @@ impl<'a> Chain<'a> {
     }
 
     /// Gives the chain a row, and has the table count it. Its newest state.
-    fn publish(mut self, table: TableRef) -> Result<(Slot, VersionRef), EngineError> {
+    fn publish(mut self, table: TableRef) -> Result<(RowId, VersionRef), EngineError> {
         let session = self.session;
-        let slot = session
+        let row_id = session
             .batches
             .borrow_mut()
             .take(&session.local, session.catalog(), table)?;
-        let anchor = table.anchor(slot);
-        let anchor = anchor.expect("a slot that was handed out has an anchor");
+        let anchor = table.anchor(row_id);
+        let anchor = anchor.expect("a row id that was handed out has an anchor");
         let newest = self.newest.take().expect("a row has a state");
         let head = Head::empty().with_address(newest.address());
         while !anchor.publish(Head::empty(), head) {
@@ -371,7 +371,7 @@ impl<'a> Chain<'a> {
             counters.rows.fetch_add(1, Ordering::Relaxed);
             counters.row_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
-        Ok((slot, newest))
+        Ok((row_id, newest))
     }
 }
 

@@ -10,7 +10,7 @@ use super::free::free_index;
 use super::{Kind, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{FileKey, IndexId, RelationKey, Slot, TableId, Xid};
+use crate::ids::{FileKey, IndexId, RelationKey, RowId, TableId, Xid};
 use crate::index::{Build, build};
 use crate::key::IndexDefinition;
 use crate::limits::INDEXES_PER_TABLE_MAX;
@@ -65,7 +65,7 @@ impl Transaction {
         let table = allocate_table(session, new, xid, urgency)?;
         session.catalog().link(table);
         self.own_tables.add(table, self.operations.len());
-        self.push(Kind::CreateTable, table, Slot(0), 0);
+        self.push(Kind::CreateTable, table, RowId(0), 0);
         Ok(table)
     }
 
@@ -79,7 +79,7 @@ impl Transaction {
         self.begin_operation(table.key(), xid)?;
         let dropped_lsn = &table.storage().dropped_lsn;
         table.makers().set_dropped(dropped_lsn, xid);
-        self.push(Kind::DropTable, table, Slot(0), 0);
+        self.push(Kind::DropTable, table, RowId(0), 0);
         Ok(())
     }
 
@@ -139,7 +139,7 @@ impl Transaction {
         if let Build::Done(_) | Build::DoneBesideOlder(_) = built {
             publish_index(session, table, index.index)?;
             let index = index.keep();
-            self.push(Kind::CreateIndex, table, Slot(0), index.address());
+            self.push(Kind::CreateIndex, table, RowId(0), index.address());
         }
         Ok(built)
     }
@@ -164,7 +164,7 @@ impl Transaction {
         };
         publish_index(session, table, index.index)?;
         let index = index.keep();
-        self.push(Kind::CreateIndex, table, Slot(0), index.address());
+        self.push(Kind::CreateIndex, table, RowId(0), index.address());
         Ok(index)
     }
 
@@ -206,7 +206,7 @@ impl Transaction {
         };
         let dropped_lsn = &index.storage().dropped_lsn;
         index.makers().set_dropped(dropped_lsn, xid);
-        self.push(Kind::DropIndex, table, Slot(0), index.address());
+        self.push(Kind::DropIndex, table, RowId(0), index.address());
         Ok(true)
     }
 }

@@ -4,7 +4,7 @@ use super::Transaction;
 use super::examine::data_below;
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{Slot, Xid};
+use crate::ids::{RowId, Xid};
 use crate::index::{
     EntryOutcome, NOT_TESTED, Obstacle, Uniqueness, enter_row, enter_row_in, probe_key,
 };
@@ -34,12 +34,19 @@ impl Transaction {
         session: &Session,
         clock: &impl Clock,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         version: VersionRef,
     ) -> Result<Entered, EngineError> {
         let _charge = session.charge(table);
         with_below(session, version, |below| {
-            enter_row(session, table, slot, version, below, Some(tested_by(clock)))
+            enter_row(
+                session,
+                table,
+                row_id,
+                version,
+                below,
+                Some(tested_by(clock)),
+            )
         })
     }
 
@@ -50,7 +57,7 @@ impl Transaction {
         session: &Session,
         clock: &impl Clock,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         version: VersionRef,
         index: IndexRef,
     ) -> Result<Entered, EngineError> {
@@ -59,7 +66,7 @@ impl Transaction {
             enter_row_in(
                 session,
                 (table, index),
-                slot,
+                row_id,
                 version,
                 below,
                 tested_by(clock),
@@ -73,7 +80,7 @@ impl Transaction {
         &mut self,
         session: &Session,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         version: VersionRef,
         entered: usize,
     ) -> Result<(), EngineError> {
@@ -83,7 +90,7 @@ impl Transaction {
         }
         let _charge = session.charge(table);
         let below = data_below(version).filter(|below| !below.is_tombstone());
-        match enter_row(session, table, slot, version, below, NOT_TESTED)? {
+        match enter_row(session, table, row_id, version, below, NOT_TESTED)? {
             None => Ok(()),
             Some(_) => unreachable!("only asked where uniqueness is tested"),
         }
@@ -134,7 +141,7 @@ impl Transaction {
 #[inline(always)]
 pub(super) fn tested_by<C: Clock>(
     clock: &C,
-) -> Uniqueness<'_, C, impl Fn(&Session, TableRef, Slot) -> usize + Copy + use<C>> {
+) -> Uniqueness<'_, C, impl Fn(&Session, TableRef, RowId) -> usize + Copy + use<C>> {
     Uniqueness {
         clock,
         prune: prune_row,

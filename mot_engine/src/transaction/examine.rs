@@ -1,7 +1,7 @@
 //! What a writer or locker finds at a row: heapam's HeapTupleSatisfiesUpdate over a chain.
 
 use crate::clock::Clock;
-use crate::ids::{CommandId, Slot, Xid};
+use crate::ids::{CommandId, RowId, Xid};
 use crate::row::{Anchor, Head, LockStrength, TxnStatus, VersionRef, flags, resolve_maker};
 use crate::table::TableRef;
 
@@ -37,7 +37,7 @@ pub(super) struct Known {
 #[derive(Copy, Clone)]
 pub(super) struct KnownRow {
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     /// A state of the transaction's own, which is not looked into.
     state: VersionRef,
     /// Nothing below is in the way of this or anything weaker.
@@ -47,19 +47,19 @@ pub(super) struct KnownRow {
 }
 
 impl Known {
-    fn place(slot: Slot) -> usize {
-        slot.0 as usize % ROWS_KNOWN
+    fn place(row_id: RowId) -> usize {
+        row_id.0 as usize % ROWS_KNOWN
     }
 
-    pub(super) fn of(&self, table: TableRef, slot: Slot) -> Option<KnownRow> {
-        self.rows[Known::place(slot)].filter(|row| row.table == table && row.slot == slot)
+    pub(super) fn of(&self, table: TableRef, row_id: RowId) -> Option<KnownRow> {
+        self.rows[Known::place(row_id)].filter(|row| row.table == table && row.row_id == row_id)
     }
 
     /// The transaction put a state upon `head`, for which nothing stood in the way of its strength.
     pub(super) fn put(
         &mut self,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         head: Head,
         state: VersionRef,
         strength: LockStrength,
@@ -68,15 +68,15 @@ impl Known {
         if !head.has(Head::HAS_LOCKS) {
             return;
         }
-        let before = self.of(table, slot);
+        let before = self.of(table, row_id);
         let is_upon = before.filter(|row| head.version() == Some(row.state));
         // What it holds was in the way of no other when it took it, and of all others'
         // since.
         let strength = held.map_or(strength, |held| held.max(strength));
         self.is_used = true;
-        self.rows[Known::place(slot)] = Some(KnownRow {
+        self.rows[Known::place(row_id)] = Some(KnownRow {
             table,
-            slot,
+            row_id,
             state,
             strength: is_upon.map_or(strength, |row| row.strength.max(strength)),
             held,

@@ -31,8 +31,8 @@ use std::sync::atomic::Ordering;
 /// most.
 const FREED_AT_A_TIME: usize = 4096;
 
-/// Slots whose versions are freed in one go.
-const SLOTS_AT_A_TIME: u64 = 4096;
+/// Row ids whose versions are freed in one go.
+const ROW_IDS_AT_A_TIME: u64 = 4096;
 
 /// Frees some of what was dropped and is not used, on a server that does not write the log:
 /// it replays. The caller is not pinned. `pause` is called while this waits, and again and again;
@@ -203,9 +203,9 @@ unsafe fn clear_table(session: &Session, table: TableRef, pause: &mut impl FnMut
         unsafe { index.free(&session.local) };
     }
     loop {
-        let end = table.slots_end().0;
-        let from = end.saturating_sub(SLOTS_AT_A_TIME);
-        storage.slots_end.store(from, Ordering::Release);
+        let end = table.row_ids_end().0;
+        let from = end.saturating_sub(ROW_IDS_AT_A_TIME);
+        storage.row_ids_end.store(from, Ordering::Release);
         storage.directory.for_each(from..end, |_, anchor| {
             let head: Head = anchor.head();
             let mut at = head.version();

@@ -2,7 +2,7 @@
 
 use super::{Kind, Transaction};
 use crate::errors::EngineError;
-use crate::ids::{CommandId, Ordinal, Slot, Xid};
+use crate::ids::{CommandId, Ordinal, RowId, Xid};
 use crate::limits::ROW_BYTES_MAX;
 use crate::memory::{Purpose, Urgency};
 use crate::row::{BODY_BYTES_MIN, Head, STAMP_BYTES, VersionRef, block_bytes, flags};
@@ -20,12 +20,12 @@ impl Transaction {
         body: &[u8],
         xid: Xid,
         cid: CommandId,
-    ) -> Result<(Slot, VersionRef), EngineError> {
+    ) -> Result<(RowId, VersionRef), EngineError> {
         check_length(body)?;
         self.begin_operation(table.key(), xid)?;
         let _charge = session.charge(table);
         let _pin = session.local.pin();
-        let slot = session
+        let row_id = session
             .batches
             .borrow_mut()
             .take(&session.local, session.catalog(), table)?;
@@ -36,7 +36,7 @@ impl Transaction {
         {
             Ok(block) => block,
             Err(full) => {
-                crate::table::free_slot(table, slot);
+                crate::table::free_row_id(table, row_id);
                 return Err(full.into());
             }
         };
@@ -44,19 +44,19 @@ impl Transaction {
         let version = unsafe { VersionRef::write(block, body, xid, cid, flags::KEYS_CHANGED) };
         version.put_ordinal(Ordinal(0));
         let anchor = table
-            .anchor(slot)
-            .expect("a slot that was handed out has an anchor");
+            .anchor(row_id)
+            .expect("a row id that was handed out has an anchor");
         debug_assert!(anchor.head().is_empty() && !anchor.head().is_free());
         // The row id is ours. Only a process that cleans the former row too late may hold the latch
         // for a moment.
         while !anchor.publish(Head::empty(), Head::empty().with_address(version.address())) {
             anchor.wait_unlatched();
         }
-        self.push(Kind::Insert, table, slot, version.address());
+        self.push(Kind::Insert, table, row_id, version.address());
         if table.storage().created.load(Ordering::Relaxed) != 0 {
             self.note_own_insert(table, xid);
         }
-        Ok((slot, version))
+        Ok((row_id, version))
     }
 }
 

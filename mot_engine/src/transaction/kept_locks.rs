@@ -25,7 +25,7 @@
 use super::prepare::put_back;
 use crate::engine::{KeptRecord, kept_block_bytes};
 use crate::errors::EngineError;
-use crate::ids::{Lsn, Slot, Xid};
+use crate::ids::{Lsn, RowId, Xid};
 use crate::log::{Record, RowLock, write_locks};
 use crate::memory::{Purpose, Urgency};
 use crate::session::Session;
@@ -109,8 +109,8 @@ impl Drop for Unlisted<'_> {
 }
 
 /// The caller is pinned.
-fn has_row(table: TableRef, slot: Slot) -> bool {
-    let anchor = table.anchor(slot);
+fn has_row(table: TableRef, row_id: RowId) -> bool {
+    let anchor = table.anchor(row_id);
     anchor.is_some_and(|anchor| anchor.head().newest_data().is_some())
 }
 
@@ -134,7 +134,7 @@ impl Session {
     }
 
     /// A record without the locks of rows that a start has taken away: those of unlogged tables.
-    /// Other rows will have their slots. `None`: nothing is left of it.
+    /// Other rows will have their row ids. `None`: nothing is left of it.
     fn without_gone_rows<'r>(
         &self,
         record: &'r [u8],
@@ -155,7 +155,8 @@ impl Session {
                 .map(Walk::table)
                 .filter(|table| !table.is_logged());
             let _pin = self.local.pin();
-            let is_there = |lock: &&RowLock| unlogged.is_none_or(|table| has_row(table, lock.slot));
+            let is_there =
+                |lock: &&RowLock| unlogged.is_none_or(|table| has_row(table, lock.row_id));
             left.extend(run.iter().filter(is_there));
         }
         if left.is_empty() {

@@ -7,7 +7,7 @@ use super::examine::{Found, examine};
 use super::{Fresh, Kind, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{CommandId, Slot, Xid};
+use crate::ids::{CommandId, RowId, Xid};
 use crate::memory::{Purpose, Urgency};
 use crate::pause::{Point, reach};
 use crate::row::{EMPTY_BODY, Head, LockStrength, VersionRef, block_bytes, flags};
@@ -63,11 +63,11 @@ pub(super) fn lock_entry(
 impl Transaction {
     /// Whether this transaction has locked or changed the row, so that others may be waiting for
     /// it. Walks its operations: for the waiting path only.
-    pub fn holds(&self, table: TableRef, slot: Slot) -> bool {
+    pub fn holds(&self, table: TableRef, row_id: RowId) -> bool {
         self.operations.iter().any(|held| {
             (held.kind() == Kind::Lock || held.kind().is_data())
                 && held.table == table
-                && held.slot() == slot
+                && held.row_id() == row_id
         })
     }
 
@@ -78,15 +78,15 @@ impl Transaction {
         session: &Session,
         clock: &impl Clock,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         seen: VersionRef,
         strength: LockStrength,
     ) -> Option<Locked> {
         let _pin = session.local.pin();
-        let Some(anchor) = table.anchor(slot) else {
+        let Some(anchor) = table.anchor(row_id) else {
             return Some(Locked::Gone);
         };
-        let known = self.known.of(table, slot);
+        let known = self.known.of(table, row_id);
         refusal(examine(anchor.head(), seen, strength, known, clock))
     }
 
@@ -98,7 +98,7 @@ impl Transaction {
         session: &Session,
         clock: &impl Clock,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         seen: VersionRef,
         strength: LockStrength,
         xid: Xid,
@@ -106,13 +106,13 @@ impl Transaction {
         self.begin_operation(table.key(), xid)?;
         let _charge = session.charge(table);
         let _pin = session.local.pin();
-        let Some(anchor) = table.anchor(slot) else {
+        let Some(anchor) = table.anchor(row_id) else {
             return Ok(Locked::Gone);
         };
         let mut fresh = Fresh::none(session);
         loop {
             let head = anchor.head();
-            let known = self.known.of(table, slot);
+            let known = self.known.of(table, row_id);
             let found = examine(head, seen, strength, known, clock);
             if matches!(found, Found::Clear { held } if held >= Some(strength)) {
                 return Ok(Locked::Done);
@@ -139,7 +139,7 @@ impl Transaction {
                     debug_assert!(!newest.is_lock());
                     newest.add_flags(flags::NO_LOCKS_BELOW);
                 }
-                self.push(Kind::Lock, table, slot, entry.address());
+                self.push(Kind::Lock, table, row_id, entry.address());
                 return Ok(Locked::Done);
             }
             anchor.wait_unlatched();

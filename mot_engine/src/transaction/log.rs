@@ -30,7 +30,7 @@ use super::own_tables::state_to_log;
 use super::prefetch::PrefetchWindow;
 use super::{Kind, Operation, Own, Transaction};
 use crate::errors::EngineError;
-use crate::ids::{Lsn, Slot};
+use crate::ids::{Lsn, RowId};
 use crate::key::IndexDefinition;
 use crate::log::{Base, DefinitionsWriter, RowsWriter};
 use crate::memory::Pin;
@@ -83,7 +83,7 @@ pub(super) struct Writers {
 #[derive(Copy, Clone)]
 pub(super) struct Changed {
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     /// Of its operation, among those listed at a time.
     position: u32,
     pub(super) anchor: &'static Anchor,
@@ -239,7 +239,7 @@ impl Writers {
             {
                 self.order.push(Changed {
                     table: operation.table,
-                    slot: operation.slot(),
+                    row_id: operation.row_id(),
                     position: position as u32,
                     anchor,
                     version,
@@ -258,7 +258,7 @@ impl Writers {
         state: impl Fn(&Anchor) -> Option<VersionRef>,
     ) -> Result<Option<Lsn>, EngineError> {
         let mut last = None;
-        let end = table.slots_end().0;
+        let end = table.row_ids_end().0;
         for from in (0..end).step_by(OPERATIONS_SORTED) {
             let pin = session.local.pin();
             self.list_all(
@@ -275,21 +275,21 @@ impl Writers {
     fn list_all(
         &mut self,
         table: TableRef,
-        slots: Range<u64>,
+        row_ids: Range<u64>,
         state: impl Fn(&Anchor) -> Option<VersionRef>,
     ) -> Result<(), EngineError> {
         self.order.clear();
         self.order
-            .try_reserve((slots.end - slots.start) as usize)
+            .try_reserve((row_ids.end - row_ids.start) as usize)
             .map_err(|_| EngineError::OutOfProcessMemory)?;
-        for (position, slot) in slots.map(Slot).enumerate() {
-            let Some(anchor) = table.anchor(slot) else {
+        for (position, row_id) in row_ids.map(RowId).enumerate() {
+            let Some(anchor) = table.anchor(row_id) else {
                 continue;
             };
             if let Some(version) = state(anchor) {
                 self.order.push(Changed {
                     table,
-                    slot,
+                    row_id,
                     position: position as u32,
                     anchor,
                     version,
@@ -364,7 +364,7 @@ fn surviving(own: &Own, operation: &Operation) -> Option<(&'static Anchor, Versi
     if !operation.kind().is_data() {
         return None;
     }
-    let anchor = operation.table.anchor(operation.slot())?;
+    let anchor = operation.table.anchor(operation.row_id())?;
     let version = newest_data(anchor)?;
     (version.address() == operation.address() && own.has(version.xid()))
         .then_some((anchor, version))
@@ -384,20 +384,20 @@ pub(super) fn committed_below(version: VersionRef) -> Option<VersionRef> {
 }
 
 fn describe(changed: &Changed, rows: &mut RowsWriter) -> Result<(), EngineError> {
-    let (table, slot) = (changed.table.id(), changed.slot);
+    let (table, row_id) = (changed.table.id(), changed.row_id);
     let (anchor, version) = (changed.anchor, changed.version);
     let base = committed_below(version).filter(|base| !base.is_tombstone());
     match (base, version.is_tombstone()) {
         (None, true) => Ok(()),
-        (Some(_), true) => rows.delete(table, slot, TombstoneNote::of(version.body())),
-        (None, false) => rows.insert(table, slot, version.body()),
+        (Some(_), true) => rows.delete(table, row_id, TombstoneNote::of(version.body())),
+        (None, false) => rows.insert(table, row_id, version.body()),
         (Some(base), false) => {
             let differs_from =
                 (is_last_logged(version, base) && !anchor.needs_full_image()).then(|| Base {
                     lsn: anchor.lsn(),
                     body: base.body(),
                 });
-            rows.update(table, slot, differs_from, version.body())
+            rows.update(table, row_id, differs_from, version.body())
         }
     }
 }
@@ -423,7 +423,7 @@ fn copied_state(anchor: &Anchor) -> Option<VersionRef> {
 }
 
 fn describe_all(changed: &Changed, rows: &mut RowsWriter) -> Result<(), EngineError> {
-    rows.insert(changed.table.id(), changed.slot, changed.version.body())
+    rows.insert(changed.table.id(), changed.row_id, changed.version.body())
 }
 
 /// Whether `base`, which is below `version`, is the row's last logged state. A logged state of an
@@ -443,9 +443,9 @@ fn mark_rows(rows: &[Changed], lsn: Lsn, round: u64) {
     let window = PrefetchWindow::of(rows);
     for (position, changed) in rows.iter().enumerate() {
         window.prefetch_marks(position);
-        let (slot, anchor) = (changed.slot, changed.anchor);
+        let (row_id, anchor) = (changed.row_id, changed.anchor);
         let (table, version) = (changed.table, changed.version);
-        table.mark_logged(slot, anchor, version, lsn, round);
+        table.mark_logged(row_id, anchor, version, lsn, round);
     }
 }
 

@@ -67,16 +67,16 @@ pub use state_at::StateAt;
 pub use update::Written;
 
 use crate::errors::EngineError;
-use crate::ids::{RelationKey, Slot, Xid};
-use crate::limits::SLOT_BITS;
+use crate::ids::{RelationKey, RowId, Xid};
+use crate::limits::ROW_ID_BITS;
 use crate::row::{Head, VersionRef};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
 use std::ptr::NonNull;
 
-/// Savepoints deeper than this are refused: the level has 22 bits, what the slot leaves of an
+/// Savepoints deeper than this are refused: the level has 22 bits, what the row id leaves of an
 /// operation's second word.
-const LEVELS_MAX: u32 = (1 << (64 - SLOT_BITS)) - 1;
+const LEVELS_MAX: u32 = (1 << (64 - ROW_ID_BITS)) - 1;
 const KIND_MASK: u64 = 7;
 
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
@@ -107,7 +107,7 @@ impl Kind {
 #[derive(Copy, Clone)]
 struct Operation {
     table: TableRef,
-    slot_and_level: u64,
+    row_id_and_level: u64,
     /// Address of a version or an index, kind in the low bits.
     what: u64,
 }
@@ -115,16 +115,16 @@ struct Operation {
 const _: () = assert!(size_of::<Operation>() == 24);
 
 impl Operation {
-    fn slot(&self) -> Slot {
-        Slot(self.slot_and_level & ((1 << SLOT_BITS) - 1))
+    fn row_id(&self) -> RowId {
+        RowId(self.row_id_and_level & ((1 << ROW_ID_BITS) - 1))
     }
 
     fn level(&self) -> u32 {
-        (self.slot_and_level >> SLOT_BITS) as u32
+        (self.row_id_and_level >> ROW_ID_BITS) as u32
     }
 
     fn set_level(&mut self, level: u32) {
-        self.slot_and_level = self.slot().0 | u64::from(level) << SLOT_BITS;
+        self.row_id_and_level = self.row_id().0 | u64::from(level) << ROW_ID_BITS;
     }
 
     fn kind(&self) -> Kind {
@@ -364,12 +364,12 @@ impl Transaction {
     }
 
     /// Records an operation; room was reserved.
-    fn push(&mut self, kind: Kind, table: TableRef, slot: Slot, address: u64) {
+    fn push(&mut self, kind: Kind, table: TableRef, row_id: RowId, address: u64) {
         debug_assert_eq!(address & KIND_MASK, 0);
         debug_assert!(self.operations.len() < self.operations.capacity());
         self.operations.push(Operation {
             table,
-            slot_and_level: slot.0 | u64::from(self.level) << SLOT_BITS,
+            row_id_and_level: row_id.0 | u64::from(self.level) << ROW_ID_BITS,
             what: address | kind as u64,
         });
     }

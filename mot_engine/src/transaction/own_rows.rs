@@ -8,10 +8,10 @@
 //! So a row's states are listed here once there are [`LISTED_FROM`] of them. Those beyond
 //! [`NAMED_BY_ORDINAL`] get a number of their own, an [`Alias`], which no other state has:
 //!
-//! - A state's id never changes while its transaction runs. The first ones keep slot and ordinal. A
-//!   later one has its alias before other code learns of it.
+//! - A state's id never changes while its transaction runs. The first ones keep row id and ordinal.
+//!   A later one has its alias before other code learns of it.
 //! - An alias names its state to its transaction alone. To all others that state is unfinished
-//!   work, of which they learn nothing, and once it is committed its slot and ordinal name it.
+//!   work, of which they learn nothing, and once it is committed its row id and ordinal name it.
 //! - Numbers come from the engine in blocks, and from its clock where it begins anew. So an alias
 //!   that a caller has kept from another transaction names nothing.
 //! - What a savepoint takes back leaves the list, and its numbers go to what follows in its place,
@@ -23,7 +23,7 @@
 use super::examine::data_below;
 use super::{Kind, Operation, Transaction};
 use crate::errors::EngineError;
-use crate::ids::{CommandId, Ordinal, Slot};
+use crate::ids::{CommandId, Ordinal, RowId};
 use crate::row::{VersionRef, flags};
 use crate::session::Session;
 use crate::table::TableRef;
@@ -129,12 +129,12 @@ impl OwnRow {
 }
 
 /// Whose a block of aliases is: the row, and which of its blocks.
-type BlockOf = (TableRef, Slot, usize);
+type BlockOf = (TableRef, RowId, usize);
 
 /// The listed rows of a transaction.
 #[derive(Default)]
 pub(super) struct OwnRows {
-    rows: HashMap<(TableRef, Slot), OwnRow>,
+    rows: HashMap<(TableRef, RowId), OwnRow>,
     blocks: HashMap<u64, BlockOf>,
 }
 
@@ -145,12 +145,12 @@ impl OwnRows {
         &mut self,
         session: &Session,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         below: VersionRef,
         is_own: impl Fn(VersionRef) -> bool,
     ) -> Result<(), EngineError> {
         let no_memory = |_: TryReserveError| EngineError::OutOfProcessMemory;
-        let key = (table, slot);
+        let key = (table, row_id);
         if !self.rows.contains_key(&key) {
             let multiple = |ordinal: Ordinal| usize::from(ordinal.0) / LISTED_FROM;
             if multiple(below.ordinal()) == multiple(below.ordinal().next()) {
@@ -186,18 +186,18 @@ impl OwnRows {
             self.blocks.try_reserve(1).map_err(no_memory)?;
             let blocks = 1 << (ALIAS_BITS - ALIASES_AT_A_TIME.ilog2());
             let block = session.engine().next_alias_block() % blocks;
-            self.blocks.insert(block, (table, slot, row.blocks.len()));
+            self.blocks.insert(block, (table, row_id, row.blocks.len()));
             row.blocks.push(block);
         }
         Ok(())
     }
 
     /// The transaction has put a state on a row, for which there is room.
-    pub(super) fn put(&mut self, table: TableRef, slot: Slot, version: VersionRef) {
+    pub(super) fn put(&mut self, table: TableRef, row_id: RowId, version: VersionRef) {
         if self.rows.is_empty() {
             return;
         }
-        if let Some(row) = self.rows.get_mut(&(table, slot)) {
+        if let Some(row) = self.rows.get_mut(&(table, row_id)) {
             debug_assert!(row.states.len() < row.states.capacity() && !row.lacks_block());
             match row.states.last_mut() {
                 // Its image has its place, and its alias.
@@ -213,7 +213,7 @@ impl OwnRows {
             return;
         }
         for operation in operations.iter().rev() {
-            let key = (operation.table, operation.slot());
+            let key = (operation.table, operation.row_id());
             if operation.kind() == Kind::CreateTable {
                 // Its rows' inserts may have no operations (`own_tables.rs`).
                 self.forget_table(operation.table);
@@ -259,17 +259,17 @@ impl OwnRows {
 
 impl Transaction {
     /// The states that this transaction has of a row, if it has changed that often.
-    pub fn own_row(&self, table: TableRef, slot: Slot) -> Option<&OwnRow> {
+    pub fn own_row(&self, table: TableRef, row_id: RowId) -> Option<&OwnRow> {
         if self.own_rows.rows.is_empty() {
             return None;
         }
-        self.own_rows.rows.get(&(table, slot))
+        self.own_rows.rows.get(&(table, row_id))
     }
 
     /// The alias of a version of a row, if it is a state of this transaction that has one. Its
-    /// tuple id is made of that, and not of slot and ordinal.
-    pub fn alias(&self, table: TableRef, slot: Slot, version: VersionRef) -> Option<Alias> {
-        self.own_row(table, slot)?.alias(version)
+    /// tuple id is made of that, and not of row id and ordinal.
+    pub fn alias(&self, table: TableRef, row_id: RowId, version: VersionRef) -> Option<Alias> {
+        self.own_row(table, row_id)?.alias(version)
     }
 
     /// Whether a state of this transaction may have an alias.
@@ -278,10 +278,10 @@ impl Transaction {
     }
 
     /// What an alias names: a state of this transaction.
-    pub fn aliased(&self, alias: Alias) -> Option<(TableRef, Slot, VersionRef)> {
+    pub fn aliased(&self, alias: Alias) -> Option<(TableRef, RowId, VersionRef)> {
         let (block, place) = alias.block();
-        let (table, slot, of_row) = *self.own_rows.blocks.get(&block)?;
-        let version = self.own_row(table, slot)?.aliased(of_row, place)?;
-        Some((table, slot, version))
+        let (table, row_id, of_row) = *self.own_rows.blocks.get(&block)?;
+        let version = self.own_row(table, row_id)?.aliased(of_row, place)?;
+        Some((table, row_id, version))
     }
 }

@@ -9,9 +9,9 @@
 //! - A row that a deeper level inserted keeps its operation, and so does each change of a row.
 //! - A table that holds copies (`copy.rs`) has rows that are known to be committed. Its inserts
 //!   keep their operations.
-//! - Commit, log and PREPARE go through the slots of a table that counts rows. No other session
+//! - Commit, log and PREPARE go through the row ids of a table that counts rows. No other session
 //!   reads or writes it before the transaction is over, by PostgreSQL's lock. All rows that are
-//!   there are the transaction's, so the log names them by slot, with operations or without.
+//!   there are the transaction's, so the log names them by row id, with operations or without.
 //!
 //! An id whose rows have no operations any more counts as used since the table was made: no
 //! savepoint that ends later may forget it (`Own::forget_since`).
@@ -20,7 +20,7 @@ use super::commit::{Counts, last_own, live_bytes};
 use super::pinned::Pinned;
 use super::{Kind, Operation, Own, Transaction};
 use crate::errors::EngineError;
-use crate::ids::{Slot, TableId, Xid};
+use crate::ids::{RowId, TableId, Xid};
 use crate::row::{Anchor, VersionRef, flags};
 use crate::table::TableRef;
 use std::sync::atomic::Ordering;
@@ -90,7 +90,7 @@ impl OwnTables {
         place.is_some_and(|at| self.tables[at].rows > 0)
     }
 
-    /// The tables that the log has to name by slot.
+    /// The tables that the log has to name by row id.
     pub(super) fn logged(&self) -> impl Iterator<Item = TableRef> {
         let is_meant = |own: &&OwnTable| own.rows > 0 && own.table.is_logged() && own.is_kept();
         self.tables.iter().filter(is_meant).map(|own| own.table)
@@ -174,14 +174,14 @@ impl Transaction {
         pinned: &mut Pinned<'_>,
         counts: &mut Counts,
         flag: u32,
-        see: impl Fn(TableRef, Slot),
+        see: impl Fn(TableRef, RowId),
     ) {
         let filled = self.own_tables.tables.iter().filter(|own| own.rows > 0);
         for own in filled.filter(|own| own.is_kept()) {
             let mut bytes = 0;
-            for slot in (0..own.table.slots_end().0).map(Slot) {
+            for row_id in (0..own.table.row_ids_end().0).map(RowId) {
                 pinned.step();
-                let Some(anchor) = own.table.anchor(slot) else {
+                let Some(anchor) = own.table.anchor(row_id) else {
                     continue;
                 };
                 let Some(version) = last_own(anchor, &self.own) else {
@@ -191,7 +191,7 @@ impl Transaction {
                 // Those that have operations, and those that others have resolved, have it.
                 if version.flags() & flag == 0 {
                     version.add_flags(flag);
-                    see(own.table, slot);
+                    see(own.table, row_id);
                 }
             }
             counts.add_inserted(own.table, own.rows, bytes);

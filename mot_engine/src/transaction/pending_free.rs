@@ -10,8 +10,8 @@ use crate::session::{Session, temporary};
 use crate::table::{IndexRef, TableRef};
 use std::sync::atomic::Ordering;
 
-/// Slots up to which a temporary table is freed where it is dropped: a few milliseconds.
-const FREED_HERE_SLOTS: u64 = 1 << 16;
+/// Row ids up to which a temporary table is freed where it is dropped: a few milliseconds.
+const FREED_HERE_ROW_IDS: u64 = 1 << 16;
 
 /// A table is gone: the transaction that dropped it has committed, or the one that made it is taken
 /// back.
@@ -46,5 +46,5 @@ pub(super) fn release_index(session: &Session, index: IndexRef) {
 }
 
 fn is_large(table: TableRef) -> bool {
-    table.slots_end().0 > FREED_HERE_SLOTS
+    table.row_ids_end().0 > FREED_HERE_ROW_IDS
 }

@@ -11,8 +11,8 @@
 //!   Versions with our xids are not made any more, so none that is met is another one.
 //! - Anchors live as long as their table, which the transaction's lock keeps. The last thing that
 //!   is done with a table or an index that goes is to unlink it.
-//! - What is known of rows meanwhile (`Undone`, `Counts`, `PendingPrunes`) names tables and slots,
-//!   no versions.
+//! - What is known of rows meanwhile (`Undone`, `Counts`, `PendingPrunes`) names tables and row
+//!   ids, no versions.
 
 use crate::memory::{GarbageAt, LocalMemory, Pin};
 use crate::session::Session;

@@ -63,12 +63,12 @@ impl PrefetchWindow<'_, Operation> {
         }
         if let Some(far) = self.row(far, &is_meant) {
             row::prefetch_at(far.address());
-            if let Some(anchor) = far.table.anchor(far.slot()) {
+            if let Some(anchor) = far.table.anchor(far.row_id()) {
                 row::prefetch_anchor(anchor);
             }
         }
         if let Some(near) = self.row(near, &is_meant)
-            && let Some(anchor) = near.table.anchor(near.slot())
+            && let Some(anchor) = near.table.anchor(near.row_id())
         {
             row::prefetch_below(anchor);
         }

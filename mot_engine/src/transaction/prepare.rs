@@ -67,7 +67,7 @@ fn hold_row_lock(
     xid: Xid,
 ) -> Result<(), EngineError> {
     let _pin = session.local.pin();
-    let Some(anchor) = table.anchor(lock.slot) else {
+    let Some(anchor) = table.anchor(lock.row_id) else {
         return Ok(());
     };
     let mut fresh = Fresh::none(session);
@@ -88,7 +88,7 @@ fn hold_row_lock(
         if anchor.publish(head, locked) {
             fresh.keep();
             // So that the sweeper takes it out when its transaction has ended.
-            table.set_dirty(lock.slot);
+            table.set_dirty(lock.row_id);
             return Ok(());
         }
         anchor.wait_unlatched();
@@ -144,7 +144,7 @@ impl Transaction {
             if operation.kind() != Kind::Lock || is_temporary || is_changed(&self.own, operation) {
                 continue;
             }
-            let anchor = operation.table.anchor(operation.slot());
+            let anchor = operation.table.anchor(operation.row_id());
             let Some(entry) = anchor.and_then(|anchor| self.own.find(anchor.head(), operation))
             else {
                 continue;
@@ -155,7 +155,7 @@ impl Transaction {
             found.push(RowLock {
                 table: operation.table.id(),
                 strength: entry.strength(),
-                slot: operation.slot(),
+                row_id: operation.row_id(),
             });
         }
         found.sort_unstable();
@@ -185,7 +185,7 @@ impl Transaction {
             if !operation.kind().is_of_row() {
                 has_defined = true;
             } else if !is_broken("prepare: the dirty bit of what it gives up") {
-                operation.table.set_dirty(operation.slot());
+                operation.table.set_dirty(operation.row_id());
             }
         }
         self.give_up_own_tables(&mut pinned, &mut counts);
@@ -202,7 +202,7 @@ impl Transaction {
 fn is_changed(own: &Own, operation: &Operation) -> bool {
     operation
         .table
-        .anchor(operation.slot())
+        .anchor(operation.row_id())
         .and_then(newest_data)
         .is_some_and(|newest| own.has(newest.xid()))
 }
@@ -211,7 +211,7 @@ fn is_changed(own: &Own, operation: &Operation) -> bool {
 fn give_up_row(session: &Session, own: &Own, operation: &Operation) -> i64 {
     let Some(version) = operation
         .table
-        .anchor(operation.slot())
+        .anchor(operation.row_id())
         .and_then(|anchor| last_own(anchor, own))
         .filter(|version| version.address() == operation.address())
     else {
@@ -220,7 +220,7 @@ fn give_up_row(session: &Session, own: &Own, operation: &Operation) -> i64 {
     };
     let base = base_below(version, own);
     if data_below(version) != base {
-        trim(session, operation.table, operation.slot(), own, version);
+        trim(session, operation.table, operation.row_id(), own, version);
     }
     version.add_flags(flags::COUNTED_EARLY);
     live_bytes(version) - base.map_or(0, live_bytes)

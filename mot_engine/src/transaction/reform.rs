@@ -31,8 +31,8 @@
 //! - **An error in 3, or a crash between 3 and 4**, leaves rows without the key, or the log with it
 //!   alone. The caller finds such a row as before, and logs it again. Replay passes over a row that
 //!   has the entry, or is another one by now.
-//! - **Readers.** A reader on the former image continues as ever. A later one meets the new
-//!   one first. A slot of a snapshot may show the former image for long, without a pin. So it stays
+//! - **Readers.** A reader on the former image continues as ever. A later one meets the new one
+//!   first. A row id of a snapshot may show the former image for long, without a pin. So it stays
 //!   in the chain until no snapshot from that moment is left: the horizon has to pass
 //!   `reformed_below`, the next transaction id behind 4. While 4 is under way (`reforming`) nothing
 //!   that is below a reformed state goes for its sake.
@@ -48,7 +48,7 @@
 use super::log::{Log, Mark, append};
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{Slot, Xid};
+use crate::ids::{RowId, Xid};
 use crate::key::{Tail, row_checksum, without_tail};
 use crate::log::{KeysWriter, RowKey};
 use crate::memory::{Purpose, Urgency};
@@ -96,7 +96,7 @@ pub struct Reforms {
 }
 
 struct Row {
-    slot: Slot,
+    row_id: RowId,
     seen: VersionRef,
     /// Where the new body is.
     body: Range<usize>,
@@ -123,7 +123,7 @@ impl Reforms {
     /// Adds a row: the state that was seen, and the tail that it is to have, whose last entry is
     /// the index's. Rows come in ascending order. What keeps the state valid does so until the
     /// rows are put in place.
-    pub fn add(&mut self, slot: Slot, seen: VersionRef, tail: &Tail) -> Result<(), EngineError> {
+    pub fn add(&mut self, row_id: RowId, seen: VersionRef, tail: &Tail) -> Result<(), EngineError> {
         debug_assert!(!self.kept.iter().flatten().any(|kept| *kept == self.number));
         let entry = tail.last(self.number)?.len();
         self.rows
@@ -136,7 +136,7 @@ impl Reforms {
         // Behind the entries is their length.
         let entries_end = end - size_of::<u32>();
         self.rows.push(Row {
-            slot,
+            row_id,
             seen,
             body: start..end,
             entry: entries_end - entry..entries_end,
@@ -152,12 +152,12 @@ impl Reforms {
     }
 
     /// Forgets the rows, and gives those that were left because others have changed them.
-    pub fn take_left(&mut self) -> impl Iterator<Item = Slot> {
+    pub fn take_left(&mut self) -> impl Iterator<Item = RowId> {
         self.bodies.clear();
         self.rows
             .drain(..)
             .filter(|row| row.is_left)
-            .map(|row| row.slot)
+            .map(|row| row.row_id)
     }
 }
 
@@ -219,11 +219,11 @@ impl Session {
     }
 
     /// What a row is at this moment. What is given is kept as the newest state is.
-    pub fn standing(&self, clock: &impl Clock, table: TableRef, slot: Slot) -> Standing {
+    pub fn standing(&self, clock: &impl Clock, table: TableRef, row_id: RowId) -> Standing {
         let _pin = self.local.pin();
         let mut unfinished = None;
         let mut at = table
-            .anchor(slot)
+            .anchor(row_id)
             .and_then(|anchor| anchor.head().version());
         while let Some(version) = at {
             at = version.next();
@@ -318,7 +318,7 @@ impl Made<'_> {
     fn announce(&mut self, table: TableRef, is_logged: bool) {
         for row in &mut self.rows.rows {
             row.is_left = true;
-            let Some(anchor) = table.anchor(row.slot) else {
+            let Some(anchor) = table.anchor(row.row_id) else {
                 continue;
             };
             let mut latched = anchor.latch();
@@ -335,7 +335,7 @@ impl Made<'_> {
             .begin(table.id(), rows.number, rows.kept.as_deref())?;
         for row in rows.rows.iter().filter(|row| !row.is_left) {
             rows.record.add(RowKey {
-                slot: row.slot,
+                row_id: row.row_id,
                 ordinal: row.seen.ordinal(),
                 checksum: row_checksum(&rows.bodies[row.body.clone()]),
                 entry: &rows.bodies[row.entry.clone()],
@@ -349,7 +349,7 @@ impl Made<'_> {
         for row in self.rows.rows.iter_mut().filter(|row| !row.is_left) {
             let image = row
                 .made
-                .filter(|image| put(table, row.slot, row.seen, *image));
+                .filter(|image| put(table, row.row_id, row.seen, *image));
             match image {
                 Some(_) => row.made = None,
                 None => row.is_left = true,
@@ -372,8 +372,8 @@ fn is_newest(head: Head, seen: VersionRef) -> bool {
 
 /// Puts an image in the place of a state; `false` if that is in its chain no more, or below a newer
 /// committed one. Pinned.
-pub(crate) fn put(table: TableRef, slot: Slot, seen: VersionRef, image: VersionRef) -> bool {
-    let Some(anchor) = table.anchor(slot) else {
+pub(crate) fn put(table: TableRef, row_id: RowId, seen: VersionRef, image: VersionRef) -> bool {
+    let Some(anchor) = table.anchor(row_id) else {
         return false;
     };
     let mut latched = anchor.latch();
@@ -398,6 +398,6 @@ pub(crate) fn put(table: TableRef, slot: Slot, seen: VersionRef, image: VersionR
     let grown = image.image_bytes() as i64 - seen.image_bytes() as i64;
     counters.row_bytes.fetch_add(grown, Ordering::Relaxed);
     counters.stale_versions.fetch_add(1, Ordering::Relaxed);
-    table.set_dirty(slot);
+    table.set_dirty(row_id);
     true
 }

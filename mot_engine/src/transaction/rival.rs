@@ -10,8 +10,8 @@
 use super::enter::tested_by;
 use crate::clock::{Clock, Now, check_cancelled};
 use crate::errors::EngineError;
-use crate::ids::{Slot, Xid};
-use crate::index::{EntryOutcome, only_slot, resolve_row};
+use crate::ids::{RowId, Xid};
+use crate::index::{EntryOutcome, only_row_id, resolve_row};
 use crate::key::KeyBuffer;
 use crate::memory::Urgency;
 use crate::row;
@@ -49,14 +49,14 @@ impl Session {
         &self,
         clock: &impl Clock,
         (table, index): (TableRef, IndexRef),
-        slot: Slot,
+        row_id: RowId,
     ) -> Result<Rival, EngineError> {
         debug_assert!(!index.is_unique() && !self.local.is_pinned());
         let definition = self.definition(index)?;
         let mut key = KeyBuffer::new();
         {
             let _pin = self.local.pin();
-            let version = table.anchor(slot);
+            let version = table.anchor(row_id);
             let version = version.and_then(|anchor| row::visible(anchor, &Now(clock)));
             let Some(version) = version else {
                 return Ok(Rival::None);
@@ -86,7 +86,7 @@ impl Session {
                 if !entry.starts_with(key.as_slice()) {
                     return Ok(Rival::None);
                 }
-                let Some(other) = only_slot(value).filter(|other| *other != slot) else {
+                let Some(other) = only_row_id(value).filter(|other| *other != row_id) else {
                     continue;
                 };
                 match resolve_row(self, (table, index), &key, uniqueness, other, &mut scratch)? {

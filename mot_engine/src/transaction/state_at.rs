@@ -1,4 +1,4 @@
-//! What a tuple id names: a slot and the ordinal of one of its row's states.
+//! What a tuple id names: a row id and the ordinal of one of its row's states.
 //!
 //! Ordinals of the states of a chain that are not aborted rise from old to new. An own state's
 //! image has the ordinal of that state. So two of the others are the same only if the row was
@@ -17,7 +17,7 @@
 
 use super::OwnRow;
 use crate::clock::{Clock, Snapshot};
-use crate::ids::{Ordinal, Slot};
+use crate::ids::{Ordinal, RowId};
 use crate::row::{self, Head, TxnStatus, VersionRef, resolve_maker};
 use crate::session::Session;
 use crate::table::TableRef;
@@ -91,13 +91,13 @@ impl Session {
         &self,
         clock: &impl Clock,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         ordinal: Ordinal,
         listed: Option<&OwnRow>,
         snapshots: &[Option<&S>],
     ) -> StateAt {
         let _pin = self.local.pin();
-        let Some(anchor) = table.anchor(slot) else {
+        let Some(anchor) = table.anchor(row_id) else {
             return StateAt::None;
         };
         let is_named = |seen: VersionRef| {

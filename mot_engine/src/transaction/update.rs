@@ -6,7 +6,7 @@ use super::insert::check_length;
 use super::{Fresh, Kind, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{CommandId, Ordinal, Slot, Xid};
+use crate::ids::{CommandId, Ordinal, RowId, Xid};
 use crate::key::{encode_row, encode_row_if_any, key_attributes_unchanged};
 use crate::memory::{Purpose, Urgency};
 use crate::pause::{Point, reach};
@@ -39,7 +39,7 @@ impl Transaction {
         session: &Session,
         clock: &impl Clock,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         seen: VersionRef,
         body: &[u8],
         xid: Xid,
@@ -49,7 +49,7 @@ impl Transaction {
         let _pin = session.local.pin();
         let changed = changed_keys(session, table, seen.body(), body)?;
         let change = Change::to(body, changed, seen, clock);
-        self.put(session, clock, table, slot, seen, change, xid, cid)
+        self.put(session, clock, table, row_id, seen, change, xid, cid)
     }
 
     /// As `update`, to a state that differs from `seen` in columns alone that no index had when
@@ -61,7 +61,7 @@ impl Transaction {
         session: &Session,
         clock: &impl Clock,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         seen: VersionRef,
         body: &[u8],
         xid: Xid,
@@ -76,7 +76,7 @@ impl Transaction {
             changed_keys(session, table, seen.body(), body)?
         };
         let change = Change::to(body, changed, seen, clock);
-        self.put(session, clock, table, slot, seen, change, xid, cid)
+        self.put(session, clock, table, row_id, seen, change, xid, cid)
     }
 
     /// Puts another image of a state on its row: an own one, of which the tail alone changes. It
@@ -86,7 +86,7 @@ impl Transaction {
         &mut self,
         session: &Session,
         clock: &impl Clock,
-        (table, slot): (TableRef, Slot),
+        (table, row_id): (TableRef, RowId),
         (seen, body): (VersionRef, &[u8]),
         xid: Xid,
     ) -> Result<Written, EngineError> {
@@ -98,7 +98,7 @@ impl Transaction {
             ordinal: Some(seen.ordinal()),
             ..Change::to(body, changed, seen, clock)
         };
-        self.put(session, clock, table, slot, seen, change, xid, seen.cid())
+        self.put(session, clock, table, row_id, seen, change, xid, seen.cid())
     }
 
     /// The row lock that an update to a state takes: a transaction that waits for the row, or locks
@@ -125,12 +125,12 @@ impl Transaction {
         session: &Session,
         clock: &impl Clock,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         seen: VersionRef,
         xid: Xid,
         cid: CommandId,
     ) -> Result<Written, EngineError> {
-        self.end_row(session, clock, table, slot, seen, &EMPTY_BODY, xid, cid)
+        self.end_row(session, clock, table, row_id, seen, &EMPTY_BODY, xid, cid)
     }
 
     /// As `delete`, of a row that goes to another partition: a transaction that waited for it
@@ -141,7 +141,7 @@ impl Transaction {
         session: &Session,
         clock: &impl Clock,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         seen: VersionRef,
         xid: Xid,
         cid: CommandId,
@@ -150,7 +150,7 @@ impl Transaction {
             session,
             clock,
             table,
-            slot,
+            row_id,
             seen,
             &MOVED_AWAY_BODY,
             xid,
@@ -166,7 +166,7 @@ impl Transaction {
         session: &Session,
         clock: &impl Clock,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         seen: VersionRef,
         body: &[u8],
         xid: Xid,
@@ -174,7 +174,7 @@ impl Transaction {
     ) -> Result<Written, EngineError> {
         let change = Change::to_nothing(body);
         let _pin = session.local.pin();
-        self.put(session, clock, table, slot, seen, change, xid, cid)
+        self.put(session, clock, table, row_id, seen, change, xid, cid)
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -183,7 +183,7 @@ impl Transaction {
         session: &Session,
         clock: &impl Clock,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         seen: VersionRef,
         change: Change<'_>,
         xid: Xid,
@@ -191,7 +191,7 @@ impl Transaction {
     ) -> Result<Written, EngineError> {
         self.begin_operation(table.key(), xid)?;
         let _charge = session.charge(table);
-        let Some(anchor) = table.anchor(slot) else {
+        let Some(anchor) = table.anchor(row_id) else {
             return Ok(Written::Gone);
         };
         let is_own =
@@ -199,7 +199,7 @@ impl Transaction {
         let mut fresh = Fresh::none(session);
         loop {
             let head = anchor.head();
-            let known = self.known.of(table, slot);
+            let known = self.known.of(table, row_id);
             let held = match examine(head, seen, change.strength, known, clock) {
                 Found::Clear { held } => held,
                 Found::Busy(xid) => return Ok(Written::Busy(xid)),
@@ -210,7 +210,7 @@ impl Transaction {
             let is_first = fresh.version().is_none();
             if is_first && is_own(seen) {
                 self.own_rows
-                    .make_room(session, table, slot, seen, is_own)?;
+                    .make_room(session, table, row_id, seen, is_own)?;
             }
             let version = match fresh.version() {
                 Some(version) => version,
@@ -231,10 +231,10 @@ impl Transaction {
             };
             if anchor.publish(head, head.with_address(version.address()).with_flags(moved)) {
                 fresh.keep();
-                self.push(change.kind, table, slot, version.address());
-                self.own_rows.put(table, slot, version);
+                self.push(change.kind, table, row_id, version.address());
+                self.own_rows.put(table, row_id, version);
                 self.known
-                    .put(table, slot, head, version, change.strength, held);
+                    .put(table, row_id, head, version, change.strength, held);
                 return Ok(Written::Done(version));
             }
             // The row is latched, or was changed: resolve anew.

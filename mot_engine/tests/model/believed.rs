@@ -3,7 +3,7 @@
 
 use super::Test;
 use super::common::{self, Fate, Row, Snap};
-use mot_engine::{CommandId, Entered, LockStrength, Slot, Written, Xid};
+use mot_engine::{CommandId, Entered, LockStrength, RowId, Written, Xid};
 
 #[derive(Clone, Debug)]
 pub(super) struct ModelVersion {
@@ -138,7 +138,7 @@ impl Test {
     /// other row could cause.
     pub(super) fn entering(
         &self,
-        slot: Slot,
+        row_id: RowId,
         top: u64,
         old: Option<Row>,
         new: Row,
@@ -158,7 +158,7 @@ impl Test {
             };
             let mut answers = Vec::new();
             for (other, model) in &self.rows {
-                if *other == slot {
+                if *other == row_id {
                     continue;
                 }
                 let mut waits_for = None;

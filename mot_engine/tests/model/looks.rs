@@ -4,7 +4,7 @@ use super::Test;
 use super::common::{self, Row, Snap, row};
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
-    CommandId, Direction, IndexRef, IndexScan, KeyRange, RowScan, Slot, VersionRef, Xid,
+    CommandId, Direction, IndexRef, IndexScan, KeyRange, RowId, RowScan, VersionRef, Xid,
 };
 use std::collections::BTreeMap;
 
@@ -24,30 +24,30 @@ impl Test {
     }
 
     pub(super) fn compare_one(&self, snap: &Snap) {
-        let expected: BTreeMap<Slot, Row> = self
+        let expected: BTreeMap<RowId, Row> = self
             .rows
             .iter()
-            .filter_map(|(slot, model)| Some((*slot, self.visible(snap, model)?.0)))
+            .filter_map(|(row_id, model)| Some((*row_id, self.visible(snap, model)?.0)))
             .collect();
         let mut scan = RowScan::new(self.table);
         let mut found = BTreeMap::new();
         // What was looked up with others is taken without a look, now and then.
         let mut next = || match scan.at_hand() {
-            Some((slot, version)) if slot.0 % 2 == 1 => {
+            Some((row_id, version)) if row_id.0 % 2 == 1 => {
                 scan.take_at_hand();
-                Some((slot, version))
+                Some((row_id, version))
             }
             _ => scan.next(&self.session, snap),
         };
-        while let Some((slot, version)) = next() {
-            assert!(found.insert(slot, row(version.body())).is_none());
-            self.assert_named(slot, version, snap);
+        while let Some((row_id, version)) = next() {
+            assert!(found.insert(row_id, row(version.body())).is_none());
+            self.assert_named(row_id, version, snap);
         }
         assert_eq!(found, expected);
         for (index, definition) in &self.indexes {
-            let mut ordered: Vec<(Vec<u8>, Slot, Row)> = expected
+            let mut ordered: Vec<(Vec<u8>, RowId, Row)> = expected
                 .iter()
-                .map(|(slot, row)| (common::key(definition, *row), *slot, *row))
+                .map(|(row_id, row)| (common::key(definition, *row), *row_id, *row))
                 .collect();
             ordered.sort();
             for direction in [Direction::Forward, Direction::Backward] {
@@ -115,8 +115,8 @@ impl Test {
                 if definition.unique {
                     let mut scan = IndexScan::new();
                     let at_once = scan.find(&self.session, self.table, *index, &key, snap);
-                    let seen = with_key.first().map(|(_, slot, row)| (*slot, *row));
-                    let told = |found: (Slot, VersionRef)| (found.0, row(found.1.body()));
+                    let seen = with_key.first().map(|(_, row_id, row)| (*row_id, *row));
+                    let told = |found: (RowId, VersionRef)| (found.0, row(found.1.body()));
                     assert_eq!(at_once.unwrap().map(told), seen);
                     assert_eq!(scan.next(&self.session, snap).unwrap(), None);
                     let (session, table) = (&self.session, self.table);
@@ -135,13 +135,13 @@ impl Test {
         direction: Direction,
         snap: &Snap,
         definition: &IndexDefinition,
-    ) -> Vec<(Vec<u8>, Slot, Row)> {
+    ) -> Vec<(Vec<u8>, RowId, Row)> {
         let mut scan = IndexScan::new();
         scan.start(self.table, index, range, direction);
         std::iter::from_fn(|| scan.next(&self.session, snap).unwrap())
-            .map(|(slot, version)| {
+            .map(|(row_id, version)| {
                 let row = row(version.body());
-                (common::key(definition, row), slot, row)
+                (common::key(definition, row), row_id, row)
             })
             .collect()
     }

@@ -1,15 +1,15 @@
-//! Tuple ids, which name a state by its slot and ordinal: each names what it was given with, for as
-//! long as its holder may use it.
+//! Tuple ids, which name a state by its row id and ordinal: each names what it was given with, for
+//! as long as its holder may use it.
 
 use super::Test;
 use super::common::{self, Fate, Row, Snap, body, row};
 use super::looks::OldSnap;
 use super::transactions::Running;
-use mot_engine::{Ordinal, Slot, StateAt, VersionRef};
+use mot_engine::{Ordinal, RowId, StateAt, VersionRef};
 
 /// A tuple id that a transaction has.
 pub(super) struct Named {
-    slot: Slot,
+    row_id: RowId,
     ordinal: Ordinal,
     /// What it names; `None` is the row's end.
     row: Option<Row>,
@@ -24,9 +24,15 @@ pub(super) struct Named {
 
 impl Running {
     /// The transaction made a state.
-    pub(super) fn note_made(&mut self, slot: Slot, version: VersionRef, row: Option<Row>, by: u64) {
+    pub(super) fn note_made(
+        &mut self,
+        row_id: RowId,
+        version: VersionRef,
+        row: Option<Row>,
+        by: u64,
+    ) {
         self.named.push(Named {
-            slot,
+            row_id,
             ordinal: version.ordinal(),
             row,
             maker: version.xid().0,
@@ -36,9 +42,9 @@ impl Running {
     }
 
     /// The transaction replaced a state or locked it.
-    pub(super) fn note_seen(&mut self, slot: Slot, version: VersionRef, by: u64, stays: bool) {
+    pub(super) fn note_seen(&mut self, row_id: RowId, version: VersionRef, by: u64, stays: bool) {
         self.named.push(Named {
-            slot,
+            row_id,
             ordinal: version.ordinal(),
             row: Some(row(version.body())),
             maker: version.xid().0,
@@ -50,11 +56,11 @@ impl Running {
 
 impl Test {
     /// A statement was given a row. Only REPEATABLE READ goes on seeing it.
-    pub(super) fn note_picked(&mut self, t: usize, slot: Slot, version: VersionRef) {
+    pub(super) fn note_picked(&mut self, t: usize, row_id: RowId, version: VersionRef) {
         let running = self.running[t].as_mut().unwrap();
         if running.first.is_some() {
             running.named.push(Named {
-                slot,
+                row_id,
                 ordinal: version.ordinal(),
                 row: Some(row(version.body())),
                 maker: version.xid().0,
@@ -74,22 +80,22 @@ impl Test {
     }
 
     /// A state just put on its row has the ordinal that follows what lies below.
-    pub(super) fn assert_counted(&self, slot: Slot, version: VersionRef) {
+    pub(super) fn assert_counted(&self, row_id: RowId, version: VersionRef) {
         let _pin = self.session.memory().pin();
         let mut chain = std::iter::successors(version.next(), VersionRef::next);
         let below = chain.find(|below| !below.is_lock());
         let expected = below.map_or(Ordinal(0), |below| below.ordinal().next());
-        assert_eq!(version.ordinal(), expected, "{slot:?}");
+        assert_eq!(version.ordinal(), expected, "{row_id:?}");
     }
 
     /// What a snapshot sees is what its tuple id names to it.
-    pub(super) fn assert_named(&self, slot: Slot, version: VersionRef, snap: &Snap) {
+    pub(super) fn assert_named(&self, row_id: RowId, version: VersionRef, snap: &Snap) {
         let clock = common::reader(&self.world);
         let ordinal = version.ordinal();
         let named = self
             .session
-            .state_at(&clock, self.table, slot, ordinal, None, &[Some(snap)]);
-        assert_eq!(named, StateAt::One(version), "{slot:?}");
+            .state_at(&clock, self.table, row_id, ordinal, None, &[Some(snap)]);
+        assert_eq!(named, StateAt::One(version), "{row_id:?}");
     }
 
     /// Every tuple id that the transaction has names what it was given with.
@@ -110,23 +116,23 @@ impl Test {
             }
             let _pin = self.session.memory().pin();
             let (clock, table) = (&running.me, self.table);
-            let (slot, ordinal) = (named.slot, named.ordinal);
+            let (row_id, ordinal) = (named.row_id, named.ordinal);
             let without =
                 self.session
-                    .state_at(clock, table, slot, ordinal, None, &[None::<&Snap>]);
+                    .state_at(clock, table, row_id, ordinal, None, &[None::<&Snap>]);
             let found = match (named.holder, &old) {
                 // What a scan gave is asked for with the scan's snapshot.
                 (None, Some(old)) => {
                     self.session
-                        .state_at(clock, table, slot, ordinal, None, &[Some(old)])
+                        .state_at(clock, table, row_id, ordinal, None, &[Some(old)])
                 }
                 _ => without,
             };
             match found {
                 StateAt::One(version) => assert_eq!(Some(row(version.body())), named.row),
-                StateAt::None => assert!(named.row.is_none() || !named.stays, "{slot:?}"),
+                StateAt::None => assert!(named.row.is_none() || !named.stays, "{row_id:?}"),
                 StateAt::Overtaken => {
-                    panic!("{slot:?} was not changed so often")
+                    panic!("{row_id:?} was not changed so often")
                 }
             }
         }

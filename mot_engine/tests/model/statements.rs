@@ -3,7 +3,7 @@
 use super::Test;
 use super::believed::{ModelRow, ModelVersion};
 use super::common::{self, Fate, Row, body, row};
-use mot_engine::{CommandId, Entered, LockStrength, Locked, Slot, VersionRef, Written, Xid};
+use mot_engine::{CommandId, Entered, LockStrength, Locked, RowId, VersionRef, Written, Xid};
 
 impl Test {
     pub(super) fn insert(&mut self, t: usize, row: Row, retract: bool) {
@@ -11,7 +11,7 @@ impl Test {
         let xid = *running.levels.last().unwrap();
         let cid = running.cid;
         let top = running.me.top;
-        let (slot, version) = running
+        let (row_id, version) = running
             .work
             .insert(
                 &self.session,
@@ -21,21 +21,21 @@ impl Test {
                 CommandId(cid),
             )
             .unwrap();
-        if let Some(old) = self.rows.remove(&slot) {
-            // The slot was used before: nobody may see that row any more.
+        if let Some(old) = self.rows.remove(&row_id) {
+            // The row id was used before: nobody may see that row any more.
             for snap in self.held.iter().flatten() {
                 assert!(
                     self.visible(snap, &old).is_none(),
-                    "{slot:?} was reused too early"
+                    "{row_id:?} was reused too early"
                 );
             }
             let newest = self.newest(&old);
             assert!(
                 newest.is_none_or(|at| old.versions[at].row.is_none()),
-                "{slot:?} is in use"
+                "{row_id:?} is in use"
             );
         }
-        let expected = self.entering(slot, top, None, row);
+        let expected = self.entering(row_id, top, None, row);
         let running = self.running[t].as_mut().unwrap();
         let clock = running.me.clone();
         let probed = running
@@ -44,7 +44,7 @@ impl Test {
             .unwrap();
         let entered = running
             .work
-            .enter(&self.session, &clock, self.table, slot, version)
+            .enter(&self.session, &clock, self.table, row_id, version)
             .unwrap();
         // A probe looks at the indexes of NULL keys, too, and at the row itself, which is not
         // entered yet.
@@ -56,10 +56,10 @@ impl Test {
             expected.contains(&entered),
             "{entered:?}, expected {expected:?}"
         );
-        self.assert_counted(slot, version);
+        self.assert_counted(row_id, version);
         let running = self.running[t].as_mut().unwrap();
         if entered == Entered::Done {
-            running.note_made(slot, version, Some(row), xid);
+            running.note_made(row_id, version, Some(row), xid);
             let strength = LockStrength::NoKeyUpdate;
             let version = ModelVersion {
                 xid,
@@ -68,7 +68,7 @@ impl Test {
                 strength,
             };
             self.rows.insert(
-                slot,
+                row_id,
                 ModelRow {
                     versions: vec![version],
                     locks: vec![],
@@ -84,12 +84,12 @@ impl Test {
     pub(super) fn change(
         &mut self,
         t: usize,
-        slot: Slot,
+        row_id: RowId,
         seen: VersionRef,
         at: usize,
         new: Option<Row>,
     ) {
-        let model = &self.rows[&slot];
+        let model = &self.rows[&row_id];
         let old = model.versions[at].row;
         let unique_keys_change = match (old, new) {
             (Some(old), Some(new)) => self.indexes.iter().any(|(_, definition)| {
@@ -119,13 +119,21 @@ impl Test {
                 };
                 let (xid, cid) = (Xid(xid), CommandId(cid));
                 match session.keys_unchanged(table, is_changed).unwrap() {
-                    None => work.update(session, &clock, table, slot, seen, body, xid, cid),
+                    None => work.update(session, &clock, table, row_id, seen, body, xid, cid),
                     Some(unchanged) => work.update_non_key(
-                        session, &clock, table, slot, seen, body, xid, cid, unchanged,
+                        session, &clock, table, row_id, seen, body, xid, cid, unchanged,
                     ),
                 }
             }
-            None => work.delete(session, &clock, table, slot, seen, Xid(xid), CommandId(cid)),
+            None => work.delete(
+                session,
+                &clock,
+                table,
+                row_id,
+                seen,
+                Xid(xid),
+                CommandId(cid),
+            ),
         }
         .unwrap();
         match written {
@@ -141,9 +149,9 @@ impl Test {
         let Written::Done(version) = written else {
             return;
         };
-        self.assert_counted(slot, version);
+        self.assert_counted(row_id, version);
         // A transaction that changed unique keys of the row before goes on holding them.
-        let before = &self.rows[&slot].versions[at];
+        let before = &self.rows[&row_id].versions[at];
         let is_own = self.world.fate(before.xid) == Fate::Running
             && self.world.top(before.xid) == top
             && before.strength == LockStrength::Update;
@@ -154,9 +162,9 @@ impl Test {
             strength: if is_own { before.strength } else { strength },
         };
         if let Some(new) = new {
-            let expected = self.entering(slot, top, old, new);
+            let expected = self.entering(row_id, top, old, new);
             let work = &mut self.running[t].as_mut().unwrap().work;
-            let entered = work.enter(session, &clock, table, slot, version).unwrap();
+            let entered = work.enter(session, &clock, table, row_id, version).unwrap();
             assert!(
                 expected.contains(&entered),
                 "{entered:?}, expected {expected:?}"
@@ -167,10 +175,10 @@ impl Test {
             }
         }
         let running = self.running[t].as_mut().unwrap();
-        running.note_seen(slot, seen, xid, true);
-        running.note_made(slot, version, new, xid);
+        running.note_seen(row_id, seen, xid, true);
+        running.note_made(row_id, version, new, xid);
         self.rows
-            .get_mut(&slot)
+            .get_mut(&row_id)
             .unwrap()
             .versions
             .push(model_version);
@@ -179,12 +187,12 @@ impl Test {
     pub(super) fn lock(
         &mut self,
         t: usize,
-        slot: Slot,
+        row_id: RowId,
         seen: VersionRef,
         at: usize,
         strength: LockStrength,
     ) {
-        let model = &self.rows[&slot];
+        let model = &self.rows[&row_id];
         let running = self.running[t].as_ref().unwrap();
         let (xid, top) = (*running.levels.last().unwrap(), running.me.top);
         let (obstacle, busy) = self.in_the_way(model, top, at, strength);
@@ -195,7 +203,7 @@ impl Test {
                 &self.session,
                 &clock,
                 self.table,
-                slot,
+                row_id,
                 seen,
                 strength,
                 Xid(xid),
@@ -217,9 +225,9 @@ impl Test {
         if locked == Locked::Done {
             let stays = strength > LockStrength::KeyShare;
             let running = self.running[t].as_mut().unwrap();
-            running.note_seen(slot, seen, xid, stays);
+            running.note_seen(row_id, seen, xid, stays);
             self.rows
-                .get_mut(&slot)
+                .get_mut(&row_id)
                 .unwrap()
                 .locks
                 .push((xid, strength));

@@ -5,7 +5,7 @@ use super::common::{self, Fate, Me, Snap, row};
 use super::looks::OldSnap;
 use super::named::Named;
 use super::script::Step;
-use mot_engine::{Slot, Transaction, VersionRef};
+use mot_engine::{RowId, Transaction, VersionRef};
 
 pub(super) struct Running {
     pub(super) me: Me,
@@ -60,35 +60,35 @@ impl Test {
     }
 
     /// A row the transaction sees, by the engine's own look.
-    pub(super) fn pick(&mut self, t: usize, pick: usize) -> Option<(Slot, VersionRef, usize)> {
+    pub(super) fn pick(&mut self, t: usize, pick: usize) -> Option<(RowId, VersionRef, usize)> {
         let snap = self.statement(t);
-        let seen: Vec<(Slot, usize)> = self
+        let seen: Vec<(RowId, usize)> = self
             .rows
             .iter()
-            .filter_map(|(slot, model)| Some((*slot, self.visible(&snap, model)?.1)))
+            .filter_map(|(row_id, model)| Some((*row_id, self.visible(&snap, model)?.1)))
             .collect();
         if seen.is_empty() {
             return None;
         }
-        let (slot, position) = seen[pick % seen.len()];
+        let (row_id, position) = seen[pick % seen.len()];
         let version = if self.running[t].as_ref().unwrap().first.is_some() {
             // xmin of such a statement's snapshot is newer than what it may see: look with the
             // snapshot it has.
-            self.look_old(t, slot)
+            self.look_old(t, row_id)
         } else {
-            self.session.visible(self.table, slot, &snap)
+            self.session.visible(self.table, row_id, &snap)
         };
         let version = version.expect("the model sees it");
-        self.note_picked(t, slot, version);
-        Some((slot, version, position))
+        self.note_picked(t, row_id, version);
+        Some((row_id, version, position))
     }
 
-    pub(super) fn look_old(&self, t: usize, slot: Slot) -> Option<VersionRef> {
+    pub(super) fn look_old(&self, t: usize, row_id: RowId) -> Option<VersionRef> {
         let running = self.running[t].as_ref().unwrap();
         let first = running.first.as_ref().unwrap();
         self.session.visible(
             self.table,
-            slot,
+            row_id,
             &OldSnap {
                 first,
                 cid: running.cid,
@@ -105,31 +105,31 @@ impl Test {
             }
             Step::Update { t, pick, row } => {
                 if self.open(t)
-                    && let Some((slot, seen, position)) = self.pick(t, pick)
+                    && let Some((row_id, seen, position)) = self.pick(t, pick)
                 {
-                    self.change(t, slot, seen, position, Some(row));
+                    self.change(t, row_id, seen, position, Some(row));
                 }
             }
             Step::Touch { t, pick } => {
                 if self.open(t)
-                    && let Some((slot, seen, position)) = self.pick(t, pick)
+                    && let Some((row_id, seen, position)) = self.pick(t, pick)
                 {
                     let row = row(seen.body());
-                    self.change(t, slot, seen, position, Some(row));
+                    self.change(t, row_id, seen, position, Some(row));
                 }
             }
             Step::Delete { t, pick } => {
                 if self.open(t)
-                    && let Some((slot, seen, position)) = self.pick(t, pick)
+                    && let Some((row_id, seen, position)) = self.pick(t, pick)
                 {
-                    self.change(t, slot, seen, position, None);
+                    self.change(t, row_id, seen, position, None);
                 }
             }
             Step::Lock { t, pick, strength } => {
                 if self.open(t)
-                    && let Some((slot, seen, position)) = self.pick(t, pick)
+                    && let Some((row_id, seen, position)) = self.pick(t, pick)
                 {
-                    self.lock(t, slot, seen, position, strength);
+                    self.lock(t, row_id, seen, position, strength);
                 }
             }
             Step::Savepoint { t } => {

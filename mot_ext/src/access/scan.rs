@@ -1,5 +1,5 @@
-//! Scans of compiled statements: all rows in slot order, or an index's in key order. Not for
-//! SERIALIZABLE, which core's executor runs.
+//! Scans of compiled statements: all rows in the order of their ids, or an index's in key order.
+//! Not for SERIALIZABLE, which core's executor runs.
 //!
 //! - The state is made at Begin and hangs on the query's memory context; the scan itself starts at
 //!   the first row asked for, and anew after each ReScan, when parameters have their values.
@@ -17,7 +17,7 @@ use crate::pg::interrupts;
 use crate::rows::{tid, tuple};
 use crate::transaction::clock::PgSnapshot;
 use crate::transaction::session;
-use mot_engine::{RowScan, Session, Slot, TableRef, VersionRef};
+use mot_engine::{RowId, RowScan, Session, TableRef, VersionRef};
 use pgrx::pg_sys;
 use source::Source;
 
@@ -112,7 +112,7 @@ impl Scan {
         &mut self,
         context: *mut pg_sys::ExprContext,
         instrument: *mut pg_sys::Instrumentation,
-    ) -> Option<(Slot, VersionRef, Verdict)> {
+    ) -> Option<(RowId, VersionRef, Verdict)> {
         loop {
             // SAFETY: the context of the node or statement that the scan belongs to, and its
             // instrumentation or NULL.
@@ -184,7 +184,7 @@ impl Scan {
     pub unsafe fn show(
         &mut self,
         slot: *mut pg_sys::TupleTableSlot,
-        row: Slot,
+        row: RowId,
         version: VersionRef,
     ) {
         // SAFETY: the caller's.
@@ -197,7 +197,10 @@ impl Scan {
 
     /// The next row the snapshot sees.
     #[inline]
-    pub unsafe fn next(&mut self, context: *mut pg_sys::ExprContext) -> Option<(Slot, VersionRef)> {
+    pub unsafe fn next(
+        &mut self,
+        context: *mut pg_sys::ExprContext,
+    ) -> Option<(RowId, VersionRef)> {
         // SAFETY: the caller's.
         let found = unsafe { self.find_next(context) };
         self.found += u64::from(found.is_some());
@@ -208,7 +211,7 @@ impl Scan {
     unsafe fn find_next(
         &mut self,
         context: *mut pg_sys::ExprContext,
-    ) -> Option<(Slot, VersionRef)> {
+    ) -> Option<(RowId, VersionRef)> {
         if let Source::Index(source) = &mut self.source
             && source.bounds.is_one_point()
         {

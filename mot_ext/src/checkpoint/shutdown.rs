@@ -6,7 +6,7 @@ use crate::shared_memory::server_phase::{
     has_restartpoints, is_replayer_there, recovery_in_progress, server_is_stopping,
 };
 use crate::transaction::session;
-use mot_engine::{Persistence, Session, Slot, TableRef};
+use mot_engine::{Persistence, RowId, Session, TableRef};
 use pgrx::prelude::*;
 
 /// Whether this process was asked to end, and may. Asked alone it stays at the gate while a backup
@@ -26,7 +26,7 @@ pub fn must_exit() -> bool {
 /// row counts until TRUNCATE or DROP.
 fn has_unlogged_rows() -> bool {
     let is_filled = |table: TableRef| {
-        table.persistence() == Persistence::Unlogged && table.slots_end() > Slot(0)
+        table.persistence() == Persistence::Unlogged && table.row_ids_end() > RowId(0)
     };
     let tables = session::existing().map(Session::tables);
     let mut tables = tables.iter().flatten();

@@ -14,7 +14,7 @@ use crate::rows::write::Target;
 use crate::table_am::RowChange;
 use crate::table_am::view::refuse_older_than_copy;
 use crate::transaction::clock::PgSnapshot;
-use mot_engine::{Slot, TableRef, VersionRef};
+use mot_engine::{RowId, TableRef, VersionRef};
 use pgrx::pg_sys;
 
 /// What an execution finds at its start, and the plan's word on counting.
@@ -172,7 +172,7 @@ impl Change {
     unsafe fn apply(
         &mut self,
         frame: &Frame,
-        row: Slot,
+        row: RowId,
         version: VersionRef,
     ) -> Option<VersionRef> {
         let changer = Changer {
@@ -192,7 +192,7 @@ impl Change {
     /// # Safety
     /// In an execution whose queue is used. The old slot shows the state that was changed; both
     /// versions stay while the statement runs.
-    unsafe fn queue(&mut self, frame: &Frame, row: Slot, result: VersionRef) {
+    unsafe fn queue(&mut self, frame: &Frame, row: RowId, result: VersionRef) {
         let old = self.change.old.view();
         if self.change.is_delete {
             // SAFETY: the caller's.

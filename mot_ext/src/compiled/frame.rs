@@ -20,7 +20,7 @@ use crate::rows::{row_slot, tid, tuple};
 use crate::storage;
 use crate::table_am::RowChange;
 use crate::transaction::relation;
-use mot_engine::{CommandId, Slot, TableRef, VersionRef};
+use mot_engine::{CommandId, RowId, TableRef, VersionRef};
 use pgrx::pg_sys;
 
 /// A slot of core's, kept.
@@ -329,7 +329,7 @@ impl Frame {
         &self,
         tuple: &mut pg_sys::HeapTupleData,
         table: TableRef,
-        row: Slot,
+        row: RowId,
         version: VersionRef,
     ) {
         let tid = tid::of(table, row, version);

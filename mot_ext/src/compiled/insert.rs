@@ -9,7 +9,7 @@ use crate::pg::snapshot::Snapshot;
 use crate::rows::tuple;
 use crate::rows::write::Target;
 use crate::table_am::{RowChange, check_row_id};
-use mot_engine::{Slot, TableRef, VersionRef};
+use mot_engine::{RowId, TableRef, VersionRef};
 use pgrx::pg_sys;
 
 pub struct Insert {
@@ -159,7 +159,7 @@ impl Insert {
     ///
     /// # Safety
     /// The version stays as long as the slot shows it.
-    unsafe fn show(&mut self, frame: &Frame, row: Slot, version: VersionRef) {
+    unsafe fn show(&mut self, frame: &Frame, row: RowId, version: VersionRef) {
         frame.point(&mut self.tuple, self.target.table, row, version);
         // SAFETY: a slot of the access method's kind; the caller's version.
         unsafe { tuple::store(self.slot.as_ptr(), &raw mut self.tuple) };

@@ -16,7 +16,7 @@ use crate::rows::write::{ChangeResult, Target};
 use mot_engine::key::tail_bytes;
 #[cfg(debug_assertions)]
 use mot_engine::row::STAMP_BYTES;
-use mot_engine::{CommandId, KeysUnchanged, Slot, TableRef, VersionRef};
+use mot_engine::{CommandId, KeysUnchanged, RowId, TableRef, VersionRef};
 use mot_programs::patch::Patch;
 use pgrx::pg_sys;
 
@@ -129,7 +129,7 @@ impl Change {
     pub unsafe fn apply<F>(
         &mut self,
         changer: Changer<'_, F>,
-        row: Slot,
+        row: RowId,
         version: VersionRef,
     ) -> Option<VersionRef>
     where

@@ -14,7 +14,7 @@ use crate::table_am::note_locked;
 use crate::table_am::view::refuse_older_than_copy;
 use crate::transaction::clock::PgSnapshot;
 use crate::transaction::wait::WaitPolicy;
-use mot_engine::{LockStrength, Slot, TableRef, VersionRef};
+use mot_engine::{LockStrength, RowId, TableRef, VersionRef};
 
 pub struct Select {
     scan: Scan,
@@ -220,14 +220,14 @@ impl Select {
     /// # Safety
     /// A snapshot, or a row lock, keeps the version as long as the slot shows it.
     #[inline]
-    unsafe fn show(&mut self, row: Slot, version: VersionRef) {
+    unsafe fn show(&mut self, row: RowId, version: VersionRef) {
         // SAFETY: the slot is of the access method's kind; the caller's version.
         unsafe { self.scan.show(self.slot.as_ptr(), row, version) };
     }
 
     /// Locks the row in the slot, as nodeLockRows does: if it changed meanwhile, its newest state
     /// has to pass, and is shown.
-    fn locks(&mut self, frame: &Frame, row: Slot, version: VersionRef) -> Locked {
+    fn locks(&mut self, frame: &Frame, row: RowId, version: VersionRef) -> Locked {
         let Some((target, strength, policy)) = self.lock else {
             return Locked::AsSeen;
         };

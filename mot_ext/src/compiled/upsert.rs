@@ -23,7 +23,7 @@ use crate::transaction::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::transaction::xact;
 use mot_engine::key::{KeyBuffer, encode_row};
 use mot_engine::{
-    Clock, CommandId, Entered, IndexRef, IndexScan, LockStrength, Locked, Now, Slot, TableRef,
+    Clock, CommandId, Entered, IndexRef, IndexScan, LockStrength, Locked, Now, RowId, TableRef,
     VersionRef, Xid,
 };
 use pgrx::pg_sys;
@@ -48,9 +48,9 @@ struct Update {
 
 /// What became of the row to be inserted.
 pub enum Outcome {
-    Inserted(Slot, VersionRef),
+    Inserted(RowId, VersionRef),
     /// The row in the way was changed to this; the old slot has what it was.
-    Updated(Slot, VersionRef),
+    Updated(RowId, VersionRef),
     Nothing,
 }
 
@@ -122,7 +122,7 @@ impl Upsert {
             let looked = unsafe { self.look(frame, target, inserted, row) };
             let (arbiter, row, version) = match looked {
                 Look::Busy(xid) => {
-                    queue.wait_for_transaction(Slot(0), xid);
+                    queue.wait_for_transaction(RowId(0), xid);
                     continue;
                 }
                 Look::Gone => continue,
@@ -203,7 +203,7 @@ impl Upsert {
     }
 
     /// Under REPEATABLE READ a state that the snapshot does not see may not decide anything.
-    fn refuse_unseen(&self, target: &Target<'_>, row: Slot, version: VersionRef) {
+    fn refuse_unseen(&self, target: &Target<'_>, row: RowId, version: VersionRef) {
         // SAFETY: a variable of this process.
         if unsafe { pg_sys::XactIsoLevel } < pg_sys::XACT_REPEATABLE_READ as i32 {
             return;
@@ -226,11 +226,11 @@ enum Look<'a> {
     Busy(Xid),
     /// The row went away meanwhile.
     Gone,
-    Found(&'a Arbiter, Slot, VersionRef),
+    Found(&'a Arbiter, RowId, VersionRef),
 }
 
 /// The live row that has the key of `body` in an index; `None` if it went away.
-fn find(target: &Target<'_>, index: IndexRef, body: &[u8]) -> Option<(Slot, VersionRef)> {
+fn find(target: &Target<'_>, index: IndexRef, body: &[u8]) -> Option<(RowId, VersionRef)> {
     let (session, table) = (target.session, target.table);
     let definition = or_raise(session.definition(index));
     let mut key = KeyBuffer::new();
@@ -267,7 +267,7 @@ impl Update {
         &mut self,
         frame: &Frame,
         inserted: Row<'_>,
-        row: Slot,
+        row: RowId,
         version: VersionRef,
     ) -> Option<VersionRef> {
         let values = frame.values();
@@ -299,7 +299,7 @@ fn strength(relation: pg_sys::Oid, change: &row_change::Change) -> LockStrength 
 /// is in another one, and may be in no row's way any more.
 fn lock(
     target: &Target<'_>,
-    row: Slot,
+    row: RowId,
     version: VersionRef,
     strength: LockStrength,
     queue: &mut RowLockQueue<'_>,

@@ -23,7 +23,7 @@ use crate::transaction::clock::PgSnapshot;
 use crate::transaction::{relation, session};
 use crate::{pg, storage, table_am};
 use mot_engine::{
-    Direction, GroupedScan, IndexRef, IndexScan, KeyRange, Session, Slot, TableRef, VersionRef,
+    Direction, GroupedScan, IndexRef, IndexScan, KeyRange, RowId, Session, TableRef, VersionRef,
 };
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys::{self, SnapshotType::*};
@@ -80,13 +80,13 @@ enum Seen {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     Before,
-    At(Slot),
+    At(RowId),
     Behind,
 }
 
 /// A row that was found.
 enum ScannedRow {
-    Kept(Slot, VersionRef),
+    Kept(RowId, VersionRef),
     Copied(HandedCopy),
 }
 

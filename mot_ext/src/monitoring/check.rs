@@ -178,7 +178,7 @@ fn check_table(
         report.rows as i64,
         report.entries as i64,
         report.versions as i64,
-        report.slots_free as i64,
+        report.row_ids_free as i64,
     ))
 }
 

@@ -128,7 +128,7 @@ fn table_usage() -> TableIterator<
             counters.rows.load(Ordering::Relaxed),
             counters.row_bytes.load(Ordering::Relaxed),
             table.anchor_bytes() as i64,
-            table.slots_end().0 as i64,
+            table.row_ids_end().0 as i64,
             counters.stale_versions.load(Ordering::Relaxed).max(0),
             figure(&counters.inserted),
             figure(&counters.updated),

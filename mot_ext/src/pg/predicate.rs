@@ -6,7 +6,7 @@
 use super::relation::Relation;
 use super::snapshot::Snapshot;
 use super::version;
-use mot_engine::{Ordinal, Slot};
+use mot_engine::{Ordinal, RowId};
 use pgrx::pg_sys;
 
 /// A block number that is one.
@@ -64,7 +64,7 @@ const _: () = assert!(ROWS_PER_PAGE * VERSIONS_PER_ROW as u64 <= u16::MAX as u64
 
 impl RowPlace {
     /// The place of the version of a row that has this ordinal.
-    pub fn new(row: Slot, ordinal: Ordinal) -> RowPlace {
+    pub fn new(row: RowId, ordinal: Ordinal) -> RowPlace {
         let row_of_page = (row.0 % ROWS_PER_PAGE) as u16;
         RowPlace {
             page: block_of((row.0 / ROWS_PER_PAGE) as u32),

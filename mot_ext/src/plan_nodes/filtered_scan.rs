@@ -26,7 +26,7 @@ use crate::pg::node::{Node, make_custom_scan};
 use crate::pg::{interrupts, memory, version};
 use crate::storage;
 use crate::table_am::{self, scan, slot};
-use mot_engine::{Slot, VersionRef};
+use mot_engine::{RowId, VersionRef};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_int};
 use std::sync::LazyLock;
@@ -316,7 +316,7 @@ impl FilteredScan {
 
 /// Shows a row that the scan has found, in its slot.
 #[inline]
-fn show(node: Node<'_, pg_sys::ScanState>, rows: &scan::Scan, (row, version): (Slot, VersionRef)) {
+fn show(node: Node<'_, pg_sys::ScanState>, rows: &scan::Scan, (row, version): (RowId, VersionRef)) {
     // SAFETY: the node's slot is of the table's row type.
     unsafe { rows.show(node.slot(), row, version) };
 }

@@ -5,18 +5,18 @@ use crate::errors::or_raise;
 use crate::serializable;
 use crate::transaction::wait::{Purpose, RowLockQueue};
 use crate::transaction::xact;
-use mot_engine::{CommandId, Entered, IndexRef, Slot, VersionRef};
+use mot_engine::{CommandId, Entered, IndexRef, RowId, VersionRef};
 
 /// What became of a new row that gives way to others.
 pub enum Inserted {
-    Done(Slot, VersionRef),
+    Done(RowId, VersionRef),
     /// Another row has the key; the new one was taken back.
     Duplicate,
 }
 
 /// A new row that is in place, to stay or to be the row of an error.
 pub struct Placed {
-    pub row: Slot,
+    pub row: RowId,
     pub version: VersionRef,
     /// Another row has its key in this index.
     pub refused_by: Option<IndexRef>,
@@ -24,7 +24,7 @@ pub struct Placed {
 
 impl Target<'_> {
     /// Inserts a row. A duplicate is an error.
-    pub fn insert(&self, body: &[u8], command: CommandId) -> (Slot, VersionRef) {
+    pub fn insert(&self, body: &[u8], command: CommandId) -> (RowId, VersionRef) {
         let placed = self.place(body, command);
         if let Some(index) = placed.refused_by {
             self.duplicate(index, placed.row, None, placed.version);
@@ -98,12 +98,12 @@ impl Target<'_> {
     }
 
     /// Puts a row in place, without entries.
-    pub fn put(&self, body: &[u8], command: CommandId) -> (Slot, VersionRef) {
+    pub fn put(&self, body: &[u8], command: CommandId) -> (RowId, VersionRef) {
         let xid = xact::write_xid();
         or_raise(xact::current().insert(self.session, self.table, body, xid, command))
     }
 
-    fn placed(&self, row: Slot, version: VersionRef, refused_by: Option<IndexRef>) -> Placed {
+    fn placed(&self, row: RowId, version: VersionRef, refused_by: Option<IndexRef>) -> Placed {
         if refused_by.is_none() {
             self.inserted(version);
         }

@@ -5,7 +5,7 @@ use super::write::{Skipped, Target, refuse_under_old_snapshot};
 use crate::shared_memory::test_switch::{self, Step};
 use crate::transaction::wait::{Purpose, RowLockQueue, WaitPolicy};
 use mot_engine::pause::{Point, reach};
-use mot_engine::{LockStrength, Locked, Slot, VersionRef};
+use mot_engine::{LockStrength, Locked, RowId, VersionRef};
 use pgrx::pg_sys;
 
 /// The row lock of a row mark; `None` for one that locks nothing.
@@ -41,7 +41,7 @@ pub enum Outcome {
 /// Locks a row in the state `seen`, if that is its newest one and there is nothing to wait for.
 pub fn lock_at_once(
     target: &Target<'_>,
-    row: Slot,
+    row: RowId,
     seen: VersionRef,
     strength: LockStrength,
 ) -> bool {
@@ -51,7 +51,7 @@ pub fn lock_at_once(
 /// Locks a row that the statement saw in the state `seen`.
 pub fn lock(
     target: &Target<'_>,
-    row: Slot,
+    row: RowId,
     seen: VersionRef,
     strength: LockStrength,
     policy: WaitPolicy,

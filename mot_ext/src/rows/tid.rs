@@ -3,7 +3,7 @@
 use crate::transaction::wait::tid_of;
 use crate::transaction::xact;
 use mot_engine::{
-    ALIAS_BITS, Alias, ORDINALS, Ordinal, ROWS_PER_BLOCK, Slot, TableRef, VersionRef,
+    ALIAS_BITS, Alias, ORDINALS, Ordinal, ROWS_PER_BLOCK, RowId, TableRef, VersionRef,
 };
 use pgrx::pg_sys;
 
@@ -20,14 +20,14 @@ const _: () = assert!(ALIAS_BITS == u32::BITS + ALIAS_OFFSET_BITS);
 
 /// Blocks that the tuple ids of a table's rows have.
 pub fn blocks(table: TableRef) -> pg_sys::BlockNumber {
-    let blocks = table.slots_end().0.div_ceil(ROWS_PER_BLOCK);
+    let blocks = table.row_ids_end().0.div_ceil(ROWS_PER_BLOCK);
     blocks.min(BLOCK_MAX) as pg_sys::BlockNumber
 }
 
 /// What a tuple id names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Name {
-    pub row: Slot,
+    pub row: RowId,
     pub state: State,
 }
 
@@ -52,7 +52,7 @@ impl Name {
 
 /// The tuple id of a version of a row.
 #[inline]
-pub fn of(table: TableRef, row: Slot, version: VersionRef) -> pg_sys::ItemPointerData {
+pub fn of(table: TableRef, row: RowId, version: VersionRef) -> pg_sys::ItemPointerData {
     if !version.is_known_committed()
         && let Some(alias) = xact::alias(table, row, version)
     {
@@ -61,7 +61,7 @@ pub fn of(table: TableRef, row: Slot, version: VersionRef) -> pg_sys::ItemPointe
     of_ordinal(row, version.ordinal())
 }
 
-fn of_ordinal(row: Slot, ordinal: Ordinal) -> pg_sys::ItemPointerData {
+fn of_ordinal(row: RowId, ordinal: Ordinal) -> pg_sys::ItemPointerData {
     debug_assert!(row.0 < ROWS_MAX);
     tid_of(row, ordinal)
 }
@@ -97,7 +97,7 @@ pub fn name(table: TableRef, tid: pg_sys::ItemPointerData) -> Option<Name> {
         return None;
     }
     Some(Name {
-        row: Slot(block * ROWS_PER_BLOCK + u64::from(place / ORDINALS)),
+        row: RowId(block * ROWS_PER_BLOCK + u64::from(place / ORDINALS)),
         state: State::Ordinal(Ordinal(place % ORDINALS)),
     })
 }
@@ -134,10 +134,10 @@ pub fn numbers(lowest: pg_sys::ItemPointerData, highest: pg_sys::ItemPointerData
 }
 
 /// The row ids among which those are whose tuple ids, other than aliases, have these numbers.
-pub fn rows(numbers: &Numbers) -> std::ops::Range<Slot> {
+pub fn rows(numbers: &Numbers) -> std::ops::Range<RowId> {
     let first = (numbers.start >> u16::BITS) * ROWS_PER_BLOCK;
     let end = ((numbers.end >> u16::BITS) + 1) * ROWS_PER_BLOCK;
-    Slot(first)..Slot(end)
+    RowId(first)..RowId(end)
 }
 
 /// Whether two tuple ids are one.

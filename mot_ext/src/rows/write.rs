@@ -20,7 +20,7 @@ use mot_engine::key::{KeyBuffer, encode_row};
 use mot_engine::pause::{Point, reach};
 use mot_engine::{
     CommandId, EngineError, Entered, IndexRef, KeysUnchanged, LockStrength, Locked, Newest,
-    Ordinal, Session, Slot, TableRef, Transaction, VersionRef, Written, Xid,
+    Ordinal, RowId, Session, TableRef, Transaction, VersionRef, Written, Xid,
 };
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -64,7 +64,7 @@ impl<'p> Target<'p> {
 
     /// Makes all index entries of a version, or says what is in the way. Tries again only if an
     /// index that was in the way is dead.
-    pub fn enter_without_waiting(&self, row: Slot, version: VersionRef) -> Entered {
+    pub fn enter_without_waiting(&self, row: RowId, version: VersionRef) -> Entered {
         loop {
             let entered = self.attempt(version.body(), || {
                 xact::current().enter(self.session, &PgClock, self.table, row, version)
@@ -165,7 +165,7 @@ impl<'p> Target<'p> {
     /// other writer changes it. If another was faster, the next attempt finds out.
     pub fn wait_for_key(
         &self,
-        row: Slot,
+        row: RowId,
         seen: VersionRef,
         (by, index): (Xid, u32),
         queue: &mut RowLockQueue<'_>,
@@ -179,7 +179,7 @@ impl<'p> Target<'p> {
     pub fn duplicate(
         &self,
         index: IndexRef,
-        row: Slot,
+        row: RowId,
         seen: Option<VersionRef>,
         version: VersionRef,
     ) -> ! {
@@ -203,7 +203,7 @@ impl<'p> Target<'p> {
     /// only in columns that no index had then.
     pub fn update(
         &self,
-        row: Slot,
+        row: RowId,
         mut seen: VersionRef,
         body: &[u8],
         command: CommandId,
@@ -266,7 +266,7 @@ impl<'p> Target<'p> {
     }
 
     /// Deletes a row whose state `seen` the statement saw.
-    pub fn delete(&self, row: Slot, seen: VersionRef, command: CommandId) -> ChangeResult {
+    pub fn delete(&self, row: RowId, seen: VersionRef, command: CommandId) -> ChangeResult {
         let result = self.delete_unlogged(row, seen, command);
         if let ChangeResult::Done(_) = result {
             decoding::deleted(self.relation, seen);
@@ -275,7 +275,12 @@ impl<'p> Target<'p> {
     }
 
     /// The same of a row that logical decoding has not heard of.
-    pub fn delete_unlogged(&self, row: Slot, seen: VersionRef, command: CommandId) -> ChangeResult {
+    pub fn delete_unlogged(
+        &self,
+        row: RowId,
+        seen: VersionRef,
+        command: CommandId,
+    ) -> ChangeResult {
         let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Delete);
         loop {
             let xid = xact::write_xid();
@@ -307,7 +312,7 @@ impl<'p> Target<'p> {
     /// After a write that was not done: waits and answers `None` (try again), or says what it did.
     fn wait_or_give_up(
         &self,
-        row: Slot,
+        row: RowId,
         written: Written,
         strength: LockStrength,
         command: CommandId,
@@ -344,7 +349,7 @@ impl<'p> Target<'p> {
     /// Locks the newest state of a row; `Ok(None)` if it is deleted.
     pub fn lock_newest(
         &self,
-        row: Slot,
+        row: RowId,
         strength: LockStrength,
         policy: WaitPolicy,
         queue: &mut RowLockQueue<'_>,
@@ -369,7 +374,7 @@ impl<'p> Target<'p> {
     /// Waits for the transaction that is in the way; false: the row is to be passed over.
     pub fn wait(
         &self,
-        row: Slot,
+        row: RowId,
         busy: Xid,
         strength: LockStrength,
         policy: WaitPolicy,
@@ -388,7 +393,7 @@ impl<'p> Target<'p> {
 
     /// One attempt to lock a row in the state `seen`. The transaction gets an id with its first
     /// lock, as on heap tables: one that passes over locked rows has none.
-    pub fn lock(&self, row: Slot, seen: VersionRef, strength: LockStrength) -> Locked {
+    pub fn lock(&self, row: RowId, seen: VersionRef, strength: LockStrength) -> Locked {
         if pg::full_xid_if_any().is_none() {
             xact::wait_until_writable();
             let (session, table) = (self.session, self.table);

@@ -99,7 +99,7 @@ use crate::shared_memory::test_switch::{self, Step};
 use crate::transaction::clock::{PgClock, PgSnapshot, narrow};
 use crate::transaction::session;
 use mot_engine::key::prefix_number;
-use mot_engine::{Clock, CommandId, EngineError, Slot, Snapshot, TableRef, VersionRef, Xid};
+use mot_engine::{Clock, CommandId, EngineError, RowId, Snapshot, TableRef, VersionRef, Xid};
 use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
 
@@ -235,7 +235,7 @@ impl Reader {
     }
 
     /// A row was found. Locks it, and finds which transactions changed it.
-    pub fn found(&self, table: TableRef, row: Slot, version: VersionRef) {
+    pub fn found(&self, table: TableRef, row: RowId, version: VersionRef) {
         // Asked only whether it is ours, for no lock is needed then. An id of an earlier turn of
         // the circle is not, though it has the same 32 bits.
         let maker = if PgClock.is_current(version.xid()) {
@@ -302,7 +302,7 @@ pub fn inserted(oid: pg_sys::Oid, table: TableRef, version: VersionRef) {
 pub fn updated(
     oid: pg_sys::Oid,
     table: TableRef,
-    row: Slot,
+    row: RowId,
     seen: VersionRef,
     version: VersionRef,
 ) {
@@ -313,11 +313,11 @@ pub fn updated(
 }
 
 /// A row was deleted, of which `seen` was the state.
-pub fn deleted(oid: pg_sys::Oid, row: Slot, seen: VersionRef) {
+pub fn deleted(oid: pg_sys::Oid, row: RowId, seen: VersionRef) {
     Subject::new(oid).conflict_in_row(place(row, seen));
 }
 
-fn place(row: Slot, version: VersionRef) -> RowPlace {
+fn place(row: RowId, version: VersionRef) -> RowPlace {
     RowPlace::new(row, version.ordinal())
 }
 
@@ -326,7 +326,7 @@ fn place(row: Slot, version: VersionRef) -> RowPlace {
 pub fn met_duplicate(
     oid: pg_sys::Oid,
     table: TableRef,
-    row: Slot,
+    row: RowId,
     seen: Option<VersionRef>,
     version: VersionRef,
 ) {

@@ -57,7 +57,8 @@ pub enum CompiledStatements {
 
 /// Smallest arena that holds the engine's own structures and a few tables, in MiB.
 const MAX_MEMORY_MIB_MIN: i32 = 64;
-/// Largest arena: 16 TiB, in MiB; the engine addresses rows with 42-bit slots and 48-bit pointers.
+/// Largest arena: 16 TiB, in MiB; the engine addresses rows with 42-bit row ids and 48-bit
+/// pointers.
 const MAX_MEMORY_MIB_MAX: i32 = 16 * 1024 * 1024;
 /// A quarter of the default arena.
 const TEMP_MEMORY_KIB_DEFAULT: i32 = 1024 * 1024;

@@ -12,7 +12,7 @@ use crate::transaction::clock::{PgClock, narrow};
 use crate::transaction::{session, xact};
 use mot_engine::key::IndexDefinition;
 use mot_engine::pause::{Point, reach};
-use mot_engine::{Build, EngineError, IndexRef, Newest, Slot, TableRef, Xid};
+use mot_engine::{Build, EngineError, IndexRef, Newest, RowId, TableRef, Xid};
 use pgrx::pg_sys;
 
 /// Whether every snapshot may use an index that was built.
@@ -69,8 +69,8 @@ pub fn build_index(heap: Relation<'_>, index: Relation<'_>, repeated: Repeated) 
         let is_asked = repeated == Repeated::Refused && !definition.unique;
         // Writers are locked out, so no writer is waited for.
         let find = || find_repeated(index, storage, made, Xid(0), |_| false);
-        if let Some(slots) = is_asked.then(find).flatten() {
-            duplicated(heap, index, storage, slots[0])
+        if let Some(rows) = is_asked.then(find).flatten() {
+            duplicated(heap, index, storage, rows[0])
         }
     }
     match made {
@@ -89,7 +89,7 @@ pub fn build_index(heap: Relation<'_>, index: Relation<'_>, repeated: Repeated) 
             enter_all(storage, &definition);
             Built::ForAll
         }
-        Ok(Build::Duplicate { slots, .. }) => duplicated(heap, index, storage, slots[0]),
+        Ok(Build::Duplicate { row_ids, .. }) => duplicated(heap, index, storage, row_ids[0]),
         Err(error) => long_key::or_raise(Err(error), heap, oid),
     }
 }
@@ -115,7 +115,7 @@ fn refuse_other_number(storage: TableRef, definition: &IndexDefinition) {
 fn is_there(storage: TableRef, index: Relation<'_>) -> bool {
     let oid = index.oid().to_u32();
     let is_it = |found: IndexRef| found.relation_oid() == oid;
-    storage.slots_end() == Slot(0) && super::find_index(storage, index).is_some_and(is_it)
+    storage.row_ids_end() == RowId(0) && super::find_index(storage, index).is_some_and(is_it)
 }
 
 /// Builds an index to whose file core has brought what another file had, without a call of
@@ -230,8 +230,8 @@ pub fn build_index_beside_writers(heap: Relation<'_>, index: Relation<'_>) {
     fill_or_raise((heap, index), storage, made);
     reach(Point::BuildBeforeDuplicates);
     // What runs may be of writers that ask for nothing yet: that is for the validation.
-    if let Some(slots) = find_repeated(index, storage, made, Xid(0), |_| false) {
-        duplicated(heap, index, storage, slots[0])
+    if let Some(rows) = find_repeated(index, storage, made, Xid(0), |_| false) {
+        duplicated(heap, index, storage, rows[0])
     }
     reach(Point::BuildBeforeReady);
 }
@@ -263,8 +263,8 @@ pub fn validate_index(heap: Relation<'_>, index: Relation<'_>) {
     fill_or_raise((heap, index), storage, made);
     // A writer that was not asked may have come right behind one that was, and runs.
     let asked_from = Xid(pg::next_full_xid());
-    if let Some(slots) = find_repeated(index, storage, made, asked_from, wait_for) {
-        violated(heap, index, storage, slots[1])
+    if let Some(rows) = find_repeated(index, storage, made, asked_from, wait_for) {
+        violated(heap, index, storage, rows[1])
     }
     if made.has_left_out() {
         // Core waits for snapshots from before its own alone, and for none of a standby. When it
@@ -287,7 +287,7 @@ fn find_repeated(
     index: IndexRef,
     asked_from: Xid,
     wait: impl FnMut(Xid) -> bool,
-) -> Option<[Slot; 2]> {
+) -> Option<[RowId; 2]> {
     if !opened.index_row().indisunique {
         return None;
     }
@@ -312,9 +312,9 @@ fn wait_for(xid: Xid) -> bool {
 }
 
 /// Raises 23505 for a row whose key another one has. The snapshot keeps the row.
-fn violated(heap: Relation<'_>, index: Relation<'_>, storage: TableRef, slot: Slot) -> ! {
-    let Newest::Live(version) = session::session().newest(&PgClock, storage, slot) else {
-        duplicated(heap, index, storage, slot)
+fn violated(heap: Relation<'_>, index: Relation<'_>, storage: TableRef, row: RowId) -> ! {
+    let Newest::Live(version) = session::session().newest(&PgClock, storage, row) else {
+        duplicated(heap, index, storage, row)
     };
     let mut row = tuple_of(version, heap.oid());
     // SAFETY: a tuple of the table's.

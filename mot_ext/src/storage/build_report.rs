@@ -6,7 +6,7 @@ use crate::pg::relation::Relation;
 use crate::pg::{catalog, index_row, violation};
 use crate::transaction::clock::PgClock;
 use crate::transaction::session;
-use mot_engine::{EngineError, Newest, Slot, TableRef, VersionRef};
+use mot_engine::{EngineError, Newest, RowId, TableRef, VersionRef};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
@@ -28,8 +28,8 @@ pub unsafe fn keep_from_older(index: pg_sys::Oid) {
 
 /// Core's error for a unique index that cannot be built. The row stays: writers are locked out, or
 /// a snapshot keeps it.
-pub fn duplicated(table: Relation<'_>, index: Relation<'_>, storage: TableRef, slot: Slot) -> ! {
-    let key = match session::session().newest(&PgClock, storage, slot) {
+pub fn duplicated(table: Relation<'_>, index: Relation<'_>, storage: TableRef, row: RowId) -> ! {
+    let key = match session::session().newest(&PgClock, storage, row) {
         Newest::Live(version) => {
             let mut tuple = tuple_of(version, table.oid());
             // SAFETY: a tuple of the table's.

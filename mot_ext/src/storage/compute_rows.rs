@@ -30,7 +30,7 @@ use crate::transaction::{session, xact};
 use mot_engine::key::{IndexDefinition, labels_in_tail, without_tail};
 use mot_engine::row::STAMP_BYTES;
 use mot_engine::{
-    Clock, CommandId, Newest, Reforms, Slot, Standing, TableRef, VersionRef, Written, Xid,
+    Clock, CommandId, Newest, Reforms, RowId, Standing, TableRef, VersionRef, Written, Xid,
 };
 use pgrx::pg_sys;
 use std::collections::HashMap;
@@ -52,8 +52,8 @@ pub fn put_keys_of_rows(table: Relation<'_>, index: Relation<'_>) {
     };
     match rows.new_labels(table, index) {
         None => {
-            let end = rows.storage.slots_end().0;
-            (0..end).for_each(|row| rows.put_next(Slot(row), &mut given));
+            let end = rows.storage.row_ids_end().0;
+            (0..end).for_each(|row| rows.put_next(RowId(row), &mut given));
         }
         Some(mut labels) => {
             while let Some((row, of_row)) = labels.next() {
@@ -81,7 +81,7 @@ pub fn put_keys_of_rows(table: Relation<'_>, index: Relation<'_>) {
 struct Given {
     reforms: Reforms,
     /// Rows that others have changed.
-    left: Vec<Slot>,
+    left: Vec<RowId>,
     /// The labels of those whose turn it is.
     labels: HashMap<u64, Vec<Label>>,
 }
@@ -157,13 +157,13 @@ pub fn rows_with_other_keys(table: Relation<'_>, index: Relation<'_>) -> u64 {
 
 /// Calls `each` with every row, again until it says that it is done with the row. Labels are those
 /// that the index has.
-fn walk(table: Relation<'_>, index: Relation<'_>, mut each: impl FnMut(&mut Rows, Slot) -> bool) {
+fn walk(table: Relation<'_>, index: Relation<'_>, mut each: impl FnMut(&mut Rows, RowId) -> bool) {
     let Some(mut rows) = Rows::open(table, index) else {
         return;
     };
     rows.evaluator.set_label_source(|| LabelSource::Index);
-    for row in 0..rows.storage.slots_end().0 {
-        while !each(&mut rows, Slot(row)) {}
+    for row in 0..rows.storage.row_ids_end().0 {
+        while !each(&mut rows, RowId(row)) {}
         pause();
     }
     rows.close();
@@ -206,7 +206,7 @@ impl Rows {
     /// `None`: the table has no rows. What is made here goes with the statement after an error.
     fn open(table: Relation<'_>, index: Relation<'_>) -> Option<Rows> {
         let storage = super::described(table);
-        if storage.slots_end() == Slot(0) {
+        if storage.row_ids_end() == RowId(0) {
             return None;
         }
         let number = index_definition(table, index).computed;
@@ -269,7 +269,7 @@ impl Rows {
     }
 
     /// Gives a row its key, and makes room for the next.
-    fn put_next(&mut self, row: Slot, given: &mut Given) {
+    fn put_next(&mut self, row: RowId, given: &mut Given) {
         if !self.put_key(row, given) {
             given.labels.remove(&row.0);
         }
@@ -280,7 +280,7 @@ impl Rows {
     }
 
     /// Gives a row its key: at once, or (true) by adding it to those that get one.
-    fn put_key(&mut self, row: Slot, given: &mut Given) -> bool {
+    fn put_key(&mut self, row: RowId, given: &mut Given) -> bool {
         if let Some(labels) = given.labels.get(&row.0) {
             self.set_labels(labels.clone());
         }
@@ -310,11 +310,11 @@ impl Rows {
         let session = session::session();
         or_raise(session.reform(&PgClock, self.storage, reforms, &mut log, next));
         left.extend(reforms.take_left());
-        given.labels.retain(|row, _| left.contains(&Slot(*row)));
+        given.labels.retain(|row, _| left.contains(&RowId(*row)));
     }
 
     /// Computes the key of a row, and compares it with the one that the row has.
-    fn look_at(&mut self, row: Slot) -> Looked {
+    fn look_at(&mut self, row: RowId) -> Looked {
         let session = session::session();
         let (seen, beside) = match session.standing(&PgClock, self.storage, row) {
             Standing::Gone => return Looked::Fits,
@@ -361,7 +361,7 @@ impl Rows {
     }
 
     /// Puts a new state on the row; false: something else has become of it.
-    fn change(&self, row: Slot, seen: VersionRef) -> bool {
+    fn change(&self, row: RowId, seen: VersionRef) -> bool {
         let is_newest = |newest| matches!(newest, Newest::Live(version) if version == seen);
         if !is_newest(session::session().newest(&PgClock, self.storage, row)) {
             return false;

@@ -9,7 +9,7 @@ use crate::pg::{self, interrupts};
 use crate::transaction::clock::PgClock;
 use crate::transaction::{session, xact};
 use mot_engine::transaction::{TableCopy, Which};
-use mot_engine::{RelationKey, Slot, TableRef, Xid};
+use mot_engine::{RelationKey, RowId, TableRef, Xid};
 
 /// Makes a table of the template in the database `to`, with its indexes and the newest state of
 /// each row. Raises if there is no memory for it.
@@ -31,8 +31,8 @@ pub fn copy_table(from: TableRef, to: u32) {
     let made = or_raise(made);
     let mut copy = TableCopy::begin(session, &PgClock, from, made, xid);
     copy.raise_horizon(Xid(pg::next_full_xid()));
-    for slot in 0..from.slots_end().0 {
-        or_raise(copy.row(xact::current(), Slot(slot), Which::All, None));
+    for slot in 0..from.row_ids_end().0 {
+        or_raise(copy.row(xact::current(), RowId(slot), Which::All, None));
         if interrupts::is_pending() {
             interrupts::check_for_interrupts();
         }

@@ -14,7 +14,7 @@ use super::statistics;
 use crate::pg::argument::Argument;
 use crate::pg::tuple_slot::TupleSlot;
 use crate::pg::version::bitmap::{OFFSETS_MAX, Page, Pages};
-use mot_engine::{Slot, VersionRef};
+use mot_engine::{RowId, VersionRef};
 use pgrx::pg_sys;
 
 /// Row ids of a page: below core's own limit for a bitmap.
@@ -25,7 +25,7 @@ const _: () =
     assert!(crate::rows::tid::ROWS_MAX / ROWS_PER_PAGE < pg_sys::InvalidBlockNumber as u64);
 
 /// A row's id in a bitmap.
-pub fn id_in_bitmap(row: Slot) -> pg_sys::ItemPointerData {
+pub fn id_in_bitmap(row: RowId) -> pg_sys::ItemPointerData {
     let mut id = pg_sys::ItemPointerData::default();
     let offset = (row.0 % ROWS_PER_PAGE) as pg_sys::OffsetNumber + 1;
     pgrx::itemptr::item_pointer_set_all(&mut id, (row.0 / ROWS_PER_PAGE) as u32, offset);
@@ -96,17 +96,17 @@ impl Rest {
         }
     }
 
-    fn next(&mut self) -> Option<Slot> {
+    fn next(&mut self) -> Option<RowId> {
         let offset = *self.offsets.get(self.at)?;
         self.at += 1;
         debug_assert!((1..=ROWS_PER_PAGE as u16).contains(&offset));
-        Some(Slot(self.first + u64::from(offset) - 1))
+        Some(RowId(self.first + u64::from(offset) - 1))
     }
 }
 
 impl Scan {
     /// The next row of the page that the snapshot sees.
-    fn next_of_page(&mut self) -> Option<(Slot, VersionRef)> {
+    fn next_of_page(&mut self) -> Option<(RowId, VersionRef)> {
         while let Some(row) = self.rest_of_page.next() {
             if row < self.end
                 && let Some(version) = self.view.visible(self.session, self.table, row)

@@ -5,7 +5,7 @@ use crate::rows::tid;
 use crate::rows::write::Target;
 use crate::transaction::clock::{PgClock, narrow};
 use crate::transaction::session;
-use mot_engine::{CommandId, Newest, Slot, VersionRef, Xid};
+use mot_engine::{CommandId, Newest, RowId, VersionRef, Xid};
 use pgrx::pg_sys::{self, TM_Result::*};
 
 /// `InvalidCommandId`.
@@ -48,7 +48,7 @@ pub fn is_too_young(version: VersionRef, asking: CommandId) -> bool {
 
 /// Why nothing is done about an id that names no version: the row has gone on since the id was
 /// read, or is gone.
-pub fn unnamed(target: &Target<'_>, row: Slot, asking: CommandId) -> Refusal {
+pub fn unnamed(target: &Target<'_>, row: RowId, asking: CommandId) -> Refusal {
     use mot_engine::Clock;
     match target.session.newest(&PgClock, target.table, row) {
         Newest::Live(newest) if PgClock.is_current(newest.xid()) => {
@@ -79,7 +79,7 @@ pub fn none(ctid: pg_sys::ItemPointerData, is_other: bool) -> pg_sys::TM_Failure
 pub fn report(
     refusal: Refusal,
     target: &Target<'_>,
-    row: Slot,
+    row: RowId,
     asked: pg_sys::ItemPointerData,
     failure: Out<'_, pg_sys::TM_FailureData>,
 ) -> pg_sys::TM_Result::Type {

@@ -14,14 +14,14 @@ use crate::rows::write::refuse_under_old_snapshot;
 use crate::storage;
 use crate::transaction::clock::{PgClock, PgSnapshot, narrow};
 use crate::transaction::session;
-use mot_engine::{Now, Slot, TableRef, VersionRef, Xid};
+use mot_engine::{Now, RowId, TableRef, VersionRef, Xid};
 use pgrx::pg_sys::{self, SnapshotType::*};
 
 /// A row that an index scan has found, on its way from the index to the table's callback: one
 /// look-up serves both.
 #[derive(Clone, Copy)]
 pub struct Handed {
-    pub row: Slot,
+    pub row: RowId,
     pub version: VersionRef,
 }
 
@@ -276,7 +276,7 @@ pub unsafe fn row_version(
 /// `tuple_tid_valid`.
 pub fn is_valid(scan: &mut OpenScan, tid: Field<'_, pg_sys::ItemPointerData>) -> bool {
     let table = scan.state().table;
-    tid::name(table, tid.get()).is_some_and(|name| name.row < table.slots_end())
+    tid::name(table, tid.get()).is_some_and(|name| name.row < table.row_ids_end())
 }
 
 /// `tuple_get_latest_tid`: the version of the row that the scan's snapshot sees, if the id names

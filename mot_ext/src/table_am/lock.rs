@@ -16,18 +16,18 @@ use crate::transaction::clock::{PgClock, narrow};
 use crate::transaction::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::{errors, pg};
 use mot_engine::pause::{Point, reach};
-use mot_engine::{CommandId, LockStrength, Locked, Slot, TableRef, VersionRef, Xid};
+use mot_engine::{CommandId, LockStrength, Locked, RowId, TableRef, VersionRef, Xid};
 use pgrx::pg_sys::{self, TM_Result::TM_Ok};
 use std::cell::Cell;
 
 /// The row locked last by this process's transaction: what is updated next is most often it (ON
 /// CONFLICT DO UPDATE).
-static LAST_LOCKED: ProcessLocal<Cell<Option<(TableRef, Slot, pg_sys::TransactionId)>>> =
+static LAST_LOCKED: ProcessLocal<Cell<Option<(TableRef, RowId, pg_sys::TransactionId)>>> =
     ProcessLocal(Cell::new(None));
 
 /// The transaction that `xmax` of an updated row names, if it is the one that was locked just
 /// before.
-pub fn locker_of(table: TableRef, row: Slot) -> Option<pg_sys::TransactionId> {
+pub fn locker_of(table: TableRef, row: RowId) -> Option<pg_sys::TransactionId> {
     let (last_table, last_row, xid) = LAST_LOCKED.0.take()?;
     // SAFETY: the current transaction has an id, for it has changed the row.
     let own = unsafe { pg_sys::GetCurrentTransactionIdIfAny() };
@@ -36,7 +36,7 @@ pub fn locker_of(table: TableRef, row: Slot) -> Option<pg_sys::TransactionId> {
 
 /// Notes a row that a compiled statement has locked.
 #[inline]
-pub fn note_locked(table: TableRef, row: Slot) {
+pub fn note_locked(table: TableRef, row: RowId) {
     if let Some(xid) = pg::full_xid_if_any() {
         LAST_LOCKED.0.set(Some((table, row, narrow(Xid(xid)))));
     }
@@ -108,7 +108,7 @@ pub unsafe fn lock(
 }
 
 /// Notes a row that was locked, and says in the slot that shows it who has locked it.
-fn note_shown(target: &Target<'_>, row: Slot, slot: TupleSlot<'_>) {
+fn note_shown(target: &Target<'_>, row: RowId, slot: TupleSlot<'_>) {
     // SAFETY: the current transaction has an id, for it has locked the row.
     let xid = unsafe { pg_sys::GetCurrentTransactionIdIfAny() };
     slot::set_xmax(slot, xid);
@@ -171,7 +171,7 @@ fn purpose(flags: u8) -> For {
 /// Locks the version that the statement saw.
 fn lock_seen(
     target: &Target<'_>,
-    row: Slot,
+    row: RowId,
     seen: VersionRef,
     wanted: Wanted,
     queue: &mut RowLockQueue<'_>,
@@ -202,7 +202,7 @@ fn lock_seen(
 /// them.
 fn lock_last(
     target: &Target<'_>,
-    row: Slot,
+    row: RowId,
     seen: VersionRef,
     wanted: Wanted,
     queue: &mut RowLockQueue<'_>,
@@ -224,7 +224,7 @@ fn lock_last(
 /// Locks the last version of a row.
 fn lock_newest(
     target: &Target<'_>,
-    row: Slot,
+    row: RowId,
     wanted: Wanted,
     queue: &mut RowLockQueue<'_>,
 ) -> Result<VersionRef, Refusal> {

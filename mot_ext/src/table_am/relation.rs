@@ -7,7 +7,7 @@ use crate::pg::version::table_am as version;
 use crate::transaction::clock::PgClock;
 use crate::transaction::{session, xact};
 use crate::{storage, upgrade};
-use mot_engine::{FileKey, Slot, TableRef};
+use mot_engine::{FileKey, RowId, TableRef};
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::c_char;
@@ -22,7 +22,7 @@ const ROWS_PER_BLOCK_MIN: u64 = 64;
 const BLOCKS_MAX: u64 = (1 << 30) / pg_sys::BLCKSZ as u64 - 1;
 
 /// Rows that share a block number in samples, of a table with so many row ids.
-pub fn rows_per_block(end: Slot) -> u64 {
+pub fn rows_per_block(end: RowId) -> u64 {
     let mut rows = ROWS_PER_BLOCK_MIN;
     while end.0.div_ceil(rows) > BLOCKS_MAX {
         rows *= 2;
@@ -77,7 +77,7 @@ pub unsafe fn set_new_file(
 /// taken. The table is locked exclusively.
 pub fn empty(relation: Relation<'_>) {
     let storage = storage::table(relation);
-    if storage.slots_end() == Slot(0) {
+    if storage.row_ids_end() == RowId(0) {
         return;
     }
     let xid = xact::write_xid();
@@ -123,7 +123,7 @@ pub fn size_bytes(relation: Relation<'_>, fork: pg_sys::ForkNumber::Type) -> u64
     if fork != pg_sys::ForkNumber::MAIN_FORKNUM && fork != pg_sys::ForkNumber::InvalidForkNumber {
         return 0;
     }
-    let end = storage::described(relation).slots_end();
+    let end = storage::described(relation).row_ids_end();
     end.0.div_ceil(rows_per_block(end)) * u64::from(pg_sys::BLCKSZ)
 }
 

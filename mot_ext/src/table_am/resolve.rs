@@ -5,7 +5,7 @@ use crate::rows::tid::{self, Name, State};
 use crate::transaction::clock::{PgClock, PgSnapshot};
 use crate::transaction::{session, xact};
 use crate::{errors, pg, storage};
-use mot_engine::{Slot, StateAt, TableRef, VersionRef};
+use mot_engine::{RowId, StateAt, TableRef, VersionRef};
 use pgrx::pg_sys;
 
 /// The MVCC snapshots by which an id may have been read: the one given, by which it was read,
@@ -49,7 +49,7 @@ pub fn named_by(
     relation: Relation<'_>,
     tid: pg_sys::ItemPointerData,
     snapshot: Option<Snapshot<'_>>,
-) -> Option<(Slot, Option<VersionRef>)> {
+) -> Option<(RowId, Option<VersionRef>)> {
     let table = storage::table(relation);
     let name = tid::name(table, tid)?;
     Some((name.row, named(table, name, snapshot)))

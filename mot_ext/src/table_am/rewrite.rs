@@ -17,7 +17,7 @@ use crate::transaction::clock::{PgClock, widen};
 use crate::transaction::{session, xact};
 use mot_engine::key::Tail;
 use mot_engine::transaction::{Form, TableCopy, Which};
-use mot_engine::{EngineError, FileKey, Slot, TableRef, VersionRef};
+use mot_engine::{EngineError, FileKey, RowId, TableRef, VersionRef};
 use pgrx::pg_sys;
 use std::ffi::{c_char, c_int};
 
@@ -42,7 +42,7 @@ pub unsafe fn copy_data(relation: Relation<'_>, Given(file): Given<table_am::Fil
     let kept = storage::persistence_of(persistence);
     storage::create_table(relation, key, kept, |former, made| {
         let mut copy = Copy::begin(former, made);
-        copy.by_slot(Which::All, None);
+        copy.by_row_id(Which::All, None);
         // SAFETY: both storages are the caller's relation's.
         unsafe { storage::build_same_indexes(former, made) };
     });
@@ -126,7 +126,7 @@ impl Copy {
         let bytes = size_bytes(table, pg_sys::ForkNumber::MAIN_FORKNUM);
         let blocks = bytes / u64::from(pg_sys::BLCKSZ);
         report(pg_sys::PROGRESS_CLUSTER_TOTAL_HEAP_BLKS, blocks);
-        self.by_slot(Which::All, former);
+        self.by_row_id(Which::All, former);
         report(pg_sys::PROGRESS_CLUSTER_HEAP_BLKS_SCANNED, blocks);
     }
 
@@ -144,13 +144,13 @@ impl Copy {
         let oid = u64::from(index.oid().to_u32());
         report(pg_sys::PROGRESS_CLUSTER_INDEX_RELID, oid);
         self.by_index(table, index, former.as_deref_mut());
-        self.by_slot(Which::Gone, former);
+        self.by_row_id(Which::Gone, former);
     }
 
     /// Copies rows in the order of their ids.
-    fn by_slot(&mut self, which: Which, mut former: Option<&mut Former<'_>>) {
-        for slot in 0..self.former.slots_end().0 {
-            self.row(Slot(slot), which, former.as_deref_mut());
+    fn by_row_id(&mut self, which: Which, mut former: Option<&mut Former<'_>>) {
+        for slot in 0..self.former.row_ids_end().0 {
+            self.row(RowId(slot), which, former.as_deref_mut());
         }
     }
 
@@ -177,7 +177,7 @@ impl Copy {
         unsafe { pg_sys::index_endscan(scan) };
     }
 
-    fn row(&mut self, row: Slot, which: Which, former: Option<&mut Former<'_>>) {
+    fn row(&mut self, row: RowId, which: Which, former: Option<&mut Former<'_>>) {
         let work = xact::current();
         let copied = match former {
             Some(former) => {

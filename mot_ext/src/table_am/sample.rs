@@ -9,7 +9,7 @@ use crate::pg::relation::Relation;
 use crate::pg::tuple_slot::TupleSlot;
 use crate::pg::version::table_am::Blocks;
 use crate::transaction::clock::PgClock;
-use mot_engine::{Now, RowScan, Slot, TableRef, VersionRef};
+use mot_engine::{Now, RowId, RowScan, TableRef, VersionRef};
 use pgrx::pg_sys;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -36,13 +36,13 @@ pub fn rows_per_sampled_block(relation: Relation<'_>, table: TableRef) -> u64 {
 
 impl Scan {
     /// The row ids of a block of so many; none behind the last.
-    fn rows_of_block(&self, block: u64, rows: u64) -> std::ops::Range<Slot> {
+    fn rows_of_block(&self, block: u64, rows: u64) -> std::ops::Range<RowId> {
         let first = (block * rows).min(self.end.0);
         let end = (first + rows).min(self.end.0);
-        Slot(first)..Slot(end)
+        RowId(first)..RowId(end)
     }
 
-    fn next_of_block(&mut self) -> Option<(Slot, VersionRef)> {
+    fn next_of_block(&mut self) -> Option<(RowId, VersionRef)> {
         let rows = self.block.as_mut()?;
         match &self.view {
             View::Mvcc(snapshot) => rows.next(self.session, snapshot),
@@ -164,7 +164,7 @@ pub unsafe fn next_of_sample(
 
 impl Scan {
     /// The next row of the sampled block that the method chooses, and that is there.
-    fn next_sampled(&self, sampling: Sampling<'_>) -> Option<(Slot, VersionRef)> {
+    fn next_sampled(&self, sampling: Sampling<'_>) -> Option<(RowId, VersionRef)> {
         let block = self.sampled?;
         let rows = self.rows_of_block(block, self.rows_per_block);
         let last = (rows.end.0 - rows.start.0) as pg_sys::OffsetNumber;
@@ -173,7 +173,7 @@ impl Scan {
             if offset == pg_sys::InvalidOffsetNumber as pg_sys::OffsetNumber {
                 return None;
             }
-            let row = Slot(rows.start.0 + u64::from(offset) - 1);
+            let row = RowId(rows.start.0 + u64::from(offset) - 1);
             if row < rows.end
                 && let Some(found) = self.view.visible(self.session, self.table, row)
             {

@@ -20,7 +20,7 @@ use crate::rows::tid;
 use crate::storage;
 use crate::transaction::clock::PgClock;
 use crate::transaction::{session, xact};
-use mot_engine::{Now, RowScan, Session, SharedRowScan, Slot, TableRef, VersionRef};
+use mot_engine::{Now, RowId, RowScan, Session, SharedRowScan, TableRef, VersionRef};
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys::{self, ScanOptions, SnapshotType::SNAPSHOT_DIRTY};
 use std::ffi::c_int;
@@ -60,7 +60,7 @@ impl OpenScan {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     Before,
-    At(Slot),
+    At(RowId),
     Behind,
 }
 
@@ -74,7 +74,7 @@ pub struct Scan {
     pub view: View,
     pub keeping: Keeping,
     /// One past the highest row id.
-    pub end: Slot,
+    pub end: RowId,
     position: Position,
     /// Rows ahead of the position; `None`: they are to be looked up from there.
     ahead: Option<RowScan>,
@@ -133,7 +133,7 @@ pub unsafe fn begin(
         true => Keeping::Passing,
         false => view.keeping(),
     };
-    let end = table.slots_end();
+    let end = table.row_ids_end();
     // SAFETY: a variable of this process: the context that core begins the scan in.
     let memory = unsafe { pg::small_context(pg_sys::CurrentMemoryContext, c"mot scan") };
     let scan = Scan {
@@ -208,7 +208,7 @@ pub fn rescan(
     scan.sampled = None;
     if let View::Now = scan.view {
         // What was added since is seen, too.
-        scan.end = scan.table.slots_end();
+        scan.end = scan.table.row_ids_end();
     }
     if let Some(rows) = &mut scan.unfinished {
         rows.restart();
@@ -257,7 +257,7 @@ unsafe fn next_at_hand(
     let Some(rows) = scan.ahead.as_mut().filter(|_| is_plain) else {
         return false;
     };
-    let is_settled = |(_, version): &(Slot, VersionRef)| version.is_known_committed();
+    let is_settled = |(_, version): &(RowId, VersionRef)| version.is_known_committed();
     let Some((row, version)) = rows.at_hand().filter(is_settled) else {
         return false;
     };
@@ -355,7 +355,7 @@ impl Scan {
     /// # Safety
     /// A slot of the table's row type.
     #[inline]
-    pub unsafe fn show(&self, slot: TupleSlot<'_>, row: Slot, version: VersionRef) {
+    pub unsafe fn show(&self, slot: TupleSlot<'_>, row: RowId, version: VersionRef) {
         let shown = Shown {
             relation: self.relation,
             table: self.table,
@@ -372,11 +372,11 @@ impl Scan {
     }
 
     /// The row ids that the scan is about.
-    fn rows(&self) -> (Slot, Slot) {
+    fn rows(&self) -> (RowId, RowId) {
         match &self.range {
-            None => (Slot(0), self.end),
+            None => (RowId(0), self.end),
             // The ids of any rows may be among those.
-            Some(_) if xact::has_aliases() => (Slot(0), self.end),
+            Some(_) if xact::has_aliases() => (RowId(0), self.end),
             Some(numbers) => {
                 let rows = tid::rows(numbers);
                 let end = rows.end.min(self.end);
@@ -385,14 +385,14 @@ impl Scan {
         }
     }
 
-    fn is_in_range(&self, row: Slot, version: VersionRef) -> bool {
+    fn is_in_range(&self, row: RowId, version: VersionRef) -> bool {
         let numbers = self.range.as_ref();
         numbers
             .is_none_or(|numbers| numbers.contains(&tid::number(tid::of(self.table, row, version))))
     }
 
     /// The next row.
-    pub fn next(&mut self) -> Option<(Slot, VersionRef)> {
+    pub fn next(&mut self) -> Option<(RowId, VersionRef)> {
         loop {
             let found = self.next_of_rows();
             if let View::Serializable(reader) = &self.view {
@@ -418,7 +418,7 @@ impl Scan {
         }
     }
 
-    fn next_of_rows(&mut self) -> Option<(Slot, VersionRef)> {
+    fn next_of_rows(&mut self) -> Option<(RowId, VersionRef)> {
         if self.position == Position::Behind && self.ahead.is_none() {
             return None;
         }
@@ -447,7 +447,7 @@ impl Scan {
                 let (first, end) = self.rows();
                 let from = match self.position {
                     Position::Before => first,
-                    Position::At(row) => Slot(row.0 + 1),
+                    Position::At(row) => RowId(row.0 + 1),
                     Position::Behind => return None,
                 };
                 RowScan::over(self.table, from.min(end)..end)
@@ -462,7 +462,7 @@ impl Scan {
     /// The row before the position. Cursors go backward seldom, so rows are looked up one by one.
     /// As heapam's, a scan that has not begun goes backward from its end: core begins a scan of a
     /// range of tuple ids again where a cursor turns round behind the last row.
-    pub fn back(&mut self) -> Option<(Slot, VersionRef)> {
+    pub fn back(&mut self) -> Option<(RowId, VersionRef)> {
         self.ahead = None;
         let (first, end) = self.rows();
         let mut row = match self.position {
@@ -470,7 +470,7 @@ impl Scan {
             Position::Before | Position::Behind => end,
         };
         while row > first {
-            row = Slot(row.0 - 1);
+            row = RowId(row.0 - 1);
             if row.0.is_multiple_of(ROWS_PER_LOOK) {
                 pgrx::check_for_interrupts!();
             }

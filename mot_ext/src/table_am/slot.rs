@@ -7,7 +7,7 @@ use crate::pg::memory::within;
 use crate::pg::tuple_slot::TupleSlot;
 use crate::rows::{row_slot, tid, tuple};
 use crate::transaction::clock::narrow;
-use mot_engine::{Slot, TableRef, Upon, VersionRef};
+use mot_engine::{RowId, TableRef, Upon, VersionRef};
 use pgrx::pg_sys;
 
 /// The kind of a table's slots: the callback `slot_callbacks`.
@@ -20,7 +20,7 @@ pub fn kind(_relation: pg_sys::Relation) -> *const pg_sys::TupleTableSlotOps {
 pub struct Shown {
     pub relation: pg_sys::Oid,
     pub table: TableRef,
-    pub row: Slot,
+    pub row: RowId,
     pub version: VersionRef,
 }
 

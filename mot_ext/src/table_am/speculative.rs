@@ -25,7 +25,7 @@ use crate::transaction::clock::PgClock;
 use crate::transaction::unconfirmed::{self, Entries, Unconfirmed};
 use crate::transaction::wait::{Purpose, RowLockQueue};
 use crate::transaction::{label_locks, xact};
-use mot_engine::{CommandId, EngineError, Entered, IndexRef, Slot, VersionRef};
+use mot_engine::{CommandId, EngineError, Entered, IndexRef, RowId, VersionRef};
 use pgrx::pg_sys;
 use std::ffi::c_int;
 
@@ -72,7 +72,7 @@ fn make(
     target: &Target<'_>,
     body: &[u8],
     command: CommandId,
-) -> Option<(Slot, VersionRef, Entries)> {
+) -> Option<(RowId, VersionRef, Entries)> {
     let (row, version) = target.put(body, command);
     if !label_locks::are_held() {
         return Some((row, version, Entries::Some(0)));

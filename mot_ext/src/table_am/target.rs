@@ -10,7 +10,7 @@ use crate::transaction::relation::LockedRelation;
 use crate::transaction::session;
 use crate::{errors, pg, serializable, storage};
 use mot_engine::key::Tail;
-use mot_engine::{CommandId, Slot, VersionRef};
+use mot_engine::{CommandId, RowId, VersionRef};
 use pgrx::pg_sys;
 use std::cell::Cell;
 
@@ -108,7 +108,7 @@ fn empty_row_memory() -> pg_sys::MemoryContext {
 }
 
 /// Raises 54000 for a row that no tuple id could name.
-pub fn check_row_id(row: Slot) {
+pub fn check_row_id(row: RowId) {
     if row.0 >= tid::ROWS_MAX {
         errors::too_many_rows(tid::ROWS_MAX);
     }

@@ -13,13 +13,13 @@ use crate::pg::memory::within;
 use crate::pg::snapshot::Snapshot;
 use crate::pg::tuple_slot::TupleSlot;
 use crate::transaction::clock::PgClock;
-use mot_engine::{Slot, VersionRef, Xid};
+use mot_engine::{RowId, VersionRef, Xid};
 
 /// The position of such a scan.
 #[derive(Default)]
 pub struct UnfinishedRows {
     /// The row whose states come after those of `copies`.
-    next: Slot,
+    next: RowId,
     /// States of the last row that were not given yet; the next one is the last.
     copies: Vec<HandedCopy>,
     /// Room for a row's states while they are gathered.
@@ -29,7 +29,7 @@ pub struct UnfinishedRows {
 impl UnfinishedRows {
     /// Begins anew.
     pub fn restart(&mut self) {
-        self.next = Slot(0);
+        self.next = RowId(0);
         for copy in self.copies.drain(..) {
             copy.tuple.free();
         }
@@ -42,7 +42,7 @@ impl UnfinishedRows {
                 return None;
             }
             let row = self.next;
-            self.next = Slot(row.0 + 1);
+            self.next = RowId(row.0 + 1);
             if row.0.is_multiple_of(ROWS_PER_LOOK) {
                 pgrx::check_for_interrupts!();
             }

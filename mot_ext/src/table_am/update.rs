@@ -21,7 +21,7 @@ use crate::transaction::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::transaction::{label_locks, xact};
 use mot_engine::pause::{Point, reach};
 use mot_engine::{
-    CommandId, Entered, LockStrength, Newest, Slot, Transaction, VersionRef, Written,
+    CommandId, Entered, LockStrength, Newest, RowId, Transaction, VersionRef, Written,
 };
 use pgrx::pg_sys::{self, TM_Result::TM_Ok};
 
@@ -114,7 +114,7 @@ pub unsafe fn update(
 /// # Safety
 /// A filled slot of the table's row type, whose values the version has; it is the transaction's
 /// own.
-unsafe fn show_updated(target: &Target<'_>, row: Slot, version: VersionRef, slot: TupleSlot<'_>) {
+unsafe fn show_updated(target: &Target<'_>, row: RowId, version: VersionRef, slot: TupleSlot<'_>) {
     let shown = Shown {
         relation: target.oid(),
         table: target.table,
@@ -153,7 +153,7 @@ fn mode_of(strength: LockStrength) -> pg_sys::LockTupleMode::Type {
 /// Puts a new version on a row and enters its keys, waiting as asked.
 fn change(
     target: &Target<'_>,
-    row: Slot,
+    row: RowId,
     mut seen: VersionRef,
     body: &[u8],
     asked: Asked<'_>,
@@ -254,7 +254,7 @@ type Deletion = fn(
     &mot_engine::Session,
     &PgClock,
     mot_engine::TableRef,
-    Slot,
+    RowId,
     VersionRef,
     mot_engine::Xid,
     CommandId,
@@ -263,7 +263,7 @@ type Deletion = fn(
 /// Puts a tombstone on a row, waiting as asked.
 fn remove(
     target: &Target<'_>,
-    row: Slot,
+    row: RowId,
     seen: VersionRef,
     asked: Asked<'_>,
     deletion: Deletion,
@@ -299,7 +299,7 @@ fn remove(
 /// crosscheck snapshot.
 fn check(
     target: &Target<'_>,
-    row: Slot,
+    row: RowId,
     seen: VersionRef,
     asked: Asked<'_>,
 ) -> Result<(), Refusal> {
@@ -319,7 +319,7 @@ fn check(
 /// asks for that lock next, under READ COMMITTED; by then a waiter behind would have it.
 fn keep_turn(
     target: &Target<'_>,
-    row: Slot,
+    row: RowId,
     strength: LockStrength,
     asked: Asked<'_>,
     queue: &mut RowLockQueue<'_>,
@@ -338,7 +338,7 @@ fn keep_turn(
 /// be.
 fn wait_or_refuse(
     target: &Target<'_>,
-    row: Slot,
+    row: RowId,
     written: Written,
     strength: LockStrength,
     asked: Asked<'_>,

@@ -2,7 +2,7 @@
 use crate::serializable::{self, Reader};
 use crate::transaction::clock::{PgClock, PgSnapshot};
 use crate::{errors, pg};
-use mot_engine::{Now, Session, Slot, Snapshot, TableRef, VersionRef};
+use mot_engine::{Now, RowId, Session, Snapshot, TableRef, VersionRef};
 use pgrx::pg_sys::{self, SnapshotType::*};
 
 /// How rows are seen.
@@ -59,7 +59,7 @@ impl View {
     }
 
     /// The version of a row that it shows.
-    pub fn visible(&self, session: &Session, table: TableRef, row: Slot) -> Option<VersionRef> {
+    pub fn visible(&self, session: &Session, table: TableRef, row: RowId) -> Option<VersionRef> {
         match self {
             View::Mvcc(snapshot) => session.visible(table, row, snapshot),
             View::Now => session.visible(table, row, &Now(&PgClock)),

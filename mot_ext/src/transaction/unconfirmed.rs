@@ -6,14 +6,14 @@
 //! (sub)transaction has put there.
 use crate::pg;
 use crate::pg::local::ProcessLocal;
-use mot_engine::{IndexRef, Slot, TableRef, VersionRef};
+use mot_engine::{IndexRef, RowId, TableRef, VersionRef};
 use std::cell::RefCell;
 
 /// Such a row.
 #[derive(Clone, Copy)]
 pub struct Unconfirmed {
     pub table: TableRef,
-    pub row: Slot,
+    pub row: RowId,
     pub version: VersionRef,
     pub entered: Entries,
 }

@@ -47,7 +47,7 @@ use super::{dropped_database, label_locks, relation, session, temporary_drops, u
 use crate::errors;
 use crate::pg::local::ProcessLocal;
 use crate::pg::{self, interrupts};
-use mot_engine::{Alias, CommandId, OwnRow, Slot, State, TableRef, Transaction, VersionRef, Xid};
+use mot_engine::{Alias, CommandId, OwnRow, RowId, State, TableRef, Transaction, VersionRef, Xid};
 use pgrx::prelude::*;
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
@@ -77,7 +77,7 @@ fn existing() -> Option<&'static mut Transaction> {
 
 /// The alias that a version of a row has as a state of the current transaction.
 #[inline]
-pub fn alias(table: TableRef, row: Slot, version: VersionRef) -> Option<Alias> {
+pub fn alias(table: TableRef, row: RowId, version: VersionRef) -> Option<Alias> {
     existing()?.alias(table, row, version)
 }
 
@@ -87,13 +87,13 @@ pub fn has_aliases() -> bool {
 }
 
 /// The state of the current transaction that has this alias.
-pub fn aliased(alias: Alias) -> Option<(TableRef, Slot, VersionRef)> {
+pub fn aliased(alias: Alias) -> Option<(TableRef, RowId, VersionRef)> {
     existing()?.aliased(alias)
 }
 
 /// What the current transaction has made of a row, if it has changed it often.
 #[inline]
-pub fn own_row(table: TableRef, row: Slot) -> Option<&'static OwnRow> {
+pub fn own_row(table: TableRef, row: RowId) -> Option<&'static OwnRow> {
     existing()?.own_row(table, row)
 }
 

@@ -1,6 +1,6 @@
 //! Groups of rows, and sets of a group's rows as bits.
 use super::row::Row;
-use mot_engine::{GROUP_ROWS_MAX, Slot, VersionRef};
+use mot_engine::{GROUP_ROWS_MAX, RowId, VersionRef};
 
 /// Rows of a group at most: a bit each.
 pub const ROWS: usize = GROUP_ROWS_MAX;
@@ -12,7 +12,7 @@ pub type Rows = u64;
 pub type Numbers = [i64; ROWS];
 
 /// Rows that are looked at together, and beside each of them where it is.
-pub struct Group<P = (Slot, VersionRef)> {
+pub struct Group<P = (RowId, VersionRef)> {
     rows: [Row; ROWS],
     places: [Option<P>; ROWS],
     length: usize,
@@ -78,8 +78,8 @@ impl<P: Copy> Group<P> {
 impl Group {
     /// Adds the row that a version holds, which the caller's snapshot keeps; there is room.
     #[inline]
-    pub fn push(&mut self, slot: Slot, version: VersionRef) {
-        self.add(Row::of(version), (slot, version));
+    pub fn push(&mut self, row: RowId, version: VersionRef) {
+        self.add(Row::of(version), (row, version));
     }
 }
 

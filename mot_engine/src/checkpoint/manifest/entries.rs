@@ -6,7 +6,7 @@ use super::{
     MANIFEST_VERSION_WHOLE_RANGES, NOTHING_OPEN, RANGE_FLAG_OPEN, u32s, u64s, unknown_flags,
 };
 use crate::errors::EngineError;
-use crate::ids::{IndexId, Lsn, RelationKey, Slot, TableId, Xid};
+use crate::ids::{IndexId, Lsn, RelationKey, RowId, TableId, Xid};
 use crate::key::IndexDefinition;
 use crate::log::Cursor;
 use crate::table::Persistence;
@@ -24,8 +24,8 @@ pub struct TableEntry {
     pub creator: Xid,
     /// The dropper, or 0.
     pub dropper: Xid,
-    /// One above the last slot ever used.
-    pub slots_end: Slot,
+    /// One above the last row id ever used.
+    pub row_ids_end: RowId,
     /// Rows in the checkpoint, about: deleted ones may count for a while.
     pub rows: u64,
     /// Its indexes.
@@ -47,11 +47,11 @@ pub struct IndexEntry {
     pub definition: IndexDefinition,
 }
 
-/// Rows of consecutive slots, a run of blocks in one file: all rows of a range, or those that were
-/// changed after `since`, which count instead of those in older parts of the range.
+/// Rows of consecutive row ids, a run of blocks in one file: all rows of a range, or those that
+/// were changed after `since`, which count instead of those in older parts of the range.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RangeEntry {
-    /// The range: its first slot divided by the slots of a range.
+    /// The range: its first row id divided by the row ids of a range.
     pub number: u32,
     /// Position of its file in the manifest; of no meaning without blocks.
     pub file: u32,
@@ -81,7 +81,7 @@ pub struct RangeEntry {
 impl TableEntry {
     /// Leaves an empty table.
     pub(in crate::checkpoint) fn forget_rows(&mut self) {
-        self.slots_end = Slot(0);
+        self.row_ids_end = RowId(0);
         self.rows = 0;
         self.ranges.clear();
     }
@@ -91,7 +91,12 @@ impl TableEntry {
         u32s(out, &self.key.written()?);
         u64s(
             out,
-            &[self.creator.0, self.dropper.0, self.slots_end.0, self.rows],
+            &[
+                self.creator.0,
+                self.dropper.0,
+                self.row_ids_end.0,
+                self.rows,
+            ],
         );
         u32s(out, &[self.indexes.len() as u32, self.ranges.len() as u32]);
         u32s(out, &[self.persistence.to_word()]);
@@ -123,7 +128,7 @@ impl TableEntry {
             persistence: Persistence::Logged,
             creator: Xid(cursor.u64()?),
             dropper: Xid(cursor.u64()?),
-            slots_end: Slot(cursor.u64()?),
+            row_ids_end: RowId(cursor.u64()?),
             rows: cursor.u64()?,
             indexes: Vec::new(),
             ranges: Vec::new(),

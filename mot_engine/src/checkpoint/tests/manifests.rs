@@ -45,7 +45,7 @@ fn golden_manifests_of_every_version_are_read() {
         let expected = match version {
             // Of whole files, whose checksum and length are all that it has of them.
             1 => {
-                assert_eq!(read.range_slots, 0);
+                assert_eq!(read.range_row_ids, 0);
                 assert!(read.files.iter().all(|file| file.whole.is_some()));
                 let tables = now.tables.iter().cloned();
                 let without_ranges = tables.map(|table| TableEntry {
@@ -106,7 +106,7 @@ fn manifest_of(numbers: [u64; 8], count: usize) -> Manifest {
         next_table: TableId(numbers[6]),
         next_index: IndexId(numbers[7]),
         defined: Lsn(numbers[0]),
-        range_slots: numbers[2] as u32,
+        range_row_ids: numbers[2] as u32,
         tables,
         files: vec![
             FileEntry {

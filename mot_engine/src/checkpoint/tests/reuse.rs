@@ -14,8 +14,8 @@ fn unchanged_ranges_stay_where_they_are() {
         assert_eq!(written.ranges + written.ranges_reused, 5);
         reused += written.ranges_reused;
         let ranges = [(1, 0..8), (1, 8..16), (1, 16..24), (1, 24..30), (3, 0..7)];
-        let is_changed = |(table, mut slots): (u64, Range<u64>)| {
-            slots.any(|slot| changed_at(version, TableId(table), slot) == version)
+        let is_changed = |(table, mut row_ids): (u64, Range<u64>)| {
+            row_ids.any(|row_id| changed_at(version, TableId(table), row_id) == version)
         };
         let must = ranges
             .into_iter()
@@ -43,7 +43,7 @@ fn unchanged_ranges_stay_where_they_are() {
         }
     }
     assert!(reused > 200 && merged, "{reused} reused");
-    // A range has eight slots: with 8, 4 and 1 rows it has three.
+    // A range has eight row ids: with 8, 4 and 1 rows it has three.
     assert!(most_parts > 2, "{most_parts}");
 }
 
@@ -57,11 +57,11 @@ fn few_changes_cost_few_rows() {
     for version in 2..=60_u8 {
         let base = Some(u64::from(version) - 1);
         write_made_up(&disk, version, version.into(), 1, base).expect("writes");
-        let slots = SLOTS
+        let row_ids = ROW_IDS
             .into_iter()
-            .flat_map(|(table, slots)| (0..slots).map(move |slot| (table, slot)));
-        let changed =
-            slots.filter(|(table, slot)| changed_at(version, TableId(*table), *slot) == version);
+            .flat_map(|(table, row_ids)| (0..row_ids).map(move |row_id| (table, row_id)));
+        let changed = row_ids
+            .filter(|(table, row_id)| changed_at(version, TableId(*table), *row_id) == version);
         rows += changed.count() as u64;
         let manifest = read_manifest(&disk, version.into()).expect("is whole");
         for part in manifest.tables.iter().flat_map(|table| &table.ranges) {
@@ -136,13 +136,13 @@ fn many_small_files_are_merged() {
         let mut source = MadeUp::new(1);
         source.base = 1;
         source.tables.truncate(1);
-        source.tables[0].slots_end = Slot(generation * RANGE_SLOTS);
+        source.tables[0].row_ids_end = RowId(generation * RANGE_ROW_IDS);
         let base = (generation > 1).then(|| read_manifest(&disk, generation - 1).expect("reads"));
         let progress = CheckpointProgress::default();
         let mut context = context(&progress, 1, generation);
         let written = write_from(&source, &disk, &mut context, base.as_ref()).expect("writes");
         assert_eq!(written.ranges + written.ranges_reused, generation);
-        assert_eq!(written.rows, generation * RANGE_SLOTS);
+        assert_eq!(written.rows, generation * RANGE_ROW_IDS);
         let manifest = read_manifest(&disk, generation).expect("is whole");
         assert!(
             manifest.files.len() <= files_max,
@@ -189,7 +189,10 @@ fn to_bytes_v1(manifest: &Manifest, whole: &[(u32, u32, u64, u32)]) -> Vec<u8> {
     for t in &m.tables {
         words(&mut out, &[t.id.0]);
         halves(&mut out, &[t.key.database, t.key.relation]);
-        words(&mut out, &[t.creator.0, t.dropper.0, t.slots_end.0, t.rows]);
+        words(
+            &mut out,
+            &[t.creator.0, t.dropper.0, t.row_ids_end.0, t.rows],
+        );
         halves(&mut out, &[t.indexes.len() as u32]);
         for index in &t.indexes {
             words(&mut out, &[index.id.0, index.creator.0, index.dropper.0]);

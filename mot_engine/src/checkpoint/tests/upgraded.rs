@@ -85,7 +85,7 @@ fn what_does_not_fit_is_refused() {
         assert_eq!(refused(&change), Mismatch::NotFinal { cluster });
     }
     assert_eq!(
-        refused(&|old, _| old.range_slots = 9),
+        refused(&|old, _| old.range_row_ids = 9),
         Mismatch::Ranges { of: 9 }
     );
     let other = FileEntry {

@@ -14,10 +14,10 @@ mod entries;
 
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{Slot, Xid};
+use crate::ids::{RowId, Xid};
 use crate::index::entry::RemainingKeys;
-use crate::index::entry::append_slot;
-use crate::index::entry::posting::{Posting, has_slot, slots_of};
+use crate::index::entry::append_row_id;
+use crate::index::entry::posting::{Posting, has_row_id, row_ids_of};
 use crate::index::entry::remove_key;
 use crate::index::entry::{EntryOutcome, NOT_TESTED, enter_at};
 use crate::key::{KeyBuffer, encode_row_if_any};
@@ -29,8 +29,8 @@ use crate::table::{EntryForm, IndexRef, TableRef};
 use mot_index::{Batch, Bound, Direction, Tree};
 use std::cmp::Ordering;
 
-/// Slots examined between two pins.
-const SLOTS_PER_PIN: u64 = 256;
+/// Row ids examined between two pins.
+const ROW_IDS_PER_PIN: u64 = 256;
 /// Entries examined between two pins.
 const ENTRIES_PER_PIN: usize = 256;
 
@@ -59,15 +59,15 @@ impl Session {
             added: 0,
         };
         // What comes behind is entered by its inserter.
-        let end = table.slots_end().0;
+        let end = table.row_ids_end().0;
         let mut from = 0;
         while from < end {
-            let to = (from + SLOTS_PER_PIN).min(end);
+            let to = (from + ROW_IDS_PER_PIN).min(end);
             {
                 let _pin = self.local.pin();
-                for slot in (from..to).map(Slot) {
-                    if let Some(anchor) = table.anchor(slot) {
-                        filler.row(slot, anchor)?;
+                for row_id in (from..to).map(RowId) {
+                    if let Some(anchor) = table.anchor(row_id) {
+                        filler.row(row_id, anchor)?;
                     }
                 }
             }
@@ -89,7 +89,7 @@ impl Session {
         asked_from: Xid,
         mut wait: impl FnMut(Xid) -> bool,
         mut pause: impl FnMut(),
-    ) -> Result<Option<[Slot; 2]>, EngineError> {
+    ) -> Result<Option<[RowId; 2]>, EngineError> {
         let mut finder = Finder {
             session: self,
             clock,
@@ -182,7 +182,7 @@ struct Filler<'a, C> {
 
 impl<C: Clock> Filler<'_, C> {
     /// Enters the keys of a row. The caller is pinned.
-    fn row(&mut self, slot: Slot, anchor: &Anchor) -> Result<(), EngineError> {
+    fn row(&mut self, row_id: RowId, anchor: &Anchor) -> Result<(), EngineError> {
         let before = anchor.head();
         let Collected {
             has_keyless,
@@ -193,10 +193,10 @@ impl<C: Clock> Filler<'_, C> {
         }
         let has_moved = self.keys.len() > 1 || has_keyless;
         if has_moved && !is_broken("index builds: saying that keys have moved") {
-            self.mark_moved(slot, anchor);
+            self.mark_moved(row_id, anchor);
         }
         for number in 0..self.keys.len() {
-            self.enter(slot, number)?;
+            self.enter(row_id, number)?;
         }
         // Under the latch under which versions are removed: a removal before this is visible here,
         // and one after this finds the entry, even in a tree that was empty.
@@ -207,7 +207,7 @@ impl<C: Clock> Filler<'_, C> {
         };
         let may_have_gone = !is_alone || !after.same_chain(before);
         if may_have_gone && !is_broken("index builds: looking at the row again") {
-            self.remove_gone(slot, after)?;
+            self.remove_gone(row_id, after)?;
         }
         Ok(())
     }
@@ -271,17 +271,17 @@ impl<C: Clock> Filler<'_, C> {
 
     /// From now on scans of the row compare keys, and a process that takes a version out removes
     /// its entries. Before they are made.
-    fn mark_moved(&self, slot: Slot, anchor: &Anchor) {
+    fn mark_moved(&self, row_id: RowId, anchor: &Anchor) {
         let mut latched = anchor.latch();
-        // The slot may be its next taker's by now, which waits for an empty head.
+        // The row id may be its next taker's by now, which waits for an empty head.
         if !latched.head.is_empty() {
             latched.head = latched.head.with_flags(Head::KEYS_MOVED);
         }
         drop(latched);
-        self.table.set_dirty(slot);
+        self.table.set_dirty(row_id);
     }
 
-    fn enter(&mut self, slot: Slot, number: usize) -> Result<(), EngineError> {
+    fn enter(&mut self, row_id: RowId, number: usize) -> Result<(), EngineError> {
         let RowKey { bytes, has_null } = &mut self.keys[number];
         let memory = self.session.tree_memory(Urgency::Ordinary);
         // SAFETY: the caller is pinned.
@@ -289,10 +289,10 @@ impl<C: Clock> Filler<'_, C> {
         let form = self.index.form(*has_null);
         let length = bytes.len();
         if form == EntryForm::Suffixed {
-            append_slot(bytes, slot)?;
+            append_row_id(bytes, row_id)?;
         }
         let value = tree.get(bytes.as_slice());
-        if value.is_some_and(|value| has_slot(value, slot)) {
+        if value.is_some_and(|value| has_row_id(value, row_id)) {
             bytes.truncate(length);
             return Ok(());
         }
@@ -308,7 +308,7 @@ impl<C: Clock> Filler<'_, C> {
                 None,
                 bytes,
                 &mut self.scratch,
-                slot,
+                row_id,
                 NOT_TESTED,
             )?
         };
@@ -320,7 +320,7 @@ impl<C: Clock> Filler<'_, C> {
 
     /// Removes the entries again of keys that no version of the row has any more, as of a second
     /// look at its head. A process that takes one of these versions out finds its entry.
-    fn remove_gone(&mut self, slot: Slot, after: Head) -> Result<(), EngineError> {
+    fn remove_gone(&mut self, row_id: RowId, after: Head) -> Result<(), EngineError> {
         let definition = self.session.definition(self.index)?;
         let left = RemainingKeys::of(after, definition);
         for number in 0..self.keys.len() {
@@ -330,14 +330,14 @@ impl<C: Clock> Filler<'_, C> {
                 None => false,
             };
             if !is_left {
-                self.remove_if_gone(slot, number)?;
+                self.remove_if_gone(row_id, number)?;
             }
         }
         Ok(())
     }
 
     /// Removes an entry again if no version of the row has its key any more.
-    fn remove_if_gone(&mut self, slot: Slot, number: usize) -> Result<(), EngineError> {
+    fn remove_if_gone(&mut self, row_id: RowId, number: usize) -> Result<(), EngineError> {
         let RowKey { bytes, has_null } = &mut self.keys[number];
         let (session, table, index) = (self.session, self.table, self.index);
         remove_key(
@@ -347,7 +347,7 @@ impl<C: Clock> Filler<'_, C> {
             *has_null,
             bytes,
             &mut self.scratch,
-            slot,
+            row_id,
             None,
         )
     }
@@ -358,7 +358,7 @@ enum Looked {
     /// At this key; none: at the last.
     On(Option<Vec<u8>>),
     /// At a key of two live rows.
-    Duplicate([Slot; 2]),
+    Duplicate([RowId; 2]),
     /// At a key on which a transaction decides.
     Open(Vec<u8>, Xid),
 }
@@ -366,7 +366,7 @@ enum Looked {
 /// How many rows have a key.
 enum Holders {
     One,
-    Two([Slot; 2]),
+    Two([RowId; 2]),
     Open(Xid),
 }
 
@@ -386,7 +386,7 @@ struct Finder<'a, C> {
     index: IndexRef,
     asked_from: Xid,
     scratch: KeyBuffer,
-    rows: Vec<(Slot, Head, Holds)>,
+    rows: Vec<(RowId, Head, Holds)>,
 }
 
 impl<C: Clock> Finder<'_, C> {
@@ -419,15 +419,15 @@ impl<C: Clock> Finder<'_, C> {
     fn holders(&mut self, key: &[u8], value: u64) -> Result<Holders, EngineError> {
         loop {
             self.rows.clear();
-            let mut slots = Ok(());
+            let mut row_ids = Ok(());
             let rows = &mut self.rows;
-            slots_of(value, |slot| {
-                slots = rows.try_reserve(1);
-                if slots.is_ok() {
-                    rows.push((slot, Head::empty(), Holds::No));
+            row_ids_of(value, |row_id| {
+                row_ids = rows.try_reserve(1);
+                if row_ids.is_ok() {
+                    rows.push((row_id, Head::empty(), Holds::No));
                 }
             });
-            slots.map_err(|_| EngineError::OutOfProcessMemory)?;
+            row_ids.map_err(|_| EngineError::OutOfProcessMemory)?;
             for at in 0..self.rows.len() {
                 let (head, holds) = self.holds(self.rows[at].0, key)?;
                 (self.rows[at].1, self.rows[at].2) = (head, holds);
@@ -437,7 +437,7 @@ impl<C: Clock> Finder<'_, C> {
             let [first, second, ..] = rows[..] else {
                 return Ok(Holders::One);
             };
-            let is_open = |row: &(Slot, Head, Holds)| match row.2 {
+            let is_open = |row: &(RowId, Head, Holds)| match row.2 {
                 Holds::Open(xid) => Some(xid),
                 _ => None,
             };
@@ -452,14 +452,14 @@ impl<C: Clock> Finder<'_, C> {
     }
 
     /// Whether a row is as it was at a head.
-    fn is_same(&self, slot: Slot, head: Head) -> bool {
-        let anchor = self.table.anchor(slot);
+    fn is_same(&self, row_id: RowId, head: Head) -> bool {
+        let anchor = self.table.anchor(row_id);
         anchor.is_some_and(|anchor| anchor.head().same_chain(head))
     }
 
     /// Whether a row has the key, and at which head. The caller is pinned.
-    fn holds(&mut self, slot: Slot, key: &[u8]) -> Result<(Head, Holds), EngineError> {
-        let Some(anchor) = self.table.anchor(slot) else {
+    fn holds(&mut self, row_id: RowId, key: &[u8]) -> Result<(Head, Holds), EngineError> {
+        let Some(anchor) = self.table.anchor(row_id) else {
             return Ok((Head::empty(), Holds::No));
         };
         let definition = self.session.definition(self.index)?;

@@ -3,16 +3,16 @@
 use super::keys::{Keys, Origin, Sorter};
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{Slot, Xid};
-use crate::index::entry::append_slot;
+use crate::ids::{RowId, Xid};
+use crate::index::entry::append_row_id;
 use crate::key::{FixedKey, IndexDefinition, KeyBuffer, encode_row, encode_row_if_any, is_outside};
 use crate::row::{Anchor, Head, TxnStatus, VersionRef, resolve_maker, states_from};
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
 use std::ops::Range;
 
-/// Slots walked between two pins: memory retired meanwhile must not wait for a whole table.
-pub(super) const SLOTS_PER_PIN: u64 = 1024;
+/// Row ids walked between two pins: memory retired meanwhile must not wait for a whole table.
+pub(super) const ROW_IDS_PER_PIN: u64 = 1024;
 
 pub(super) struct Collector<'a> {
     table: TableRef,
@@ -60,19 +60,19 @@ impl<'a> Collector<'a> {
     ) -> Result<(Keys, usize), EngineError> {
         let mut keys = Keys::default();
         let mut bytes = 0;
-        let end = self.table.slots_end().0;
+        let end = self.table.row_ids_end().0;
         let step = (end / count.max(1) as u64).max(1);
-        for slot in (0..end).step_by(step as usize).map(Slot) {
+        for row_id in (0..end).step_by(step as usize).map(RowId) {
             let _pin = session.local.pin();
-            let Some(anchor) = self.table.anchor(slot) else {
+            let Some(anchor) = self.table.anchor(row_id) else {
                 continue;
             };
             let newest = versions(anchor).find(|version| !version.is_tombstone());
             if let Some(version) = newest
-                && let Some(pointed) = self.encode(slot, version, false)?
+                && let Some(pointed) = self.encode(row_id, version, false)?
             {
                 let origin = Origin {
-                    slot,
+                    row_id,
                     live: false,
                     pointed,
                 };
@@ -89,13 +89,13 @@ impl<'a> Collector<'a> {
         &mut self,
         session: &Session,
         clock: &impl Clock,
-        slots: Range<u64>,
+        row_ids: Range<u64>,
         mut take: impl FnMut(&[u8], Origin) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
         let _pin = session.local.pin();
-        for slot in slots.map(Slot) {
-            if let Some(anchor) = self.table.anchor(slot) {
-                self.row(slot, anchor, clock, &mut take)?;
+        for row_id in row_ids.map(RowId) {
+            if let Some(anchor) = self.table.anchor(row_id) {
+                self.row(row_id, anchor, clock, &mut take)?;
             }
         }
         Ok(())
@@ -104,7 +104,7 @@ impl<'a> Collector<'a> {
     /// Gives every key of a row. The caller is pinned, or nothing else uses the row.
     pub(super) fn row(
         &mut self,
-        slot: Slot,
+        row_id: RowId,
         anchor: &Anchor,
         clock: &impl Clock,
         take: &mut impl FnMut(&[u8], Origin) -> Result<(), EngineError>,
@@ -128,7 +128,7 @@ impl<'a> Collector<'a> {
             if version.is_tombstone() {
                 continue;
             }
-            let Some(pointed) = self.encode(slot, version, is_newest)? else {
+            let Some(pointed) = self.encode(row_id, version, is_newest)? else {
                 if is_outside(self.definition, version.body()) {
                     is_outside_once = true;
                     continue;
@@ -142,7 +142,7 @@ impl<'a> Collector<'a> {
                 continue;
             }
             let origin = Origin {
-                slot,
+                row_id,
                 live,
                 pointed,
             };
@@ -168,7 +168,7 @@ impl<'a> Collector<'a> {
     /// long is refused where the index `has_to_take` the version.
     fn encode(
         &mut self,
-        slot: Slot,
+        row_id: RowId,
         version: VersionRef,
         has_to_take: bool,
     ) -> Result<Option<bool>, EngineError> {
@@ -191,7 +191,7 @@ impl<'a> Collector<'a> {
         }
         let pointed = self.index.form(has_null) == EntryForm::Pointed;
         if !pointed {
-            append_slot(&mut self.key, slot)?;
+            append_row_id(&mut self.key, row_id)?;
         }
         Ok(Some(pointed))
     }

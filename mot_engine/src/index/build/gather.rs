@@ -10,7 +10,7 @@ use super::collect::Collector;
 use super::keys::{Keys, Sorter};
 use super::threads::HintsOnly;
 use crate::errors::EngineError;
-use crate::ids::Slot;
+use crate::ids::RowId;
 use crate::row::Anchor;
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
@@ -40,18 +40,18 @@ impl Allowance {
 /// The keys of one index, from all threads.
 #[derive(Default)]
 pub(crate) struct Harvest {
-    /// With the first slot of their block.
-    runs: Mutex<Vec<(Slot, Keys)>>,
+    /// With the first row id of their block.
+    runs: Mutex<Vec<(RowId, Keys)>>,
     is_given_up: AtomicBool,
 }
 
 impl Harvest {
-    fn runs(&self) -> MutexGuard<'_, Vec<(Slot, Keys)>> {
+    fn runs(&self) -> MutexGuard<'_, Vec<(RowId, Keys)>> {
         // A thread that panicked ends the load anyhow.
         self.runs.lock().unwrap_or_else(|lock| lock.into_inner())
     }
 
-    fn add(&self, allowance: &Allowance, first: Slot, keys: Keys) {
+    fn add(&self, allowance: &Allowance, first: RowId, keys: Keys) {
         let bytes = keys.bytes_held();
         let mut runs = self.runs();
         if self.is_given_up.load(Ordering::Relaxed) {
@@ -77,7 +77,7 @@ impl Harvest {
         self.is_given_up.load(Ordering::Relaxed)
     }
 
-    /// All runs, in slot order; `None` if they were given up.
+    /// All runs, in row id order; `None` if they were given up.
     pub(super) fn reap(self) -> Option<Vec<Keys>> {
         if self.is_given_up.into_inner() {
             return None;
@@ -128,14 +128,14 @@ impl<'a> Gatherer<'a> {
     }
 
     /// Collects the keys of a row that nothing else uses yet.
-    pub(crate) fn row(&mut self, slot: Slot, anchor: &Anchor) -> Result<(), EngineError> {
+    pub(crate) fn row(&mut self, row_id: RowId, anchor: &Anchor) -> Result<(), EngineError> {
         if self.is_off {
             return Ok(());
         }
         let keys = &mut self.keys;
         let collected = self
             .collector
-            .row(slot, anchor, &self.clock, &mut |key, mut origin| {
+            .row(row_id, anchor, &self.clock, &mut |key, mut origin| {
                 // Rows of different moments may share a key until the log is replayed.
                 origin.live = false;
                 keys.push(key, origin)
@@ -150,7 +150,7 @@ impl<'a> Gatherer<'a> {
     }
 
     /// Hands the block's keys over.
-    pub(crate) fn end(&mut self, first: Slot, sorter: &mut Sorter) {
+    pub(crate) fn end(&mut self, first: RowId, sorter: &mut Sorter) {
         let mut keys = std::mem::take(&mut self.keys);
         if self.is_off {
             self.harvest.give_up(self.allowance);

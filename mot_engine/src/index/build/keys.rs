@@ -8,8 +8,8 @@ mod groups;
 
 use super::order::Order;
 use crate::errors::EngineError;
-use crate::ids::Slot;
-use crate::limits::SLOT_BITS;
+use crate::ids::RowId;
+use crate::limits::ROW_ID_BITS;
 use std::cmp::Ordering;
 use std::collections::TryReserveError;
 use std::ops::Range;
@@ -18,10 +18,10 @@ pub(super) use groups::Stopped;
 
 /// Bytes of a key that lie in its entry.
 const HEAD_BYTES: usize = 16;
-/// Behind the slot in an entry's word: the key's length, whether the row is live, whether the key
+/// Behind the row id in an entry's word: the key's length, whether the row is live, whether the key
 /// is pointed.
 const LENGTH_BITS: u32 = 15;
-const LIVE: u64 = 1 << (SLOT_BITS + LENGTH_BITS);
+const LIVE: u64 = 1 << (ROW_ID_BITS + LENGTH_BITS);
 const POINTED: u64 = LIVE << 1;
 
 const _: () = assert!(mot_index::MAX_KEY_BYTES < 1 << LENGTH_BITS);
@@ -56,12 +56,12 @@ impl Entry {
         u128::from(self.head[0]) << 64 | u128::from(self.head[1])
     }
 
-    fn slot(&self) -> Slot {
-        Slot(self.word & ((1 << SLOT_BITS) - 1))
+    fn row_id(&self) -> RowId {
+        RowId(self.word & ((1 << ROW_ID_BITS) - 1))
     }
 
     fn length(&self) -> usize {
-        (self.word >> SLOT_BITS) as usize & ((1 << LENGTH_BITS) - 1)
+        (self.word >> ROW_ID_BITS) as usize & ((1 << LENGTH_BITS) - 1)
     }
 
     fn is_live(&self) -> bool {
@@ -76,7 +76,7 @@ impl Entry {
 /// What is to be known of a row's key besides the key.
 #[derive(Copy, Clone)]
 pub(super) struct Origin {
-    pub(super) slot: Slot,
+    pub(super) row_id: RowId,
     /// The row has the key now, and counts for uniqueness.
     pub(super) live: bool,
     pub(super) pointed: bool,
@@ -150,8 +150,8 @@ impl Keys {
         let head = head_of(key);
         self.entries.push(Entry {
             head: [(head >> 64) as u64, head as u64],
-            word: origin.slot.0
-                | (key.len() as u64) << SLOT_BITS
+            word: origin.row_id.0
+                | (key.len() as u64) << ROW_ID_BITS
                 | if origin.live { LIVE } else { 0 }
                 | if origin.pointed { POINTED } else { 0 },
             offset,
@@ -238,12 +238,12 @@ impl Keys {
         })
     }
 
-    /// Sorts by key, then by slot.
+    /// Sorts by key, then by row id.
     pub(super) fn sort(&mut self, sorter: &mut Sorter) {
         let bytes = &self.bytes;
         let by_key = |a: &Entry, b: &Entry| {
             Self::compare(bytes, a, b)
-                .then_with(|| a.slot().cmp(&b.slot()))
+                .then_with(|| a.row_id().cmp(&b.row_id()))
                 .then_with(|| b.is_live().cmp(&a.is_live()))
         };
         if self.entries.is_sorted_by(|a, b| by_key(a, b).is_le()) {
@@ -297,7 +297,7 @@ pub(super) mod tests {
     use super::*;
 
     pub(in crate::index::build) const ORIGIN: Origin = Origin {
-        slot: Slot(7),
+        row_id: RowId(7),
         live: false,
         pointed: true,
     };

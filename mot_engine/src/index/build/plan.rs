@@ -1,12 +1,12 @@
 //! How the keys of an index are cut, and what is made of them part by part: see `build`.
 
-use super::collect::{Collector, SLOTS_PER_PIN};
+use super::collect::{Collector, ROW_IDS_PER_PIN};
 use super::keys::{Keys, Sorter, Stopped};
 use super::split_keys::SplitKeys;
 use super::threads::BuildThreads;
 use crate::clock::check_cancelled;
 use crate::errors::EngineError;
-use crate::ids::Slot;
+use crate::ids::RowId;
 use crate::index::entry::posting::Posting;
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
@@ -25,8 +25,8 @@ pub(super) struct Sizes {
     /// What a part's keys should take of process memory: some fit a core's cache in part, and a few
     /// hundred thousand entries are worth a thread's turn.
     part_bytes: usize,
-    /// Slots walked as one unit of work.
-    pub(super) unit_slots: u64,
+    /// Row ids walked as one unit of work.
+    pub(super) unit_row_ids: u64,
     /// Keys held at a time, as a share of the arena's size: the rows themselves take several times
     /// as much.
     pub(super) arena_share: u64,
@@ -41,7 +41,7 @@ pub(super) struct Sizes {
 pub(super) const SIZES: Sizes = if cfg!(test) {
     Sizes {
         part_bytes: 512,
-        unit_slots: 16,
+        unit_row_ids: 16,
         arena_share: u64::MAX,
         turn_bytes_min: 1200,
         gathered_percent: 2000,
@@ -49,7 +49,7 @@ pub(super) const SIZES: Sizes = if cfg!(test) {
 } else {
     Sizes {
         part_bytes: 8 << 20,
-        unit_slots: 1 << 17,
+        unit_row_ids: 1 << 17,
         arena_share: 8,
         turn_bytes_min: 64 << 20,
         gathered_percent: 75,
@@ -66,7 +66,7 @@ unsafe impl Sync for Target {}
 /// How the keys are cut.
 pub(super) struct Plan {
     target: Target,
-    slots_end: u64,
+    row_ids_end: u64,
     pub(super) split_keys: SplitKeys,
     /// Parts collected in one turn.
     pub(super) parts_per_turn: usize,
@@ -81,7 +81,7 @@ pub(super) struct Stretches<'a> {
     parts: Vec<TreePart>,
     postings: Vec<u64>,
     entries: i64,
-    pub(super) duplicate: Option<[Slot; 2]>,
+    pub(super) duplicate: Option<[RowId; 2]>,
     /// Whether a state of a row had no key.
     pub(super) has_met_keyless: bool,
 }
@@ -96,17 +96,17 @@ impl Plan {
         index: IndexRef,
         turn_bytes: u64,
     ) -> Result<Plan, EngineError> {
-        let slots_end = table.slots_end().0;
+        let row_ids_end = table.row_ids_end().0;
         let mut plan = Plan {
             target: Target(table, index),
-            slots_end,
+            row_ids_end,
             split_keys: SplitKeys::default(),
             parts_per_turn: 1,
             runs: None,
         };
         // Too many parts for short keys, which does no harm.
         let parts_about =
-            (slots_end as usize).saturating_mul(Keys::entry_bytes(0)) / SIZES.part_bytes + 1;
+            (row_ids_end as usize).saturating_mul(Keys::entry_bytes(0)) / SIZES.part_bytes + 1;
         if parts_about == 1 {
             return Ok(plan);
         }
@@ -115,7 +115,7 @@ impl Plan {
         let mut collector = Collector::new(session, table, index, true)?;
         let (sample, bytes) = collector.sample(session, samples)?;
         let mean = bytes / sample.len().max(1);
-        let total = (slots_end as usize).saturating_mul(Keys::entry_bytes(mean));
+        let total = (row_ids_end as usize).saturating_mul(Keys::entry_bytes(mean));
         plan.cut(&sample, total, turn_bytes);
         Ok(plan)
     }
@@ -131,7 +131,7 @@ impl Plan {
         let entries: usize = runs.iter().map(Keys::len).sum();
         let mut plan = Plan {
             target: Target(table, index),
-            slots_end: table.slots_end().0,
+            row_ids_end: table.row_ids_end().0,
             split_keys: SplitKeys::default(),
             parts_per_turn: 1,
             runs: None,
@@ -201,7 +201,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Walks the table. The keys of the parts, by range of slots.
+    /// Walks the table. The keys of the parts, by range of row ids.
     fn collect<C: BuildThreads>(
         &self,
         build_threads: &C,
@@ -209,19 +209,19 @@ impl Plan {
         stretches: &mut Stretches<'_>,
     ) -> Result<Vec<Mutex<Vec<Keys>>>, EngineError> {
         let has_met_keyless = AtomicBool::new(false);
-        let units = self.slots_end.div_ceil(SIZES.unit_slots) as usize;
+        let units = self.row_ids_end.div_ceil(SIZES.unit_row_ids) as usize;
         let collected: Vec<Mutex<Vec<Keys>>> = (0..units).map(|_| Mutex::new(Vec::new())).collect();
         let target = &self.target;
         build_threads.run(units, |session, clock, unit| {
             let is_recovery = !C::REPORTS_DUPLICATES;
             let mut collector = Collector::new(session, target.0, target.1, is_recovery)?;
             let mut keys: Vec<Keys> = parts.clone().map(|_| Keys::default()).collect();
-            let first = unit as u64 * SIZES.unit_slots;
-            let end = self.slots_end.min(first + SIZES.unit_slots);
-            for from in (first..end).step_by(SLOTS_PER_PIN as usize) {
+            let first = unit as u64 * SIZES.unit_row_ids;
+            let end = self.row_ids_end.min(first + SIZES.unit_row_ids);
+            for from in (first..end).step_by(ROW_IDS_PER_PIN as usize) {
                 check_cancelled(clock)?;
-                let slots = from..end.min(from + SLOTS_PER_PIN);
-                collector.walk(session, clock, slots, |key, mut origin| {
+                let row_ids = from..end.min(from + ROW_IDS_PER_PIN);
+                collector.walk(session, clock, row_ids, |key, mut origin| {
                     let part = self.split_keys.part_of(key);
                     if parts.contains(&part) {
                         origin.live &= C::REPORTS_DUPLICATES;
@@ -322,8 +322,8 @@ impl Plan {
             stretches.entries += keys.len() as i64;
             match stopped {
                 Some(Stopped::Failed(error)) => failure = failure.or(Some(error)),
-                Some(Stopped::Duplicate(slots)) => {
-                    stretches.duplicate.get_or_insert(slots);
+                Some(Stopped::Duplicate(row_ids)) => {
+                    stretches.duplicate.get_or_insert(row_ids);
                 }
                 None => {}
             }

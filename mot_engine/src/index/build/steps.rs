@@ -6,8 +6,8 @@
 //!
 //! A sample of the keys is cut into parts of some MiB. Then, in turns of as many parts as process
 //! memory is allowed for:
-//! 1. Ranges of slots are walked; the keys of the turn's parts are collected, by range and part.
-//! 2. Each part is put together, in slot order (it often is sorted then), and sorted.
+//! 1. Ranges of row ids are walked; the keys of the turn's parts are collected, by range and part.
+//! 2. Each part is put together, in row id order (it often is sorted then), and sorted.
 //! 3. Each part's stretch of the tree is built, knowing its neighbours' keys. The last part of a
 //!    turn waits for the next turn's first key.
 //!
@@ -22,7 +22,7 @@ use super::plan::{Plan, SIZES, Stretches};
 use super::threads::{Alone, BuildThreads, HintsOnly, Threads};
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::Slot;
+use crate::ids::RowId;
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
 
@@ -37,8 +37,8 @@ pub enum Build {
     DoneBesideOlder(IndexRef),
     /// Two live rows have the same key of a unique index; nothing was built.
     Duplicate {
-        /// The rows, in slot order.
-        slots: [Slot; 2],
+        /// The rows, in row id order.
+        row_ids: [RowId; 2],
     },
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn gathering_allowance(session: &Session) -> Allowance {
 
 /// Whether an index of the table is too small to be shared among threads: whole indexes are, then.
 pub(crate) fn is_small(table: TableRef) -> bool {
-    table.slots_end().0 <= SIZES.unit_slots
+    table.row_ids_end().0 <= SIZES.unit_row_ids
 }
 
 /// Process memory that keys may take at a time.
@@ -146,8 +146,8 @@ fn build_as_planned<C: BuildThreads>(
 ) -> Result<Build, EngineError> {
     let mut stretches = Stretches::new(session, index);
     plan.run(build_threads, &mut stretches)?;
-    if let Some(slots) = stretches.duplicate {
-        return Ok(Build::Duplicate { slots });
+    if let Some(row_ids) = stretches.duplicate {
+        return Ok(Build::Duplicate { row_ids });
     }
     stretches.join()?;
     Ok(if stretches.has_met_keyless {

@@ -9,7 +9,7 @@ use crate::all_committed::AllCommitted;
 use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::errors::EngineError;
-use crate::ids::{CommandId, FileKey, IndexId, RelationKey, Slot, Xid};
+use crate::ids::{CommandId, FileKey, IndexId, RelationKey, RowId, Xid};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use crate::limits::KEY_BYTES_MAX;
 use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
@@ -81,11 +81,11 @@ fn with_table(numbers: impl Iterator<Item = u64>, test: impl FnOnce(&Session, Ta
     test(&session, table);
 }
 
-fn slots_of(session: &Session, table: TableRef, index: IndexRef) -> Vec<u64> {
+fn row_ids_of(session: &Session, table: TableRef, index: IndexRef) -> Vec<u64> {
     let mut scan = IndexScan::new();
     scan.start(table, index, &KeyRange::new(), Direction::Forward);
     std::iter::from_fn(|| scan.next(session, &AllCommitted).expect("scans"))
-        .map(|(slot, _)| slot.0)
+        .map(|(row_id, _)| row_id.0)
         .collect()
 }
 
@@ -149,7 +149,7 @@ fn parts_make_the_whole_index() {
             let Build::Done(index) = built else {
                 panic!("no key occurs twice")
             };
-            assert_eq!(slots_of(session, table, index), order);
+            assert_eq!(row_ids_of(session, table, index), order);
             assert_eq!(index.entry_count_estimate(), ROWS);
             let plan = Plan::make(session, table, index, turn_bytes(session)).expect("plans");
             let parts = plan.split_keys.parts();
@@ -161,7 +161,7 @@ fn parts_make_the_whole_index() {
                 let id = IndexId(100 + threads as u64);
                 let again = unpublished(session, table, id, &definition(50, unique));
                 build_by_hints(session, table, again, threads).expect("builds");
-                assert_eq!(slots_of(session, table, again), order);
+                assert_eq!(row_ids_of(session, table, again), order);
                 // SAFETY: never published.
                 unsafe { crate::transaction::free_index(session, again) };
             }
@@ -202,13 +202,13 @@ fn a_clock_that_raises_leaves_nothing_behind() {
         // Some keys lead to two rows, of which one is deleted.
         let mut transaction = Transaction::new();
         for number in 0..ROWS / 3 {
-            let slot = Slot(number * 3);
-            let seen = session.newest(&AllCommitted, table, slot);
+            let row_id = RowId(number * 3);
+            let seen = session.newest(&AllCommitted, table, row_id);
             let Newest::Live(seen) = seen else {
                 panic!("{seen:?}")
             };
             let (xid, cid) = (Xid(4), CommandId(0));
-            let deleted = transaction.delete(session, &AllCommitted, table, slot, seen, xid, cid);
+            let deleted = transaction.delete(session, &AllCommitted, table, row_id, seen, xid, cid);
             assert!(matches!(deleted, Ok(Written::Done(_))));
             transaction
                 .insert(session, table, &body(number * 3), xid, cid)
@@ -260,8 +260,8 @@ fn a_duplicate_leaves_nothing_behind() {
         let built = transaction
             .create_index(session, &AllCommitted, table, &definition(10, true), Xid(4))
             .expect("builds");
-        let slots = [Slot(ROWS / 2), Slot(ROWS)];
-        assert_eq!(built, Build::Duplicate { slots });
+        let row_ids = [RowId(ROWS / 2), RowId(ROWS)];
+        assert_eq!(built, Build::Duplicate { row_ids });
         assert_eq!(bytes(), before);
         // Recovery keeps both under one key until the log has been replayed.
         let definition = definition(10, true);
@@ -269,7 +269,7 @@ fn a_duplicate_leaves_nothing_behind() {
         let index = unpublished(session, table, id, &definition);
         build_by_hints(session, table, index, 2).expect("builds");
         assert_eq!(index.entry_count_estimate(), ROWS + 1);
-        assert_eq!(slots_of(session, table, index).len() as u64, ROWS + 1);
+        assert_eq!(row_ids_of(session, table, index).len() as u64, ROWS + 1);
         // SAFETY: never published.
         unsafe { crate::transaction::free_index(session, index) };
         assert_eq!(bytes(), before);
@@ -282,17 +282,17 @@ fn gathered(session: &Session, table: TableRef, index: IndexRef, bytes: u64) -> 
     let harvest = Harvest::default();
     let gatherer = || Gatherer::new(session, table, index, &harvest, &allowance).expect("decodes");
     let mut threads = [gatherer(), gatherer()];
-    let end = table.slots_end().0;
+    let end = table.row_ids_end().0;
     // Blocks are taken and handed over in any order.
     for unit in (0..end.div_ceil(64)).rev() {
         let first = unit * 64;
         let gatherer = &mut threads[unit as usize % 2];
         gatherer.begin(64);
-        for slot in (first..end.min(first + 64)).map(Slot) {
-            let anchor = table.anchor(slot).expect("has rows");
-            gatherer.row(slot, anchor).expect("has a key");
+        for row_id in (first..end.min(first + 64)).map(RowId) {
+            let anchor = table.anchor(row_id).expect("has rows");
+            gatherer.row(row_id, anchor).expect("has a key");
         }
-        gatherer.end(Slot(first), &mut Sorter::default());
+        gatherer.end(RowId(first), &mut Sorter::default());
     }
     harvest
 }
@@ -316,9 +316,9 @@ fn gathered_keys_make_the_whole_index() {
             assert_eq!(harvest.is_given_up(), bytes < u64::MAX);
             build_gathered(session, table, index, harvest, threads).expect("builds");
             assert_eq!(index.entry_count_estimate(), ROWS + 1);
-            let slots = slots_of(session, table, index);
-            assert_eq!(slots.len() as u64, ROWS + 1);
-            assert_eq!(*wanted.get_or_insert_with(|| slots.clone()), slots);
+            let row_ids = row_ids_of(session, table, index);
+            assert_eq!(row_ids.len() as u64, ROWS + 1);
+            assert_eq!(*wanted.get_or_insert_with(|| row_ids.clone()), row_ids);
             // SAFETY: never published.
             unsafe { crate::transaction::free_index(session, index) };
         }

@@ -3,7 +3,7 @@
 
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{Slot, Xid};
+use crate::ids::{RowId, Xid};
 use crate::key::{IndexDefinition, KeyBuffer, encode_row_if_any};
 use crate::row::{Anchor, Head, TxnStatus, resolve_maker};
 use crate::table::TableRef;
@@ -95,25 +95,25 @@ fn resolve_chain(
 /// is found where the one before was.
 #[derive(Default)]
 pub(crate) struct ResolvedHeads {
-    heads: Vec<(Slot, Head)>,
+    heads: Vec<(RowId, Head)>,
     /// Behind the one found last.
     next: Cell<usize>,
 }
 
 impl ResolvedHeads {
-    /// Remembers the head of a slot that has none yet.
-    pub(crate) fn push(&mut self, slot: Slot, head: Head) -> Result<(), EngineError> {
+    /// Remembers the head of a row id that has none yet.
+    pub(crate) fn push(&mut self, row_id: RowId, head: Head) -> Result<(), EngineError> {
         self.heads
             .try_reserve(1)
             .map_err(|_| EngineError::OutOfProcessMemory)?;
-        self.heads.push((slot, head));
+        self.heads.push((row_id, head));
         Ok(())
     }
 
-    /// The head at which the slot was resolved free, if its chain still is the one resolved. Usable
-    /// under a latch.
-    pub(crate) fn still_free(&self, table: TableRef, slot: Slot) -> Option<Head> {
-        let now = table.anchor(slot).map_or(Head::empty(), Anchor::head);
+    /// The head at which the row id was resolved free, if its chain still is the one resolved.
+    /// Usable under a latch.
+    pub(crate) fn still_free(&self, table: TableRef, row_id: RowId) -> Option<Head> {
+        let now = table.anchor(row_id).map_or(Head::empty(), Anchor::head);
         if now.is_empty() {
             return Some(now);
         }
@@ -121,7 +121,7 @@ impl ResolvedHeads {
         let mut in_turn = after.iter().chain(before);
         let found = in_turn.position(|(known, head)| {
             crate::steps::step();
-            *known == slot && head.same_chain(now)
+            *known == row_id && head.same_chain(now)
         })?;
         self.next
             .set((self.next.get() + found) % self.heads.len() + 1);

@@ -1,10 +1,10 @@
 //! Makes one entry, with or without a test of uniqueness.
 
 use super::candidate::{Candidate, ResolvedHeads, resolve_candidate};
-use super::posting::{Posting, cells_for, has_slot, inline_value, slots_of};
+use super::posting::{Posting, cells_for, has_row_id, inline_value, row_ids_of};
 use crate::clock::{Clock, NoClock};
 use crate::errors::EngineError;
-use crate::ids::{Slot, Xid};
+use crate::ids::{RowId, Xid};
 use crate::key::KeyBuffer;
 use crate::memory::Urgency;
 use crate::pause::{Point, reach};
@@ -41,21 +41,21 @@ impl<C, P: Copy> Clone for Uniqueness<'_, C, P> {
 }
 
 /// What [`Uniqueness::prune`] is.
-pub(crate) trait Pruner: Fn(&Session, TableRef, Slot) -> usize + Copy {}
+pub(crate) trait Pruner: Fn(&Session, TableRef, RowId) -> usize + Copy {}
 
-impl<P: Fn(&Session, TableRef, Slot) -> usize + Copy> Pruner for P {}
+impl<P: Fn(&Session, TableRef, RowId) -> usize + Copy> Pruner for P {}
 
 /// Enters a key without such a test.
 pub(crate) const NOT_TESTED: Option<Uniqueness<'static, NoClock, Prune>> = None;
 
-type Prune = fn(&Session, TableRef, Slot) -> usize;
+type Prune = fn(&Session, TableRef, RowId) -> usize;
 
 /// What the closure under the latch answers.
 enum Decision {
     Entered {
         added: bool,
     },
-    /// Some slot of this value is to be resolved.
+    /// Some row id of this value is to be resolved.
     Unresolved(u64),
     NeedsCells(usize),
 }
@@ -93,7 +93,7 @@ pub(crate) fn enter_key<C: Clock>(
     has_null: bool,
     key: &mut KeyBuffer,
     scratch: &mut KeyBuffer,
-    slot: Slot,
+    row_id: RowId,
     clock: Option<&C>,
 ) -> Result<EntryOutcome, EngineError> {
     let memory = session.tree_memory(Urgency::Ordinary);
@@ -101,7 +101,7 @@ pub(crate) fn enter_key<C: Clock>(
     let tree = unsafe { Tree::new(&index.storage().root, &memory) };
     let form = index.form(has_null);
     if form == EntryForm::Suffixed {
-        super::append_slot(key, slot)?;
+        super::append_row_id(key, row_id)?;
     }
     let uniqueness = clock.map(|clock| Uniqueness {
         clock,
@@ -110,7 +110,7 @@ pub(crate) fn enter_key<C: Clock>(
     // SAFETY: no insert position.
     unsafe {
         enter_at(
-            session, table, index, form, &tree, None, key, scratch, slot, uniqueness,
+            session, table, index, form, &tree, None, key, scratch, row_id, uniqueness,
         )
     }
 }
@@ -124,9 +124,9 @@ unsafe fn set_suffixed<'a>(
     tree: &Tree<'a, NodeMemory<'a>>,
     position: Option<InsertPosition<'a>>,
     key: &KeyBuffer,
-    slot: Slot,
+    row_id: RowId,
 ) -> Result<Option<u64>, OutOfMemory> {
-    let set = |old: Option<u64>| (Change::Set(inline_value(slot)), old);
+    let set = |old: Option<u64>| (Change::Set(inline_value(row_id)), old);
     match position {
         // SAFETY: the caller's.
         Some(position) => unsafe { tree.update_at(position, key.as_slice(), set) },
@@ -134,7 +134,7 @@ unsafe fn set_suffixed<'a>(
     }
 }
 
-/// Makes sure that `key` leads to `slot`. With `uniqueness`, and for a pointed key, only if no
+/// Makes sure that `key` leads to `row_id`. With `uniqueness`, and for a pointed key, only if no
 /// other live row has it. `key` is the encoded key, a suffixed one with its suffix; `scratch` is
 /// free for use. The caller is pinned.
 ///
@@ -151,13 +151,13 @@ pub(in crate::index) unsafe fn enter_at<'a, C: Clock, P: Pruner>(
     mut position: Option<InsertPosition<'a>>,
     key: &KeyBuffer,
     scratch: &mut KeyBuffer,
-    slot: Slot,
+    row_id: RowId,
     uniqueness: Option<Uniqueness<'_, C, P>>,
 ) -> Result<EntryOutcome, EngineError> {
     debug_assert!(session.local.is_pinned());
     if form == EntryForm::Suffixed {
         // SAFETY: the caller's.
-        let old = unsafe { set_suffixed(tree, position, key, slot) };
+        let old = unsafe { set_suffixed(tree, position, key, row_id) };
         let old = old.map_err(|_| session.index_full())?;
         count(index, i64::from(old.is_none()));
         return Ok(EntryOutcome::Done);
@@ -169,7 +169,7 @@ pub(in crate::index) unsafe fn enter_at<'a, C: Clock, P: Pruner>(
     };
     let is_tested = uniqueness.is_some();
     loop {
-        let decide = |value| decide(table, slot, is_tested, &resolved, spare.block, value);
+        let decide = |value| decide(table, row_id, is_tested, &resolved, spare.block, value);
         let decided = match position.take() {
             // SAFETY: the caller's.
             Some(position) => unsafe { tree.update_at(position, key.as_slice(), decide) },
@@ -203,7 +203,7 @@ pub(in crate::index) unsafe fn enter_at<'a, C: Clock, P: Pruner>(
                     key,
                     uniqueness,
                 };
-                match check.resolve_others(value, slot, scratch, &mut resolved)? {
+                match check.resolve_others(value, row_id, scratch, &mut resolved)? {
                     EntryOutcome::Done => reach(Point::EnterAfterResolving),
                     other => return Ok(other),
                 }
@@ -239,7 +239,7 @@ pub(crate) fn probe_key<C: Clock, P: Pruner>(
         uniqueness,
     };
     let mut outcome = Ok(EntryOutcome::Done);
-    slots_of(value, |candidate| {
+    row_ids_of(value, |candidate| {
         if matches!(outcome, Ok(EntryOutcome::Done)) {
             outcome = check.resolve(candidate, scratch).map(|(found, _)| found);
         }
@@ -253,7 +253,7 @@ pub(crate) fn resolve_row<C: Clock, P: Pruner>(
     (table, index): (TableRef, IndexRef),
     key: &KeyBuffer,
     uniqueness: Uniqueness<'_, C, P>,
-    candidate: Slot,
+    candidate: RowId,
     scratch: &mut KeyBuffer,
 ) -> Result<EntryOutcome, EngineError> {
     let check = CandidateCheck {
@@ -276,19 +276,19 @@ struct CandidateCheck<'a, C, P> {
 }
 
 impl<C: Clock, P: Pruner> CandidateCheck<'_, C, P> {
-    /// Resolves all slots of an entry's value but `slot`: all at once, for there may be many, and
-    /// none of which is known already that it is free.
+    /// Resolves all row ids of an entry's value but `row_id`: all at once, for there may be many,
+    /// and none of which is known already that it is free.
     fn resolve_others(
         &self,
         value: u64,
-        slot: Slot,
+        row_id: RowId,
         scratch: &mut KeyBuffer,
         resolved: &mut ResolvedHeads,
     ) -> Result<EntryOutcome, EngineError> {
         let before = std::mem::take(resolved);
         let mut outcome = Ok(EntryOutcome::Done);
-        slots_of(value, |candidate| {
-            if candidate == slot || !matches!(outcome, Ok(EntryOutcome::Done)) {
+        row_ids_of(value, |candidate| {
+            if candidate == row_id || !matches!(outcome, Ok(EntryOutcome::Done)) {
                 return;
             }
             let found = match before.still_free(self.table, candidate) {
@@ -308,7 +308,7 @@ impl<C: Clock, P: Pruner> CandidateCheck<'_, C, P> {
     /// Resolves a row, and says at which head.
     fn resolve(
         &self,
-        candidate: Slot,
+        candidate: RowId,
         scratch: &mut KeyBuffer,
     ) -> Result<(EntryOutcome, Head), EngineError> {
         let Some(anchor) = self.table.anchor(candidate) else {
@@ -342,7 +342,7 @@ struct Replaced {
 /// Under the leaf's latch: no waiting, no clock, no allocation.
 fn decide(
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     test_unique: bool,
     resolved: &ResolvedHeads,
     spare: Option<Posting>,
@@ -350,35 +350,35 @@ fn decide(
 ) -> (Change, (Decision, Option<Replaced>)) {
     let Some(value) = value else {
         let entered = (Decision::Entered { added: true }, None);
-        return (Change::Set(inline_value(slot)), entered);
+        return (Change::Set(inline_value(row_id)), entered);
     };
     let old = Posting::of(value);
     if test_unique {
         let mut is_resolved = true;
-        slots_of(value, |other| {
+        row_ids_of(value, |other| {
             is_resolved =
-                is_resolved && (other == slot || resolved.still_free(table, other).is_some());
+                is_resolved && (other == row_id || resolved.still_free(table, other).is_some());
         });
         if !is_resolved {
             return (Change::Keep, (Decision::Unresolved(value), None));
         }
     }
-    if has_slot(value, slot) {
+    if has_row_id(value, row_id) {
         return (Change::Keep, (Decision::Entered { added: false }, None));
     }
-    if old.is_some_and(|block| block.add(slot)) {
+    if old.is_some_and(|block| block.add(row_id)) {
         return (Change::Keep, (Decision::Entered { added: true }, None));
     }
-    let mut slots = 1;
-    slots_of(value, |_| slots += 1);
+    let mut row_ids = 1;
+    row_ids_of(value, |_| row_ids += 1);
     // One that is half full and has no room for this one would soon have none for another.
     let cells = old.map_or(0, |block| block.cells().len());
-    let needed = cells_for(slots.max(if slots > cells / 2 { cells + 1 } else { 0 }));
+    let needed = cells_for(row_ids.max(if row_ids > cells / 2 { cells + 1 } else { 0 }));
     let Some(block) = spare.filter(|block| block.cells().len() >= needed) else {
         return (Change::Keep, (Decision::NeedsCells(needed), None));
     };
-    let mut has_room = block.add(slot);
-    slots_of(value, |other| has_room = has_room && block.add(other));
+    let mut has_room = block.add(row_id);
+    row_ids_of(value, |other| has_room = has_room && block.add(other));
     if !has_room {
         let more = 2 * block.cells().len();
         return (Change::Keep, (Decision::NeedsCells(more), None));

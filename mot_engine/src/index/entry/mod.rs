@@ -25,9 +25,9 @@ pub(super) use enter::enter_at;
 #[cfg(test)]
 pub(crate) use enter::enter_key;
 pub(crate) use enter::{EntryOutcome, NOT_TESTED, Uniqueness, probe_key, resolve_row};
-pub(crate) use posting::{only_slot, slots_of};
+pub(crate) use posting::{only_row_id, row_ids_of};
 pub use ranges::EntryRange;
 pub(crate) use remaining::RemainingKeys;
 pub(crate) use remove::{clear_some, remove_key};
-pub(crate) use suffix::append_slot;
+pub(crate) use suffix::append_row_id;
 pub(crate) use together::{Obstacle, enter_row, enter_row_in};

@@ -1,22 +1,22 @@
-//! The slots of a pointed key.
+//! The row ids of a pointed key.
 //!
-//! A tree value is one slot, shifted left by one, or the address of a posting block with the low
-//! bit set. A block has a fixed number of cells; a cell holds a slot or [`EMPTY`]. A slot is near
-//! its home, which its number says: there may be as many as rows (an index that is dropped is
+//! A tree value is one row id, shifted left by one, or the address of a posting block with the low
+//! bit set. A block has a fixed number of cells; a cell holds a row id or [`EMPTY`]. A row id is
+//! near its home, which its number says: there may be as many as rows (an index that is dropped is
 //! unique no more, and takes rows until the drop commits), and each is looked for before it is
 //! added. Cells change only under the leaf's latch; readers load them one by one, which is enough:
 //! what they find they check against the row itself. A block is retired, never freed, when the tree
 //! stops pointing to it.
 
 use crate::errors::EngineError;
-use crate::ids::Slot;
+use crate::ids::RowId;
 use crate::memory::{LocalMemory, Purpose, Urgency};
 use crate::sync::{AtomicU64, Ordering};
 use std::ptr::NonNull;
 
 const EMPTY: u64 = u64::MAX;
 const BLOCK_TAG: u64 = 1;
-/// Cells from a slot's home on, around the end, in which it may lie. A small block is one such
+/// Cells from a row id's home on, around the end, in which it may lie. A small block is one such
 /// place.
 const PLACE_CELLS: usize = 16;
 
@@ -67,10 +67,10 @@ impl Posting {
         self.cells().iter().inspect(|_| crate::steps::step())
     }
 
-    /// The cells in which a slot may lie.
-    fn place<'a>(self, slot: Slot) -> impl Iterator<Item = &'a AtomicU64> {
+    /// The cells in which a row id may lie.
+    fn place<'a>(self, row_id: RowId) -> impl Iterator<Item = &'a AtomicU64> {
         let cells = self.cells();
-        let spread = slot.0.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let spread = row_id.0.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let home = ((u128::from(spread) * cells.len() as u128) >> u64::BITS) as usize;
         let (before, after) = cells.split_at(home);
         after
@@ -80,45 +80,45 @@ impl Posting {
             .inspect(|_| crate::steps::step())
     }
 
-    /// The cell of the slot's place that holds this.
-    fn cell<'a>(self, slot: Slot, held: u64) -> Option<&'a AtomicU64> {
-        self.place(slot)
+    /// The cell of the row id's place that holds this.
+    fn cell<'a>(self, row_id: RowId, held: u64) -> Option<&'a AtomicU64> {
+        self.place(row_id)
             .find(|cell| cell.load(Ordering::Relaxed) == held)
     }
 
-    /// Whether it holds the slot: without the leaf's latch, at some moment of the call.
-    pub(crate) fn contains(self, slot: Slot) -> bool {
-        self.cell(slot, slot.0).is_some()
+    /// Whether it holds the row id: without the leaf's latch, at some moment of the call.
+    pub(crate) fn contains(self, row_id: RowId) -> bool {
+        self.cell(row_id, row_id.0).is_some()
     }
 
-    /// Puts a slot it does not hold into an empty cell; `false` if there is none where it may lie.
-    /// Under the leaf's latch, or unpublished.
-    pub(crate) fn add(self, slot: Slot) -> bool {
-        let empty = self.cell(slot, EMPTY);
+    /// Puts a row id it does not hold into an empty cell; `false` if there is none where it may
+    /// lie. Under the leaf's latch, or unpublished.
+    pub(crate) fn add(self, row_id: RowId) -> bool {
+        let empty = self.cell(row_id, EMPTY);
         empty
-            .inspect(|cell| cell.store(slot.0, Ordering::Release))
+            .inspect(|cell| cell.store(row_id.0, Ordering::Release))
             .is_some()
     }
 
-    /// Empties the slot's cell. Under the leaf's latch.
-    pub(crate) fn remove(self, slot: Slot) -> bool {
-        let its = self.cell(slot, slot.0);
+    /// Empties the row id's cell. Under the leaf's latch.
+    pub(crate) fn remove(self, row_id: RowId) -> bool {
+        let its = self.cell(row_id, row_id.0);
         its.inspect(|cell| cell.store(EMPTY, Ordering::Release))
             .is_some()
     }
 
-    /// Its slots. Cells change meanwhile, unless the leaf is latched.
-    pub(crate) fn slots(self) -> impl Iterator<Item = Slot> {
+    /// Its row ids. Cells change meanwhile, unless the leaf is latched.
+    pub(crate) fn row_ids(self) -> impl Iterator<Item = RowId> {
         self.walk()
             .map(|cell| cell.load(Ordering::Acquire))
-            .filter(|slot| *slot != EMPTY)
-            .map(Slot)
+            .filter(|row_id| *row_id != EMPTY)
+            .map(RowId)
     }
 
-    /// Its first slots, if it has as many.
-    pub(crate) fn first_two(self) -> [Option<Slot>; 2] {
-        let mut slots = self.slots();
-        std::array::from_fn(|_| slots.next())
+    /// Its first row ids, if it has as many.
+    pub(crate) fn first_two(self) -> [Option<RowId>; 2] {
+        let mut row_ids = self.row_ids();
+        std::array::from_fn(|_| row_ids.next())
     }
 
     /// # Safety
@@ -148,35 +148,35 @@ impl Posting {
     }
 }
 
-/// Cells for so many slots, most probably: where they do not find room, twice as many are taken.
-pub(crate) fn cells_for(slots: usize) -> usize {
-    slots.next_power_of_two().max(3)
+/// Cells for so many row ids, most probably: where they do not find room, twice as many are taken.
+pub(crate) fn cells_for(row_ids: usize) -> usize {
+    row_ids.next_power_of_two().max(3)
 }
 
-/// A tree value with one slot.
-pub(crate) fn inline_value(slot: Slot) -> u64 {
-    slot.0 << 1
+/// A tree value with one row id.
+pub(crate) fn inline_value(row_id: RowId) -> u64 {
+    row_id.0 << 1
 }
 
-/// Calls `visit` with each slot of a tree value.
-pub(crate) fn slots_of(value: u64, mut visit: impl FnMut(Slot)) {
+/// Calls `visit` with each row id of a tree value.
+pub(crate) fn row_ids_of(value: u64, mut visit: impl FnMut(RowId)) {
     match Posting::of(value) {
-        None => visit(Slot(value >> 1)),
-        Some(block) => block.slots().for_each(visit),
+        None => visit(RowId(value >> 1)),
+        Some(block) => block.row_ids().for_each(visit),
     }
 }
 
-/// Whether a tree value has this slot.
-pub(crate) fn has_slot(value: u64, slot: Slot) -> bool {
+/// Whether a tree value has this row id.
+pub(crate) fn has_row_id(value: u64, row_id: RowId) -> bool {
     match Posting::of(value) {
-        None => value == inline_value(slot),
-        Some(block) => block.contains(slot),
+        None => value == inline_value(row_id),
+        Some(block) => block.contains(row_id),
     }
 }
 
-/// The slot of a tree value that has one and no block.
-pub(crate) fn only_slot(value: u64) -> Option<Slot> {
-    (value & BLOCK_TAG == 0).then_some(Slot(value >> 1))
+/// The row id of a tree value that has one and no block.
+pub(crate) fn only_row_id(value: u64) -> Option<RowId> {
+    (value & BLOCK_TAG == 0).then_some(RowId(value >> 1))
 }
 
 #[cfg(test)]
@@ -192,25 +192,25 @@ mod tests {
     }
 
     fn held(block: Posting) -> BTreeSet<u64> {
-        let slots: Vec<u64> = block.slots().map(|slot| slot.0).collect();
-        let set: BTreeSet<u64> = slots.iter().copied().collect();
-        assert_eq!(set.len(), slots.len(), "a slot lies there twice");
+        let row_ids: Vec<u64> = block.row_ids().map(|row_id| row_id.0).collect();
+        let set: BTreeSet<u64> = row_ids.iter().copied().collect();
+        assert_eq!(set.len(), row_ids.len(), "a row id lies there twice");
         set
     }
 
-    /// Slots of all kinds come and go: what was added is there, once, until it is removed; small
+    /// Row ids of all kinds come and go: what was added is there, once, until it is removed; small
     /// blocks take as many as they have cells, large ones more than half as many.
     #[test]
-    fn slots_come_and_go() {
+    fn row_ids_come_and_go() {
         for cells in [3, 4, 8, 16, 32, 4096] {
             for stride in [1, 7, 1024, 1 << 20] {
                 let mut words = vec![0; cells + 1];
                 let block = block(&mut words);
                 let mut expected = BTreeSet::new();
-                let mut slot = 5;
-                while expected.len() < cells && block.add(Slot(slot)) {
-                    expected.insert(slot);
-                    slot += stride;
+                let mut row_id = 5;
+                while expected.len() < cells && block.add(RowId(row_id)) {
+                    expected.insert(row_id);
+                    row_id += stride;
                 }
                 let least = if cells <= PLACE_CELLS {
                     cells
@@ -220,11 +220,11 @@ mod tests {
                 assert!(expected.len() >= least, "{} of {cells}", expected.len());
                 assert_eq!(held(block), expected);
                 for gone in expected.clone().into_iter().step_by(3) {
-                    assert!(block.contains(Slot(gone)) && block.remove(Slot(gone)));
-                    assert!(!block.contains(Slot(gone)) && !block.remove(Slot(gone)));
+                    assert!(block.contains(RowId(gone)) && block.remove(RowId(gone)));
+                    assert!(!block.contains(RowId(gone)) && !block.remove(RowId(gone)));
                     expected.remove(&gone);
                     if gone % 2 == 0 {
-                        assert!(block.add(Slot(gone)), "its cell is empty");
+                        assert!(block.add(RowId(gone)), "its cell is empty");
                         expected.insert(gone);
                     }
                     assert_eq!(block.first_two()[0].is_some(), !expected.is_empty());

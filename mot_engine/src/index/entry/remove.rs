@@ -1,11 +1,11 @@
 //! Removing entries that no version of the row needs any more, and whole trees.
 
-use super::append_slot;
+use super::append_row_id;
 use super::enter::count;
 use super::posting::{Posting, inline_value};
 use super::remaining::RemainingKeys;
 use crate::errors::EngineError;
-use crate::ids::Slot;
+use crate::ids::RowId;
 use crate::key::{IndexDefinition, KeyBuffer, encode_row_if_any};
 use crate::memory::Urgency;
 use crate::row::Anchor;
@@ -13,9 +13,9 @@ use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
 use mot_index::{Change, Tree};
 
-/// Removes the entry (key, slot) unless some version in the row's chain has the key. `key` is the
+/// Removes the entry (key, row id) unless some version in the row's chain has the key. `key` is the
 /// encoded key without suffix. The caller is pinned. `remaining`: what is known of the chain's
-/// keys. `Err` only if a key cannot be encoded; then the entry stays, and the slot must not be
+/// keys. `Err` only if a key cannot be encoded; then the entry stays, and the row id must not be
 /// reused.
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn remove_key(
@@ -25,10 +25,10 @@ pub(crate) fn remove_key(
     has_null: bool,
     key: &mut KeyBuffer,
     scratch: &mut KeyBuffer,
-    slot: Slot,
+    row_id: RowId,
     remaining: Option<&RemainingKeys>,
 ) -> Result<(), EngineError> {
-    let Some(anchor) = table.anchor(slot) else {
+    let Some(anchor) = table.anchor(row_id) else {
         return Ok(());
     };
     let definition = session.definition(index)?;
@@ -39,7 +39,7 @@ pub(crate) fn remove_key(
     let length = key.len();
     let form = index.form(has_null);
     if form == EntryForm::Suffixed {
-        append_slot(key, slot)?;
+        append_row_id(key, row_id)?;
     }
     let mut failed = None;
     let mut retired = None;
@@ -55,7 +55,7 @@ pub(crate) fn remove_key(
         }
         match form {
             EntryForm::Suffixed => (Change::Remove, 1),
-            EntryForm::Pointed => take_slot(value, slot, &mut retired),
+            EntryForm::Pointed => take_row_id(value, row_id, &mut retired),
         }
     });
     if let Some(block) = retired {
@@ -67,17 +67,17 @@ pub(crate) fn remove_key(
     failed.map_or(Ok(()), Err)
 }
 
-/// Takes a slot out of a pointed value. Under the leaf's latch.
-fn take_slot(value: u64, slot: Slot, retired: &mut Option<Posting>) -> (Change, i64) {
+/// Takes a row id out of a pointed value. Under the leaf's latch.
+fn take_row_id(value: u64, row_id: RowId, retired: &mut Option<Posting>) -> (Change, i64) {
     let Some(block) = Posting::of(value) else {
-        let mine = value == inline_value(slot);
+        let mine = value == inline_value(row_id);
         return if mine {
             (Change::Remove, 1)
         } else {
             (Change::Keep, 0)
         };
     };
-    if !block.remove(slot) {
+    if !block.remove(row_id) {
         return (Change::Keep, 0);
     }
     match block.first_two() {

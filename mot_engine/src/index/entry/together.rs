@@ -10,11 +10,11 @@
 //! (`table/by_oid.rs`): the first one that another row's key blocks. A key that cannot be encoded
 //! is reported after all indexes before its own.
 
-use super::append_slot;
+use super::append_row_id;
 use super::enter::{EntryOutcome, Pruner, Uniqueness, enter_at};
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{Slot, Xid};
+use crate::ids::{RowId, Xid};
 use crate::key::KeyBuffer;
 use crate::limits::KEYS_TOGETHER;
 use crate::memory::Urgency;
@@ -46,7 +46,7 @@ struct PendingEntry {
 pub(crate) fn enter_row<C: Clock, P: Pruner>(
     session: &Session,
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     version: VersionRef,
     below: Option<VersionRef>,
     uniqueness: Option<Uniqueness<'_, C, P>>,
@@ -72,7 +72,7 @@ pub(crate) fn enter_row<C: Clock, P: Pruner>(
                     session,
                     index,
                     is_optional,
-                    slot,
+                    row_id,
                     version,
                     below,
                     &mut keys[count],
@@ -88,7 +88,7 @@ pub(crate) fn enter_row<C: Clock, P: Pruner>(
             }
             let (pending, keys) = (&pending[..count], &keys[..count]);
             let obstacle =
-                enter_together(session, table, slot, pending, keys, scratch, uniqueness)?;
+                enter_together(session, table, row_id, pending, keys, scratch, uniqueness)?;
             if obstacle.is_some() {
                 return Ok(obstacle);
             }
@@ -103,7 +103,7 @@ pub(crate) fn enter_row<C: Clock, P: Pruner>(
 pub(crate) fn enter_row_in<C: Clock, P: Pruner>(
     session: &Session,
     (table, index): (TableRef, IndexRef),
-    slot: Slot,
+    row_id: RowId,
     version: VersionRef,
     below: Option<VersionRef>,
     uniqueness: Uniqueness<'_, C, P>,
@@ -117,7 +117,7 @@ pub(crate) fn enter_row_in<C: Clock, P: Pruner>(
             session,
             index,
             is_optional,
-            slot,
+            row_id,
             version,
             below,
             key,
@@ -130,7 +130,7 @@ pub(crate) fn enter_row_in<C: Clock, P: Pruner>(
         enter_together(
             session,
             table,
-            slot,
+            row_id,
             &pending,
             &keys[..1],
             scratch,
@@ -145,7 +145,7 @@ fn encode(
     session: &Session,
     index: IndexRef,
     is_optional: bool,
-    slot: Slot,
+    row_id: RowId,
     version: VersionRef,
     below: Option<VersionRef>,
     key: &mut KeyBuffer,
@@ -170,7 +170,7 @@ fn encode(
     }
     let form = index.form(has_null);
     if form == EntryForm::Suffixed {
-        append_slot(key, slot)?;
+        append_row_id(key, row_id)?;
     }
     Ok(Some(form))
 }
@@ -179,7 +179,7 @@ fn encode(
 fn enter_together<C: Clock, P: Pruner>(
     session: &Session,
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     pending: &[Option<PendingEntry>],
     keys: &[KeyBuffer],
     scratch: &mut KeyBuffer,
@@ -198,7 +198,7 @@ fn enter_together<C: Clock, P: Pruner>(
         // caller is pinned since.
         let outcome = unsafe {
             enter_at(
-                session, table, index, form, &tree, position, key, scratch, slot, uniqueness,
+                session, table, index, form, &tree, position, key, scratch, row_id, uniqueness,
             )
         };
         outcome.map(|outcome| match outcome {

@@ -7,12 +7,12 @@ fn golden_bytes_of_rows() {
     let base = b"abcdefghijklmnop";
     let new = b"abcdXfghijklmnop";
     let mut writer = RowsWriter::new();
-    writer.insert(TableId(5), Slot(9), base).expect("memory");
-    writer.insert(TableId(5), Slot(10), new).expect("memory");
+    writer.insert(TableId(5), RowId(9), base).expect("memory");
+    writer.insert(TableId(5), RowId(10), new).expect("memory");
     writer
         .update(
             TableId(5),
-            Slot(3),
+            RowId(3),
             Some(Base {
                 lsn: Lsn(0x1_2345_6789),
                 body: base,
@@ -21,10 +21,10 @@ fn golden_bytes_of_rows() {
         )
         .expect("memory");
     writer
-        .update(TableId(300), Slot(0), None, b"xy")
+        .update(TableId(300), RowId(0), None, b"xy")
         .expect("memory");
     let note = TombstoneNote::NONE;
-    writer.delete(TableId(300), Slot(0), note).expect("memory");
+    writer.delete(TableId(300), RowId(0), note).expect("memory");
     assert_eq!(
         writer.record(),
         [
@@ -137,9 +137,11 @@ fn versions_1_to_3_are_read() {
 #[test]
 fn golden_bytes_of_a_noted_delete() {
     let mut writer = RowsWriter::new();
-    for (slot, number) in [(0, 0x1234), (1, 0)] {
+    for (row_id, number) in [(0, 0x1234), (1, 0)] {
         let note = TombstoneNote::from_number(number).expect("is one");
-        writer.delete(TableId(5), Slot(slot), note).expect("memory");
+        writer
+            .delete(TableId(5), RowId(row_id), note)
+            .expect("memory");
     }
     let mut record = [
         &[0x4C, 0x4D, 3, 1][..],

@@ -9,7 +9,7 @@
 use super::super::load::write_version;
 use super::Replayer;
 use crate::errors::EngineError;
-use crate::ids::{Lsn, Slot};
+use crate::ids::{Lsn, RowId};
 use crate::index::{NOT_TESTED, enter_row};
 use crate::key::{Tail, row_checksum, without_tail};
 use crate::log::{KeysReader, RowKey};
@@ -40,7 +40,7 @@ impl Replayer {
             let key = key?;
             let _pin = session.local.pin();
             let state = table
-                .anchor(key.slot)
+                .anchor(key.row_id)
                 .and_then(|anchor| Some((anchor, state_of(anchor, &key)?)));
             let Some((anchor, seen)) = state else {
                 continue;
@@ -52,14 +52,14 @@ impl Replayer {
             tail.put(number, key.entry)?;
             let mut image = seen;
             if !tail.is_last_in(seen.body(), number)? {
-                let Some(made) = reform(session, table, key.slot, seen, &tail)? else {
+                let Some(made) = reform(session, table, key.row_id, seen, &tail)? else {
                     continue;
                 };
                 image = made;
             }
             // Also of one that was put there by an attempt that ran out of memory.
             if is_there {
-                enter(session, table, key.slot, anchor, image)?;
+                enter(session, table, key.row_id, anchor, image)?;
             }
         }
         table.note_reformed(session.engine().round());
@@ -91,14 +91,14 @@ fn state_of(anchor: &Anchor, key: &RowKey<'_>) -> Option<VersionRef> {
 fn reform(
     session: &Session,
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     seen: VersionRef,
     tail: &Tail,
 ) -> Result<Option<VersionRef>, EngineError> {
     let mut body = Vec::new();
     tail.append_to(without_tail(seen.body()), &mut body)?;
     let image = write_version(session, seen.xid(), &body, flags::REFORMED)?;
-    if put_image(table, slot, seen, image) {
+    if put_image(table, row_id, seen, image) {
         return Ok(Some(image));
     }
     // SAFETY: never published.
@@ -113,7 +113,7 @@ fn reform(
 fn enter(
     session: &Session,
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     anchor: &Anchor,
     image: VersionRef,
 ) -> Result<(), EngineError> {
@@ -122,8 +122,8 @@ fn enter(
         latched.head = latched.head.with_flags(Head::KEYS_MOVED);
     }
     drop(latched);
-    table.set_dirty(slot);
-    match enter_row(session, table, slot, image, None, NOT_TESTED)? {
+    table.set_dirty(row_id);
+    match enter_row(session, table, row_id, image, None, NOT_TESTED)? {
         None => Ok(()),
         Some(_) => unreachable!("only asked where uniqueness is tested"),
     }

@@ -7,7 +7,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::errors::EngineError;
-use crate::ids::{Lsn, Slot, Xid};
+use crate::ids::{Lsn, RowId, Xid};
 use crate::index::{NOT_TESTED, enter_row};
 use crate::key::key_attributes_unchanged;
 use crate::log::BaseLsn;
@@ -20,7 +20,7 @@ use crate::table::TableRef;
 pub(super) struct ReplayedRow<'a> {
     pub(super) session: &'a Session,
     pub(super) table: TableRef,
-    pub(super) slot: Slot,
+    pub(super) row_id: RowId,
     pub(super) lsn: Lsn,
     pub(super) xid: Xid,
 }
@@ -30,7 +30,7 @@ impl ReplayedRow<'_> {
         EngineError::LogMismatch {
             what,
             table: self.table.id().0,
-            slot: self.slot.0,
+            row_id: self.row_id.0,
             lsn: self.lsn.0,
         }
     }
@@ -39,25 +39,25 @@ impl ReplayedRow<'_> {
     pub(super) fn mark(&self, anchor: &Anchor, version: VersionRef) {
         let round = self.session.engine().round();
         self.table
-            .mark_logged(self.slot, anchor, version, self.lsn, round);
+            .mark_logged(self.row_id, anchor, version, self.lsn, round);
         version.end_applying();
     }
 
     pub(super) fn anchor(&self) -> Result<&'static Anchor, EngineError> {
         let storage = self.table.storage();
-        if let Some(anchor) = self.table.anchor(self.slot) {
+        if let Some(anchor) = self.table.anchor(self.row_id) {
             storage
-                .slots_end
-                .fetch_max(self.slot.0 + 1, Ordering::AcqRel);
+                .row_ids_end
+                .fetch_max(self.row_id.0 + 1, Ordering::AcqRel);
             return Ok(anchor);
         }
         storage
             .directory
-            .ensure(&self.session.local, self.slot, Urgency::Ordinary)?;
+            .ensure(&self.session.local, self.row_id, Urgency::Ordinary)?;
         storage
-            .slots_end
-            .fetch_max(self.slot.0 + 1, Ordering::AcqRel);
-        Ok(self.table.anchor(self.slot).expect("just ensured"))
+            .row_ids_end
+            .fetch_max(self.row_id.0 + 1, Ordering::AcqRel);
+        Ok(self.table.anchor(self.row_id).expect("just ensured"))
     }
 
     /// The version a difference is against.
@@ -73,7 +73,7 @@ impl ReplayedRow<'_> {
         if BaseLsn::of(anchor.lsn()) != base {
             return Err(EngineError::BaseMismatch {
                 table: self.table.id().0,
-                slot: self.slot.0,
+                row_id: self.row_id.0,
                 lsn: self.lsn.0,
                 row_lsn: anchor.lsn().0,
                 base_lsn_low: base.0,
@@ -118,7 +118,7 @@ impl ReplayedRow<'_> {
         let below = loop {
             let head = anchor.head();
             if head.is_free() {
-                return Err(self.mismatch("the slot is free"));
+                return Err(self.mismatch("the row id is free"));
             }
             version.set_next(head);
             let mut new = head.with_address(version.address());
@@ -148,8 +148,8 @@ impl ReplayedRow<'_> {
         if version.is_tombstone() || !version.changed_keys() {
             return Ok(());
         }
-        let (session, table, slot) = (self.session, self.table, self.slot);
-        match enter_row(session, table, slot, version, None, NOT_TESTED)? {
+        let (session, table, row_id) = (self.session, self.table, self.row_id);
+        match enter_row(session, table, row_id, version, None, NOT_TESTED)? {
             None => Ok(()),
             Some(_) => unreachable!("only asked where uniqueness is tested"),
         }

@@ -125,7 +125,7 @@ impl RowSource for Fuzzy<'_> {
         definitions
     }
 
-    fn has_changed(&self, table: TableId, first: Slot) -> Result<bool, EngineError> {
+    fn has_changed(&self, table: TableId, first: RowId) -> Result<bool, EngineError> {
         let changed = self.inner.has_changed(table, first);
         self.go_on();
         changed
@@ -138,10 +138,10 @@ impl RowSource for Fuzzy<'_> {
     fn count(
         &self,
         table: TableId,
-        slots: Range<Slot>,
+        row_ids: Range<RowId>,
         above: &[Lsn],
     ) -> Result<checkpoint::Counts, EngineError> {
-        let counts = self.inner.count(table, slots, above);
+        let counts = self.inner.count(table, row_ids, above);
         self.go_on();
         counts
     }
@@ -154,16 +154,16 @@ impl RowSource for Fuzzy<'_> {
         &self,
         walker: &mut Session,
         table: TableId,
-        slots: Range<Slot>,
+        row_ids: Range<RowId>,
         since: Lsn,
         block: &mut BlockBuilder,
-    ) -> Result<(Slot, u64), EngineError> {
+    ) -> Result<(RowId, u64), EngineError> {
         self.go_on();
-        let end = slots.end.min(Slot(
-            slots.start.0 + 1 + self.world.borrow_mut().random.below(4),
+        let end = row_ids.end.min(RowId(
+            row_ids.start.0 + 1 + self.world.borrow_mut().random.below(4),
         ));
         self.inner
-            .walk(walker, table, slots.start..end, since, block)
+            .walk(walker, table, row_ids.start..end, since, block)
     }
 
     fn release(&self, table: TableId) {

@@ -88,8 +88,8 @@ impl World {
         for key in keys {
             let row = body(key, 0, 0);
             let inserted = work.insert(session, table, &row, xid, CommandId(0));
-            let (slot, _) = inserted.expect("memory");
-            open.touched.insert((UNLOGGED, table.id(), slot.0));
+            let (row_id, _) = inserted.expect("memory");
+            open.touched.insert((UNLOGGED, table.id(), row_id.0));
         }
         self.log(at);
         self.commit(at);

@@ -317,25 +317,25 @@ fn keys_too_long_for_an_index_of_another_time() {
             let table = session.find_table(key, clock).expect("exists");
             let (xid, cid) = (Xid(open.xid), CommandId(1));
             let inserted = open.transaction.insert(session, table, body, xid, cid);
-            let (slot, version) = inserted.expect("memory");
-            open.touched.insert((key, table.id(), slot.0));
-            let entered = open.transaction.enter(session, clock, table, slot, version);
+            let (id, version) = inserted.expect("memory");
+            open.touched.insert((key, table.id(), id.0));
+            let entered = open.transaction.enter(session, clock, table, id, version);
             assert_eq!(entered.expect("enters"), Entered::Done);
         };
         let update = |session: &Session, clock: &TestClock<'_>, open: &mut Open, body: &[u8]| {
             let table = session.find_table(key, clock).expect("exists");
-            let (xid, cid, slot) = (Xid(open.xid), CommandId(2), Slot(0));
-            let Newest::Live(seen) = session.newest(clock, table, slot) else {
+            let (xid, cid, id) = (Xid(open.xid), CommandId(2), RowId(0));
+            let Newest::Live(seen) = session.newest(clock, table, id) else {
                 panic!("no row");
             };
             let updated = open
                 .transaction
-                .update(session, clock, table, slot, seen, body, xid, cid);
+                .update(session, clock, table, id, seen, body, xid, cid);
             let Ok(Written::Done(version)) = updated else {
                 panic!("{updated:?}");
             };
-            open.touched.insert((key, table.id(), slot.0));
-            let entered = open.transaction.enter(session, clock, table, slot, version);
+            open.touched.insert((key, table.id(), id.0));
+            let entered = open.transaction.enter(session, clock, table, id, version);
             assert_eq!(entered.expect("enters"), Entered::Done);
         };
         let mut world = World::new(1);
@@ -432,20 +432,20 @@ fn an_index_over_states_that_only_a_standby_has() {
             let table = session.find_table(key, clock).expect("exists");
             let (xid, cid) = (Xid(open.xid), CommandId(1));
             let inserted = open.transaction.insert(session, table, &long, xid, cid);
-            let (slot, _) = inserted.expect("memory");
-            open.touched.insert((key, table.id(), slot.0));
+            let (id, _) = inserted.expect("memory");
+            open.touched.insert((key, table.id(), id.0));
         });
         world.run(|session, clock, open| {
             let table = session.find_table(key, clock).expect("exists");
-            let (xid, cid, slot) = (Xid(open.xid), CommandId(1), Slot(0));
-            let Newest::Live(seen) = session.newest(clock, table, slot) else {
+            let (xid, cid, id) = (Xid(open.xid), CommandId(1), RowId(0));
+            let Newest::Live(seen) = session.newest(clock, table, id) else {
                 panic!("no row");
             };
             let updated = open
                 .transaction
-                .update(session, clock, table, slot, seen, &short, xid, cid);
+                .update(session, clock, table, id, seen, &short, xid, cid);
             assert!(matches!(updated, Ok(Written::Done(_))));
-            open.touched.insert((key, table.id(), slot.0));
+            open.touched.insert((key, table.id(), id.0));
         });
         world.sweep();
         let mut maker = 0;

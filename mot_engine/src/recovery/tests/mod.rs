@@ -33,7 +33,7 @@ use crate::checkpoint::{
 };
 use crate::disk::simulated::SimulatedDisk;
 use crate::errors::EngineError;
-use crate::ids::{CommandId, FileKey, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
+use crate::ids::{CommandId, FileKey, IndexId, Lsn, RelationKey, RowId, TableId, Xid};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use crate::limits::{INDEXES_PER_TABLE_MAX, KEY_BYTES_MAX};
 use crate::log::{Record, RowLock};

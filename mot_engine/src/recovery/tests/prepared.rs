@@ -103,28 +103,28 @@ impl World {
         }
         for walk in self.session.tables() {
             let table = walk.table();
-            for slot in (0..table.slots_end().0).map(Slot) {
-                self.check_row(table, slot);
+            for row_id in (0..table.row_ids_end().0).map(RowId) {
+                self.check_row(table, row_id);
             }
         }
     }
 
     fn check_changed(&self, prepared: &Prepared) {
         let changed = prepared.effects.iter().filter(|(_, body)| body.is_some());
-        for ((_, table, slot), _) in changed {
+        for ((_, table, row_id), _) in changed {
             let (table, clock) = (self.table(*table), self.somebody());
             if table.storage().dropped.load(Ordering::Relaxed) != 0 {
                 // The log need not tell what it did there before.
                 continue;
             }
-            let newest = self.session.newest(&clock, table, Slot(*slot));
-            assert_eq!(newest, Newest::Busy(Xid(prepared.xid)), "row {slot}");
+            let newest = self.session.newest(&clock, table, RowId(*row_id));
+            assert_eq!(newest, Newest::Busy(Xid(prepared.xid)), "row {row_id}");
         }
     }
 
     fn check_locked(&self, prepared: &Prepared, lock: &RowLock) {
         let (table, clock) = (self.table(lock.table), self.somebody());
-        let seen = match self.session.newest(&clock, table, lock.slot) {
+        let seen = match self.session.newest(&clock, table, lock.row_id) {
             Newest::Live(seen) => seen,
             // Changed by another one beside the lock.
             Newest::Busy(other) if other.0 != prepared.xid => return,
@@ -134,21 +134,21 @@ impl World {
             LockStrength::KeyShare => LockStrength::Update,
             _ => LockStrength::NoKeyUpdate,
         };
-        let locked = self.try_lock(&clock, table, lock.slot, (seen, strength));
+        let locked = self.try_lock(&clock, table, lock.row_id, (seen, strength));
         assert!(matches!(locked, Locked::Busy(_)), "{lock:?}: {locked:?}");
     }
 
-    fn check_row(&self, table: TableRef, slot: Slot) {
+    fn check_row(&self, table: TableRef, row_id: RowId) {
         let clock = self.somebody();
-        let Newest::Live(seen) = self.session.newest(&clock, table, slot) else {
+        let Newest::Live(seen) = self.session.newest(&clock, table, row_id) else {
             return;
         };
-        let locked = self.try_lock(&clock, table, slot, (seen, LockStrength::Update));
+        let locked = self.try_lock(&clock, table, row_id, (seen, LockStrength::Update));
         if let Locked::Busy(holder) = locked {
-            let of_row = |lock: &RowLock| (lock.table, lock.slot) == (table.id(), slot);
+            let of_row = |lock: &RowLock| (lock.table, lock.row_id) == (table.id(), row_id);
             let mut prepared = self.prepared.iter();
             let is_its = |it: &Prepared| it.xid == holder.0 && it.rows.iter().any(of_row);
-            assert!(prepared.any(is_its), "{holder:?} holds {slot:?}");
+            assert!(prepared.any(is_its), "{holder:?} holds {row_id:?}");
         }
     }
 
@@ -171,12 +171,12 @@ impl World {
         &self,
         clock: &TestClock<'_>,
         table: TableRef,
-        slot: Slot,
+        row_id: RowId,
         (seen, strength): (VersionRef, LockStrength),
     ) -> Locked {
         let mut work = Transaction::new();
         let (session, me) = (&self.session, Xid(clock.me));
-        let locked = work.lock(session, clock, table, slot, seen, strength, me);
+        let locked = work.lock(session, clock, table, row_id, seen, strength, me);
         work.abort(session);
         locked.expect("memory")
     }

@@ -137,16 +137,16 @@ impl World {
                 continue;
             };
             let mut scan = RowScan::new(table);
-            let mut slots = Vec::new();
-            while let Some((slot, version)) = scan.next(&self.session, &everything) {
-                found.insert((key, table.id(), slot.0), version.body().to_vec());
-                slots.push(slot);
+            let mut row_ids = Vec::new();
+            while let Some((row_id, version)) = scan.next(&self.session, &everything) {
+                found.insert((key, table.id(), row_id.0), version.body().to_vec());
+                row_ids.push(row_id);
             }
             // Prepared ones count as committed.
             if self.prepared.is_empty() {
                 assert_eq!(
                     table.row_count_estimate(),
-                    slots.len() as u64,
+                    row_ids.len() as u64,
                     "rows counted"
                 );
             }
@@ -157,19 +157,20 @@ impl World {
                 .expect("looks at all");
             assert_eq!(problems, []);
             if self.prepared.is_empty() {
-                assert_eq!(report.rows, slots.len() as u64);
+                assert_eq!(report.rows, row_ids.len() as u64);
             }
             for index in self.session.indexes(table, &clock) {
                 let mut scan = IndexScan::new();
                 scan.start(table, index, &KeyRange::new(), Direction::Forward);
                 let mut reached = Vec::new();
-                while let Some((slot, _)) = scan.next(&self.session, &everything).expect("scans") {
-                    reached.push(slot);
+                while let Some((row_id, _)) = scan.next(&self.session, &everything).expect("scans")
+                {
+                    reached.push(row_id);
                 }
                 reached.sort_unstable();
                 assert_eq!(
                     reached,
-                    slots,
+                    row_ids,
                     "rows through index {}",
                     index.relation_oid()
                 );

@@ -72,12 +72,12 @@ impl World {
         let walks = self.session.tables();
         let mut effects = Vec::new();
         for place in &open.touched {
-            let (key, id, slot) = *place;
+            let (key, id, row_id) = *place;
             let Some(walk) = walks.iter().find(|walk| walk.table().id() == id) else {
                 continue;
             };
             assert_eq!(walk.table().key(), key);
-            let body = match self.session.newest(&clock, walk.table(), Slot(slot)) {
+            let body = match self.session.newest(&clock, walk.table(), RowId(row_id)) {
                 Newest::Live(version) => Some(version.body().to_vec()),
                 _ => None,
             };
@@ -152,16 +152,16 @@ impl World {
     }
 
     /// A row that the transaction sees, if the table has any.
-    fn live_row(&mut self, table: TableRef, me: u64) -> Option<(Slot, VersionRef)> {
-        let end = table.slots_end().0;
+    fn live_row(&mut self, table: TableRef, me: u64) -> Option<(RowId, VersionRef)> {
+        let end = table.row_ids_end().0;
         let from = self.random.below(end.max(1));
         let clock = TestClock {
             outcomes: &self.outcomes,
             me,
         };
-        let mut slots = (from..end).chain(0..from).map(Slot);
-        slots.find_map(|slot| match self.session.newest(&clock, table, slot) {
-            Newest::Live(version) => Some((slot, version)),
+        let mut row_ids = (from..end).chain(0..from).map(RowId);
+        row_ids.find_map(|row_id| match self.session.newest(&clock, table, row_id) {
+            Newest::Live(version) => Some((row_id, version)),
             _ => None,
         })
     }
@@ -184,7 +184,7 @@ impl World {
             let (Some(table), false) = (table, self.is_locked_by_others(at, key)) else {
                 return;
             };
-            let Some((slot, seen)) = self.live_row(table, me) else {
+            let Some((row_id, seen)) = self.live_row(table, me) else {
                 return;
             };
             let strength = strengths[self.random.below(4) as usize];
@@ -195,7 +195,7 @@ impl World {
             let (session, open) = (&self.session, &mut self.open[at]);
             open.used.insert(key);
             open.transaction
-                .lock(session, &clock, table, slot, seen, strength, Xid(me))
+                .lock(session, &clock, table, row_id, seen, strength, Xid(me))
                 .expect("memory");
         }
     }
@@ -344,13 +344,13 @@ impl World {
         };
         let session = &self.session;
         let transaction = &mut open.transaction;
-        let (slot, version): (Slot, Option<VersionRef>) = if dice < 4 {
-            let (slot, version) = transaction
+        let (row_id, version): (RowId, Option<VersionRef>) = if dice < 4 {
+            let (row_id, version) = transaction
                 .insert(session, table, &new, xid, cid)
                 .expect("memory");
-            (slot, Some(version))
+            (row_id, Some(version))
         } else {
-            let Some((slot, seen)) = row else {
+            let Some((row_id, seen)) = row else {
                 return;
             };
             let mut changed = seen.body().to_vec();
@@ -360,33 +360,33 @@ impl World {
                 changed = new;
             }
             let written = if dice == 9 && cid.0.is_multiple_of(2) {
-                transaction.delete_moved_away(session, &clock, table, slot, seen, xid, cid)
+                transaction.delete_moved_away(session, &clock, table, row_id, seen, xid, cid)
             } else if dice == 9 {
-                transaction.delete(session, &clock, table, slot, seen, xid, cid)
+                transaction.delete(session, &clock, table, row_id, seen, xid, cid)
             } else {
-                transaction.update(session, &clock, table, slot, seen, &changed, xid, cid)
+                transaction.update(session, &clock, table, row_id, seen, &changed, xid, cid)
             };
             match written.expect("memory") {
-                Written::Done(_) if dice == 9 => (slot, None),
-                Written::Done(version) => (slot, Some(version)),
+                Written::Done(_) if dice == 9 => (row_id, None),
+                Written::Done(version) => (row_id, Some(version)),
                 _ => return,
             }
         };
-        open.touched.insert((key, table.id(), slot.0));
+        open.touched.insert((key, table.id(), row_id.0));
         if let Some(version) = version {
-            self.enter(at, (table, slot, version));
+            self.enter(at, (table, row_id, version));
         }
     }
 
     /// Enters a new state, or gives its transaction up.
-    fn enter(&mut self, at: usize, (table, slot, version): (TableRef, Slot, VersionRef)) {
+    fn enter(&mut self, at: usize, (table, row_id, version): (TableRef, RowId, VersionRef)) {
         let open = &mut self.open[at];
         let clock = TestClock {
             outcomes: &self.outcomes,
             me: open.xid,
         };
         let transaction = &mut open.transaction;
-        let entered = transaction.enter(&self.session, &clock, table, slot, version);
+        let entered = transaction.enter(&self.session, &clock, table, row_id, version);
         if !matches!(entered.expect("enters"), Entered::Done) {
             self.abort(at);
         }
@@ -434,14 +434,14 @@ fn switch(session: &Session, clock: &TestClock<'_>, open: &mut Open, table: Tabl
         .transaction
         .create_table_as(session, key, persistence, xid)
         .expect("memory");
-    for slot in (0..table.slots_end().0).map(Slot) {
-        if let Newest::Live(version) = session.newest(clock, table, slot) {
+    for row_id in (0..table.row_ids_end().0).map(RowId) {
+        if let Newest::Live(version) = session.newest(clock, table, row_id) {
             let body = version.body().to_vec();
             let inserted = open
                 .transaction
                 .insert(session, made, &body, xid, CommandId(open.cid));
-            let (slot, _) = inserted.expect("memory");
-            open.touched.insert((key, made.id(), slot.0));
+            let (row_id, _) = inserted.expect("memory");
+            open.touched.insert((key, made.id(), row_id.0));
         }
     }
     for index in session.indexes(table, clock) {

@@ -2,7 +2,7 @@
 
 use super::reserve;
 use crate::errors::EngineError;
-use crate::ids::Slot;
+use crate::ids::RowId;
 use crate::key::{IndexDefinition, KeyBuffer, KeyColumn, encode_first_columns};
 use crate::row::VersionRef;
 use mot_index::Direction;
@@ -30,7 +30,7 @@ pub(super) struct Group {
 
 #[derive(Copy, Clone)]
 pub(super) struct Row {
-    pub(super) slot: Slot,
+    pub(super) row_id: RowId,
     pub(super) version: VersionRef,
     /// Which row it was when the group was read.
     number: u32,
@@ -61,7 +61,7 @@ impl Group {
     /// Takes in a row of the group, and its entry's key.
     pub(super) fn take(
         &mut self,
-        (slot, version): (Slot, VersionRef),
+        (row_id, version): (RowId, VersionRef),
         key: &[u8],
     ) -> Result<(), EngineError> {
         debug_assert!(key.starts_with(&self.prefix));
@@ -71,7 +71,7 @@ impl Group {
         self.keys.extend_from_slice(key);
         self.key_ends.push(self.keys.len() as u32);
         self.rows.push(Row {
-            slot,
+            row_id,
             version,
             number: self.rows.len() as u32,
         });

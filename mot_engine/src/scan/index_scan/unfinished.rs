@@ -4,8 +4,8 @@ use super::super::pending::PendingRow;
 use super::IndexScan;
 use crate::clock::{Clock, check_cancelled};
 use crate::errors::EngineError;
-use crate::ids::{Slot, Xid};
-use crate::index::append_slot;
+use crate::ids::{RowId, Xid};
+use crate::index::append_row_id;
 use crate::key::KeyBuffer;
 use crate::pause::{Point, reach};
 use crate::row::VersionRef;
@@ -23,7 +23,7 @@ impl IndexScan {
         &mut self,
         session: &Session,
         clock: &impl Clock,
-        use_it: impl FnOnce(Slot, VersionRef, Option<Xid>) -> R,
+        use_it: impl FnOnce(RowId, VersionRef, Option<Xid>) -> R,
     ) -> Result<Option<R>, EngineError> {
         let Some((table, index)) = self.place else {
             return Ok(None);
@@ -36,7 +36,7 @@ impl IndexScan {
             while let Some(pending) = self.pending.pop() {
                 self.pending.prefetch_window();
                 if let Some((version, xid)) = self.look_at(session, index, clock, &pending)? {
-                    return Ok(Some(use_it(pending.slot, version, xid)));
+                    return Ok(Some(use_it(pending.row_id, version, xid)));
                 }
             }
             if self.is_done {
@@ -111,7 +111,7 @@ fn has_key(
         return Ok(false);
     }
     if index.form(has_null) == EntryForm::Suffixed {
-        append_slot(scratch, pending.slot)?;
+        append_row_id(scratch, pending.row_id)?;
     }
     Ok(scratch.as_slice() == key)
 }

@@ -8,7 +8,7 @@ use crate::transaction::relation::LockedRelation;
 use crate::{errors, storage};
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
-    Direction, EngineError, GroupedScan, IndexRef, IndexScan, KeyRange, RowScan, Session, Slot,
+    Direction, EngineError, GroupedScan, IndexRef, IndexScan, KeyRange, RowId, RowScan, Session,
     TableRef, VersionRef,
 };
 use pgrx::pg_sys;
@@ -54,7 +54,7 @@ impl Source {
         session: &Session,
         table: TableRef,
         snapshot: &PgSnapshot<'static>,
-    ) -> Option<(Slot, VersionRef)> {
+    ) -> Option<(RowId, VersionRef)> {
         match self {
             Source::Rows(rows) => rows.as_mut()?.next(session, snapshot),
             Source::Index(source) => match source.next(session, table, snapshot) {
@@ -137,7 +137,7 @@ impl IndexSource {
         table: TableRef,
         snapshot: &PgSnapshot<'static>,
         context: *mut pg_sys::ExprContext,
-    ) -> Result<Option<Option<(Slot, VersionRef)>>, EngineError> {
+    ) -> Result<Option<Option<(RowId, VersionRef)>>, EngineError> {
         // SAFETY: as for the caller.
         match unsafe { self.bounds.point(context)? } {
             Some(key) => {
@@ -153,7 +153,7 @@ impl IndexSource {
         session: &Session,
         table: TableRef,
         snapshot: &PgSnapshot<'static>,
-    ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
+    ) -> Result<Option<(RowId, VersionRef)>, EngineError> {
         loop {
             if self.is_in_range {
                 let found = match &mut self.grouped {

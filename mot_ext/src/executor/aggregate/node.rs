@@ -10,7 +10,7 @@ use crate::executor::expressions::clear;
 use crate::executor::filter::{Compiler, Filter, Group, layout};
 use crate::pg::node::{Any, List, Node};
 use crate::shared_memory::settings::{COMPILED_STATEMENTS, CompiledStatements};
-use mot_engine::{Slot, VersionRef};
+use mot_engine::{RowId, VersionRef};
 use mot_programs::aggregate::KeyValues;
 use mot_programs::filter::Layout;
 use pgrx::pg_sys;
@@ -72,7 +72,7 @@ pub trait RowSource {
     ///
     /// # Safety
     /// The group was filled last.
-    unsafe fn show(&mut self, scan: Node<'_, pg_sys::ScanState>, row: Slot, version: VersionRef);
+    unsafe fn show(&mut self, scan: Node<'_, pg_sys::ScanState>, row: RowId, version: VersionRef);
 
     /// The filter, if rows are dropped by one.
     fn filter(&self) -> Option<&Filter>;

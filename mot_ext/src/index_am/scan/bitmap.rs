@@ -7,7 +7,7 @@ use crate::pg::node::Node;
 use crate::pg::version::index_am as version;
 use crate::table_am;
 use crate::table_am::view::View;
-use mot_engine::{Direction, Slot};
+use mot_engine::{Direction, RowId};
 use pgrx::pg_sys;
 use std::ffi::c_int;
 
@@ -49,7 +49,7 @@ pub fn all(scan: ScanOfCore<'_>, bitmap: Node<'_, pg_sys::TIDBitmap>) -> i64 {
 
 impl State {
     /// Adds some rows for a bitmap; false: there are no more.
-    fn next_rows(&mut self, rows: &mut Vec<Slot>) -> bool {
+    fn next_rows(&mut self, rows: &mut Vec<RowId>) -> bool {
         if self.sought.is_empty {
             return false;
         }
@@ -69,7 +69,7 @@ impl State {
         };
         loop {
             if self.is_in_range {
-                if or_raise(self.scan.next_slots(self.session, rows)) {
+                if or_raise(self.scan.next_row_ids(self.session, rows)) {
                     self.sought.bounds.found();
                     return true;
                 }

@@ -9,7 +9,7 @@ use crate::table_am::fetch::HandedCopy;
 use crate::table_am::slot::Shown;
 use crate::table_am::view::View;
 use crate::transaction::clock::{PgClock, PgSnapshot};
-use mot_engine::{Direction, Now, Slot, VersionRef};
+use mot_engine::{Direction, Now, RowId, VersionRef};
 use pgrx::pg_sys;
 
 impl State {
@@ -47,7 +47,7 @@ impl State {
 
     /// The row that has the one key which is asked for. (A snapshot that is older than the index
     /// may see several, all in the key's entry.)
-    fn step_to_key(&mut self, snapshot: &PgSnapshot<'static>) -> Option<(Slot, VersionRef)> {
+    fn step_to_key(&mut self, snapshot: &PgSnapshot<'static>) -> Option<(RowId, VersionRef)> {
         if std::mem::replace(&mut self.is_in_range, true) {
             return match self.has_key && !self.scan.is_exhausted() {
                 true => or_raise(self.scan.next(self.session, snapshot)),
@@ -142,7 +142,7 @@ impl State {
         found
     }
 
-    fn step_by<R: Reading>(&mut self, snapshot: &R) -> Option<(Slot, VersionRef)> {
+    fn step_by<R: Reading>(&mut self, snapshot: &R) -> Option<(RowId, VersionRef)> {
         loop {
             if self.is_in_range {
                 let found = self.next_in_range(snapshot);
@@ -199,7 +199,7 @@ impl State {
     }
 
     /// The next row of the range.
-    fn next_in_range<R: Reading>(&mut self, snapshot: &R) -> Option<(Slot, VersionRef)> {
+    fn next_in_range<R: Reading>(&mut self, snapshot: &R) -> Option<(RowId, VersionRef)> {
         or_raise(match &mut self.grouped {
             Some(grouped) if self.is_grouped => grouped.next(self.session, snapshot),
             _ => self.scan.next(self.session, snapshot),
@@ -221,7 +221,7 @@ impl State {
         self.is_in_range = true;
     }
 
-    fn step_now(&mut self) -> Option<(Slot, VersionRef)> {
+    fn step_now(&mut self) -> Option<(RowId, VersionRef)> {
         loop {
             if self.is_in_range {
                 let found = or_raise(self.scan.next(self.session, &Now(&PgClock)));

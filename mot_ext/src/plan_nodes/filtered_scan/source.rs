@@ -4,7 +4,7 @@ use crate::executor::aggregate::RowSource;
 use crate::executor::filter::{Filter, Group};
 use crate::pg::node::Node;
 use crate::table_am::scan;
-use mot_engine::{Slot, VersionRef};
+use mot_engine::{RowId, VersionRef};
 use pgrx::pg_sys;
 
 impl RowSource for FilteredScan {
@@ -29,7 +29,7 @@ impl RowSource for FilteredScan {
         is_more
     }
 
-    unsafe fn show(&mut self, node: Node<'_, pg_sys::ScanState>, row: Slot, version: VersionRef) {
+    unsafe fn show(&mut self, node: Node<'_, pg_sys::ScanState>, row: RowId, version: VersionRef) {
         // SAFETY: as in `fill`, which has found the row.
         show(node, unsafe { scan::state(self.rows) }, (row, version));
     }

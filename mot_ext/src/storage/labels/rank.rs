@@ -14,7 +14,7 @@ use crate::transaction::clock::PgClock;
 use crate::transaction::session;
 use mot_engine::key::label::of_rank;
 use mot_engine::key::{IndexDefinition, KeyBuffer, KeyKind, KeyValue, encode_value};
-use mot_engine::{Slot, Standing, TableRef, VersionRef};
+use mot_engine::{RowId, Standing, TableRef, VersionRef};
 use pgrx::pg_sys;
 use std::cmp::Ordering;
 
@@ -27,7 +27,7 @@ pub struct Ranked {
     /// The row that was read last, and the one before.
     slots: [*mut pg_sys::TupleTableSlot; 2],
     /// Rows that a predicate leaves out.
-    outside: Vec<Slot>,
+    outside: Vec<RowId>,
     /// What comparisons of one row make.
     memory: pg_sys::MemoryContext,
     /// Of the row that was read last: the rank of each column's value.
@@ -100,7 +100,7 @@ impl Ranked {
         unsafe {
             let kind = &raw const pg_sys::TTSOpsVirtual;
             let slot = pg_sys::MakeSingleTupleTableSlot(description, kind);
-            for row in (0..self.storage.slots_end().0).map(Slot) {
+            for row in (0..self.storage.row_ids_end().0).map(RowId) {
                 if interrupts::is_pending() {
                     interrupts::check_for_interrupts();
                 }
@@ -128,7 +128,7 @@ impl Ranked {
     }
 
     /// The state of a row that is in the index.
-    fn state(&self, row: Slot) -> Option<VersionRef> {
+    fn state(&self, row: RowId) -> Option<VersionRef> {
         match session::session().standing(&PgClock, self.storage, row) {
             Standing::Gone => None,
             Standing::Own(version) | Standing::Committed(version) | Standing::Under(version, _) => {
@@ -153,7 +153,7 @@ impl Ranked {
     }
 
     /// The next row, and its labels by column.
-    fn next_with_labels(&mut self) -> Option<(Slot, Vec<Label>)> {
+    fn next_with_labels(&mut self) -> Option<(RowId, Vec<Label>)> {
         let row = self.next()?;
         let ranks = self.ranks.iter().enumerate();
         let labels = ranks.map(
@@ -172,7 +172,7 @@ impl Ranked {
     }
 
     /// Reads the next row, and the ranks of its values.
-    fn next(&mut self) -> Option<Slot> {
+    fn next(&mut self) -> Option<RowId> {
         if interrupts::is_pending() {
             interrupts::check_for_interrupts();
         }
@@ -198,7 +198,7 @@ impl Ranked {
                 }
             }
             pg_sys::MemoryContextSwitchTo(old);
-            Some(Slot((*(*slot).tts_values.add(count)).value() as u64))
+            Some(RowId((*(*slot).tts_values.add(count)).value() as u64))
         }
     }
 
@@ -279,7 +279,7 @@ impl LabelsByRow {
         }
     }
 
-    fn add(&mut self, row: Slot, labels: &[Label]) {
+    fn add(&mut self, row: RowId, labels: &[Label]) {
         let slot = self.slot;
         // SAFETY: the slot has a value for each column; the sort copies them.
         unsafe {
@@ -311,7 +311,7 @@ impl LabelsByRow {
     }
 
     /// The next row, and its labels by column.
-    pub fn next(&mut self) -> Option<(Slot, Vec<Label>)> {
+    pub fn next(&mut self) -> Option<(RowId, Vec<Label>)> {
         let slot = self.slot;
         // SAFETY: the sort's rows are of the slot's type, and copied into it.
         unsafe {
@@ -320,7 +320,7 @@ impl LabelsByRow {
                 return None;
             }
             pg_sys::slot_getsomeattrs_int(slot, self.columns as i32 + 1);
-            let row = Slot((*(*slot).tts_values).value() as u64);
+            let row = RowId((*(*slot).tts_values).value() as u64);
             let label = |at| match *(*slot).tts_isnull.add(at) {
                 true => Label::new(),
                 // A bytea of a minimal tuple may have a short header.

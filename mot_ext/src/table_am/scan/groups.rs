@@ -1,7 +1,7 @@
 //! Rows of a scan as the evaluation of conditions takes them: many at a time where that
 //! gives the same rows, else one by one.
 use super::{Keeping, Position, Scan, View};
-use mot_engine::{Slot, VersionRef};
+use mot_engine::{RowId, VersionRef};
 
 impl Scan {
     /// Whether rows may be looked up many at a time. Not where they are to be copied at once, and
@@ -16,7 +16,7 @@ impl Scan {
     /// Takes the rows that come next, as many as were looked up together; false: there are none.
     /// Of a scan that [gives groups](Scan::gives_groups). The position stays where it is until
     /// [`Scan::stand_at`] moves it, or the last row was taken.
-    pub fn next_group(&mut self, mut take: impl FnMut(Slot, VersionRef)) -> bool {
+    pub fn next_group(&mut self, mut take: impl FnMut(RowId, VersionRef)) -> bool {
         loop {
             if self.ahead.is_none() {
                 self.ahead = self.rows_ahead();
@@ -43,7 +43,7 @@ impl Scan {
 
     /// Positions the scan at a row of the group that was taken last: a cursor may turn round there.
     #[inline]
-    pub fn stand_at(&mut self, row: Slot) {
+    pub fn stand_at(&mut self, row: RowId) {
         self.position = Position::At(row);
     }
 }

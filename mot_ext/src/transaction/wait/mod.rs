@@ -17,7 +17,7 @@ use crate::errors;
 use crate::pg::interrupts;
 use crate::pg::relation::{Relation, try_with};
 use mot_engine::pause::{Point, reach};
-use mot_engine::{LockStrength, Ordinal, Slot, Xid};
+use mot_engine::{LockStrength, Ordinal, RowId, Xid};
 use pgrx::prelude::*;
 
 /// What to do when the row is taken.
@@ -77,7 +77,7 @@ impl<'p> RowLockQueue<'p> {
     /// the state with this ordinal. False: the row is to be skipped.
     pub fn wait(
         &mut self,
-        (row, ordinal): (Slot, Ordinal),
+        (row, ordinal): (RowId, Ordinal),
         xid: Xid,
         strength: LockStrength,
         policy: WaitPolicy,
@@ -108,15 +108,15 @@ impl<'p> RowLockQueue<'p> {
 
     /// Waits for the outcome of a transaction whose row is in the way of a unique key that core
     /// looks for ahead of an insertion; no queue.
-    pub fn wait_for_transaction(&mut self, slot: Slot, xid: Xid) {
-        self.wait_for_key(|| self.wait_for_end(tid_of(slot, Ordinal(0)), xid, Purpose::Insert));
+    pub fn wait_for_transaction(&mut self, row: RowId, xid: Xid) {
+        self.wait_for_key(|| self.wait_for_end(tid_of(row, Ordinal(0)), xid, Purpose::Insert));
     }
 
     /// Waits for the outcome of a transaction whose row is in the way of a key that is being
     /// entered; no queue, as in nbtree, which names the index.
-    pub fn wait_to_enter(&mut self, slot: Slot, xid: Xid, index: u32) {
+    pub fn wait_to_enter(&mut self, row: RowId, xid: Xid, index: u32) {
         let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-        let tid = tid_of(slot, Ordinal(0));
+        let tid = tid_of(row, Ordinal(0));
         let wait = |index: Option<Relation<'_>>| wait_for_end(index, tid, xid, Purpose::Insert);
         self.wait_for_key(|| {
             // The error has no such line of an index that is gone.
@@ -213,7 +213,7 @@ pub fn heavyweight_mode(strength: LockStrength) -> pg_sys::LOCKMODE {
 
 /// The tuple id of a row's state with this ordinal.
 #[inline]
-pub fn tid_of(row: Slot, ordinal: Ordinal) -> pg_sys::ItemPointerData {
+pub fn tid_of(row: RowId, ordinal: Ordinal) -> pg_sys::ItemPointerData {
     let (block, offset) = row.to_tid(ordinal);
     pg_sys::ItemPointerData {
         ip_blkid: pg_sys::BlockIdData {

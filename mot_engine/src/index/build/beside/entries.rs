@@ -3,8 +3,8 @@
 use super::{ENTRIES_PER_PIN, Finder, Holds, Looked};
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{Slot, Xid};
-use crate::index::{append_slot, only_slot};
+use crate::ids::{RowId, Xid};
+use crate::index::{append_row_id, only_row_id};
 use crate::key::KeyBuffer;
 use crate::memory::Urgency;
 use mot_index::{Batch, Bound, Direction, Tree};
@@ -14,7 +14,7 @@ use mot_index::{Batch, Bound, Direction, Tree};
 struct Group {
     key: Vec<u8>,
     /// The first row that may have the key.
-    candidate: Option<Slot>,
+    candidate: Option<RowId>,
     /// The key is passed over.
     is_passed: bool,
 }
@@ -37,7 +37,7 @@ impl<C: Clock> Finder<'_, C> {
         &mut self,
         mut wait: impl FnMut(Xid) -> bool,
         mut pause: impl FnMut(),
-    ) -> Result<Option<[Slot; 2]>, EngineError> {
+    ) -> Result<Option<[RowId; 2]>, EngineError> {
         let mut batch = Batch::with_capacity(ENTRIES_PER_PIN);
         let mut group = Group::default();
         let mut from: Option<(Vec<u8>, bool)> = None;
@@ -75,27 +75,27 @@ impl<C: Clock> Finder<'_, C> {
         tree.scan_batch(bound, Direction::Forward, batch);
         let mut suffix = KeyBuffer::new();
         for (entry, value) in batch.iter() {
-            let Some(slot) = only_slot(value) else {
+            let Some(row_id) = only_row_id(value) else {
                 continue;
             };
             suffix.clear();
-            append_slot(&mut suffix, slot)?;
+            append_row_id(&mut suffix, row_id)?;
             let key = &entry[..entry.len().saturating_sub(suffix.len())];
             if group.key != key {
                 *group = Group {
                     key: key.to_vec(),
-                    candidate: Some(slot),
+                    candidate: Some(row_id),
                     is_passed: false,
                 };
                 continue;
             }
             let Some(first) = group.candidate.filter(|_| !group.is_passed) else {
-                group.candidate = Some(slot);
+                group.candidate = Some(row_id);
                 continue;
             };
-            match self.pair([first, slot], key)? {
-                Pair::Two => return Ok(Looked::Duplicate([first, slot])),
-                Pair::NotFirst => group.candidate = Some(slot),
+            match self.pair([first, row_id], key)? {
+                Pair::Two => return Ok(Looked::Duplicate([first, row_id])),
+                Pair::NotFirst => group.candidate = Some(row_id),
                 Pair::NotSecond => {}
                 Pair::Open(xid) => return Ok(Looked::Open(key.to_vec(), xid)),
             }
@@ -106,7 +106,7 @@ impl<C: Clock> Finder<'_, C> {
     }
 
     /// Whether both rows have the key at one moment. The caller is pinned.
-    fn pair(&mut self, rows: [Slot; 2], key: &[u8]) -> Result<Pair, EngineError> {
+    fn pair(&mut self, rows: [RowId; 2], key: &[u8]) -> Result<Pair, EngineError> {
         loop {
             let (first_head, first) = self.holds(rows[0], key)?;
             let (second_head, second) = self.holds(rows[1], key)?;

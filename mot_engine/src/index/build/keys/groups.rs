@@ -1,4 +1,4 @@
-//! Sorted keys as an index takes them: each key once, with the one slot that has it or a posting
+//! Sorted keys as an index takes them: each key once, with the one row id that has it or a posting
 //! block of those that share it.
 //!
 //! Posting blocks made here are not shared until the index is: the builder takes them
@@ -6,7 +6,7 @@
 
 use super::{Key, Keys};
 use crate::errors::EngineError;
-use crate::ids::Slot;
+use crate::ids::RowId;
 use crate::index::entry::posting::{Posting, cells_for, inline_value};
 use crate::session::Session;
 use std::cmp::Ordering;
@@ -36,7 +36,7 @@ impl Keys {
 /// Why a group has no value.
 pub(in crate::index::build) enum Stopped {
     /// Two live rows share a pointed key.
-    Duplicate([Slot; 2]),
+    Duplicate([RowId; 2]),
     Failed(EngineError),
 }
 
@@ -59,11 +59,11 @@ impl Groups<'_> {
         let group = &self.keys.entries[group];
         debug_assert!(
             group[0].is_pointed(),
-            "a suffixed key is unique by its slot"
+            "a suffixed key is unique by its row id"
         );
         let mut live = group.iter().filter(|entry| entry.is_live());
         if let (Some(a), Some(b)) = (live.next(), live.next()) {
-            return Err(Stopped::Duplicate([a.slot(), b.slot()]));
+            return Err(Stopped::Duplicate([a.row_id(), b.row_id()]));
         }
         self.postings
             .try_reserve(1)
@@ -72,7 +72,7 @@ impl Groups<'_> {
         let block = loop {
             let local = &self.session.local;
             let block = Posting::allocate(local, cells).map_err(Stopped::Failed)?;
-            if group.iter().all(|entry| block.add(entry.slot())) {
+            if group.iter().all(|entry| block.add(entry.row_id())) {
                 break block;
             }
             // SAFETY: never published.
@@ -114,7 +114,7 @@ impl<'a> Iterator for Groups<'a> {
             .count();
         let end = first + 1 + same;
         let value = if same == 0 {
-            inline_value(entry.slot())
+            inline_value(entry.row_id())
         } else {
             match self.shared_value(first..end) {
                 Ok(value) => value,

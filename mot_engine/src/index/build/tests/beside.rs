@@ -43,8 +43,8 @@ pub(super) fn filled(session: &Session, table: TableRef, index: IndexRef) -> u64
     fill(session, table, index).expect("no key is too long")
 }
 
-fn current(session: &Session, table: TableRef, slot: Slot) -> VersionRef {
-    match session.newest(&AllCommitted, table, slot) {
+fn current(session: &Session, table: TableRef, row_id: RowId) -> VersionRef {
+    match session.newest(&AllCommitted, table, row_id) {
         Newest::Live(version) => version,
         other => panic!("{other:?}"),
     }
@@ -61,26 +61,26 @@ fn long_body(length: usize) -> Vec<u8> {
 }
 
 /// Puts a state on a row, as a writer of transaction `xid` beside the build of transaction 4.
-pub(super) fn update(session: &Session, table: TableRef, slot: Slot, body: &[u8], xid: Xid) {
-    updating(session, table, slot, body, xid).commit(session);
+pub(super) fn update(session: &Session, table: TableRef, row_id: RowId, body: &[u8], xid: Xid) {
+    updating(session, table, row_id, body, xid).commit(session);
 }
 
 /// The same, not committed.
 pub(super) fn updating(
     session: &Session,
     table: TableRef,
-    slot: Slot,
+    row_id: RowId,
     body: &[u8],
     xid: Xid,
 ) -> Transaction {
     let clock = Beside(Xid(4));
     let mut work = Transaction::new();
-    let seen = current(session, table, slot);
-    let written = work.update(session, &clock, table, slot, seen, body, xid, CID);
+    let seen = current(session, table, row_id);
+    let written = work.update(session, &clock, table, row_id, seen, body, xid, CID);
     let Ok(Written::Done(version)) = written else {
         panic!("{written:?}")
     };
-    let entered = work.enter(session, &clock, table, slot, version);
+    let entered = work.enter(session, &clock, table, row_id, version);
     assert!(matches!(entered, Ok(Entered::Done)), "{entered:?}");
     work
 }
@@ -120,7 +120,7 @@ fn a_row_with_many_keys_is_filled_version_by_version() {
     for versions in [ROWS / 3, ROWS] {
         with_table(0..1, |session, table| {
             for number in 1..versions {
-                update(session, table, Slot(0), &body(number), Xid(5 + number));
+                update(session, table, RowId(0), &body(number), Xid(5 + number));
             }
             let mut work = Transaction::new();
             let index = begin(&mut work, session, table, false);
@@ -146,14 +146,14 @@ fn a_state_that_is_left_out_is_remembered() {
             let mut work = Transaction::new();
             let index = begin(&mut work, session, table, false);
             assert_eq!(filled(session, table, index), 2);
-            update(session, table, Slot(1), &long_body(length), Xid(5));
+            update(session, table, RowId(1), &long_body(length), Xid(5));
             assert_eq!(index.has_left_out(), is_long);
             let refused = fill(session, table, index);
             assert_eq!(
                 matches!(refused, Err(EngineError::KeyTooLong { .. })),
                 is_long
             );
-            update(session, table, Slot(1), &body(3), Xid(6));
+            update(session, table, RowId(1), &body(3), Xid(6));
             assert_eq!(filled(session, table, index), 0);
             assert_eq!(index.has_left_out(), is_long);
             work.commit(session);
@@ -166,8 +166,8 @@ fn a_state_that_is_left_out_is_remembered() {
 fn a_state_that_the_fill_passes_over_is_remembered() {
     for (horizon, is_seen) in [(Xid(5), true), (Xid(7), false)] {
         with_table(0..1, |session, table| {
-            update(session, table, Slot(0), &long_body(KEY_BYTES_MAX), Xid(5));
-            update(session, table, Slot(0), &body(3), Xid(6));
+            update(session, table, RowId(0), &long_body(KEY_BYTES_MAX), Xid(5));
+            update(session, table, RowId(0), &body(3), Xid(6));
             session.engine().raise_horizon(horizon);
             let mut work = Transaction::new();
             let index = begin(&mut work, session, table, false);

@@ -5,14 +5,14 @@ use super::*;
 use crate::Rival;
 
 /// Asks for a row's key.
-fn rival(session: &Session, place: (TableRef, IndexRef), slot: u64) -> Rival {
+fn rival(session: &Session, place: (TableRef, IndexRef), row_id: u64) -> Rival {
     let clock = Beside(Xid(9));
     session
-        .find_rival(&clock, place, Slot(slot))
+        .find_rival(&clock, place, RowId(row_id))
         .expect("memory")
 }
 
-fn repeated(session: &Session, place: (TableRef, IndexRef)) -> Option<[Slot; 2]> {
+fn repeated(session: &Session, place: (TableRef, IndexRef)) -> Option<[RowId; 2]> {
     let found = session.find_duplicate(&Beside(Xid(9)), place, Xid(9), |_| false, || {});
     found.expect("memory")
 }
@@ -28,17 +28,17 @@ fn another_row_of_the_key_is_found_among_many() {
         assert_eq!(rival(session, place, 5), Rival::None);
         assert_eq!(repeated(session, place), None);
         // Entries that lead nowhere do not count.
-        for slot in 100..300 {
-            update(session, table, Slot(slot), &body(5), Xid(5));
-            update(session, table, Slot(slot), &body(slot), Xid(6));
+        for row_id in 100..300 {
+            update(session, table, RowId(row_id), &body(5), Xid(5));
+            update(session, table, RowId(row_id), &body(row_id), Xid(6));
         }
         assert_eq!(rival(session, place, 5), Rival::None);
         assert_eq!(repeated(session, place), None);
-        update(session, table, Slot(ROWS - 1), &body(5), Xid(7));
+        update(session, table, RowId(ROWS - 1), &body(5), Xid(7));
         assert_eq!(rival(session, place, 5), Rival::Live);
         assert_eq!(rival(session, place, ROWS - 1), Rival::Live);
         assert_eq!(rival(session, place, 6), Rival::None);
-        assert_eq!(repeated(session, place), Some([Slot(5), Slot(ROWS - 1)]));
+        assert_eq!(repeated(session, place), Some([RowId(5), RowId(ROWS - 1)]));
     });
 }
 
@@ -51,10 +51,10 @@ fn who_has_not_ended_decides() {
         filled(session, table, index);
         work.commit(session);
         let place = (table, index);
-        let running = updating(session, table, Slot(1), &body(1), Xid(9));
+        let running = updating(session, table, RowId(1), &body(1), Xid(9));
         assert_eq!(rival(session, place, 0), Rival::Unfinished(Xid(9)));
         // The key that it gives up may come back.
-        update(session, table, Slot(2), &body(2), Xid(7));
+        update(session, table, RowId(2), &body(2), Xid(7));
         assert_eq!(rival(session, place, 2), Rival::Unfinished(Xid(9)));
         let mut waits = 0;
         let found = session.find_duplicate(

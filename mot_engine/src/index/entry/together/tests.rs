@@ -63,14 +63,14 @@ fn definitions() -> Vec<IndexDefinition> {
 }
 
 /// What stands in the way, and at the index of which oid.
-fn enter_alone(session: &Session, table: TableRef, slot: Slot, new: VersionRef) -> Option<u32> {
+fn enter_alone(session: &Session, table: TableRef, row_id: RowId, new: VersionRef) -> Option<u32> {
     let _pin = session.local.pin();
     for index in table.all_indexes() {
         let outcome = session.with_keys(|[key, scratch, ..]| {
             let definition = session.definition(index).expect("decodes");
             let has_null = encode_row(definition, new.body(), key).expect("encodes").0;
             let clock = Some(&AllCommitted);
-            enter_key(session, table, index, has_null, key, scratch, slot, clock)
+            enter_key(session, table, index, has_null, key, scratch, row_id, clock)
         });
         match outcome.expect("memory") {
             EntryOutcome::Done => {}
@@ -118,20 +118,20 @@ fn a_row_is_refused_by_the_index_of_the_lowest_oid() {
     let mut put = || {
         let body = body([1, 2, 3]);
         let made = work.insert(session, table, &body, Xid(3), CommandId(0));
-        let (slot, version) = made.expect("memory");
-        enter_all(session, table, slot, version)
+        let (row_id, version) = made.expect("memory");
+        enter_all(session, table, row_id, version)
     };
     assert_eq!(put(), None);
     assert_eq!(put(), Some(1));
 }
 
-fn enter_all(session: &Session, table: TableRef, slot: Slot, new: VersionRef) -> Option<u32> {
+fn enter_all(session: &Session, table: TableRef, row_id: RowId, new: VersionRef) -> Option<u32> {
     let _pin = session.local.pin();
     let uniqueness = Uniqueness {
         clock: &AllCommitted,
         prune: crate::reclaim::prune_row,
     };
-    match enter_row(session, table, slot, new, None, Some(uniqueness)).expect("memory") {
+    match enter_row(session, table, row_id, new, None, Some(uniqueness)).expect("memory") {
         None => None,
         Some(Obstacle::Duplicate(index)) => Some(index.relation_oid()),
         Some(Obstacle::Busy(xid, _)) => panic!("{xid:?} has ended"),
@@ -139,14 +139,14 @@ fn enter_all(session: &Session, table: TableRef, slot: Slot, new: VersionRef) ->
 }
 
 fn entries(session: &Session, table: TableRef) -> Vec<Vec<u64>> {
-    let slots = |index: IndexRef| {
+    let row_ids = |index: IndexRef| {
         let mut scan = IndexScan::new();
         scan.start(table, index, &KeyRange::new(), Direction::Forward);
         std::iter::from_fn(|| scan.next(session, &AllCommitted).expect("scans"))
-            .map(|(slot, _)| slot.0)
+            .map(|(row_id, _)| row_id.0)
             .collect()
     };
-    table.all_indexes().map(slots).collect()
+    table.all_indexes().map(row_ids).collect()
 }
 
 #[test]
@@ -170,13 +170,13 @@ fn keys_entered_together_lie_where_they_lie_entered_alone() {
         let last = number * 104_729 % (ROWS - ROWS / 4);
         let body = body([first, number % 7, last]);
         let obstacles = tables.map(|table| {
-            let (slot, version) = work
+            let (row_id, version) = work
                 .insert(session, table, &body, Xid(3), CommandId(0))
                 .expect("memory");
             let obstacle = if table == tables[0] {
-                enter_all(session, table, slot, version)
+                enter_all(session, table, row_id, version)
             } else {
-                enter_alone(session, table, slot, version)
+                enter_alone(session, table, row_id, version)
             };
             if obstacle.is_some() {
                 work.retract(session);
