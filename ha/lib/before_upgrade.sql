@@ -24,6 +24,13 @@ INSERT INTO changed VALUES (101, 'new', 8, DEFAULT, 'there');
 UPDATE changed SET kept = repeat('x', 100000) WHERE id = 5;
 DELETE FROM changed WHERE id BETWEEN 10 AND 20;
 
+-- pg_dump makes a column that is gone anew, and not just as it was.
+CREATE TABLE gone (small int2, flag bool, v int, t text) USING mot;
+INSERT INTO gone SELECT 1, true, g, 't' || g FROM generate_series(1, 20) g;
+ALTER TABLE gone DROP COLUMN small, DROP COLUMN flag;
+CREATE UNIQUE INDEX gone_v ON gone (v abs_ops);
+CREATE INDEX gone_t ON gone (t);
+
 -- Keys that lie with the rows, and those that do not; files that are not the first of their tables.
 CREATE TABLE keys (id bigint GENERATED ALWAYS AS IDENTITY, t text, n int, m mood, p pair, d positive) USING mot;
 INSERT INTO keys (t, n, m, p, d)

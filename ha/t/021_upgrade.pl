@@ -1,6 +1,6 @@
 # pg_upgrade brings rows and keys along, by copies and by links: the new cluster has what the old
-# one had, and works on. Where the rows cannot be had, pg_upgrade fails and the old cluster is as it
-# was.
+# one had, and works on. Its catalogs are frozen as without the library, whatever the transaction
+# ids. Where the rows cannot be had, pg_upgrade fails and the old cluster is as it was.
 use strict;
 use warnings;
 
@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $here = Cwd::abs_path(dirname(__FILE__));
-my @tables = qw(changed keys unlogged seen parts parts_mot child empty emptied account_mot twin_mot);
+my @tables = qw(changed gone keys unlogged seen parts parts_mot child empty emptied account_mot twin_mot);
 
 sub new_cluster
 {
@@ -34,7 +34,7 @@ sub upgrade
 	my ($out, $err) = ('', '');
 	my $succeeded = IPC::Run::run(
 		[
-			$old->installed_command('pg_upgrade'), '--no-sync', @options, '-d', $old->data_dir, '-D', $new->data_dir, '-b', $bin, '-B', $bin,
+			$old->installed_command('pg_upgrade'), '--no-sync', '--retain', @options, '-d', $old->data_dir, '-D', $new->data_dir, '-b', $bin, '-B', $bin,
 			'-s', $new->host, '-p', $old->port, '-P', $new->port
 		],
 		'>', \$out, '2>', \$err);
@@ -71,6 +71,65 @@ sub all_sound
 	return;
 }
 
+# Where the rows cannot be had.
+sub fails
+{
+	my ($from, $name, $libraries, $says) = @_;
+	my ($succeeded, $said) = upgrade($from, new_cluster($name, $libraries));
+	ok(!$succeeded, "$name: pg_upgrade fails");
+	like($said, $says, "$name: and says why");
+}
+
+# In every database, shared catalogs included.
+sub freezes
+{
+	my ($node, $what) = @_;
+	my ($out, $err) = ('', '');
+	my $done = IPC::Run::run([ $node->installed_command('vacuumdb'), '--all', '--freeze', '-h', $node->host, '-p', $node->port ],
+		'>', \$out, '2>', \$err);
+	ok($done, "$what: every row can be frozen") or diag($err);
+	return;
+}
+
+# The new cluster's own transactions are ahead of the old one's, or long past.
+foreach my $at ([ 'young', undef ], [ 'far', 3_000_000_000 ])
+{
+	my ($name, $next_xid) = @$at;
+	my $from = PostgreSQL::Test::Cluster->new($name);
+	$from->init(allows_streaming => 1, extra => [ '-E', 'UTF8', '--locale=C.UTF-8' ]);
+	$from->append_conf('postgresql.conf', "shared_preload_libraries = 'mot'\nmot.max_memory = '64MB'\n");
+	Ledger::begin_at($from, $next_xid) if defined $next_xid;
+	$from->start;
+	$from->safe_psql('postgres', 'CREATE EXTENSION mot; CREATE TABLE t (id int PRIMARY KEY) USING mot; INSERT INTO t SELECT generate_series(1, 100)');
+	# A storage whose table was dropped while nobody could see to it is in no catalog.
+	$from->safe_psql('postgres', 'CREATE TABLE dropped (id int) USING mot; INSERT INTO dropped VALUES (1); ALTER EVENT TRIGGER mot_require_preload DISABLE');
+	$from->stop;
+	$from->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
+	$from->start;
+	$from->safe_psql('postgres', 'DROP TABLE dropped; ALTER EVENT TRIGGER mot_require_preload ENABLE');
+	$from->stop;
+	$from->append_conf('postgresql.conf', "shared_preload_libraries = 'mot'\n");
+	my $to = new_cluster("${name}_new", 'mot');
+	my ($succeeded, $said) = upgrade($from, $to);
+	ok($succeeded, "$name: pg_upgrade") or diag($said);
+	like($said, qr/but for tables that are in no catalog/, "$name: what is in no catalog is left out");
+	$to->start;
+	is($to->safe_psql('postgres', "SELECT count(*) FROM t; SELECT mot.check('t') IS NOT NULL"), "100\nt", "$name: all rows are there");
+	freezes($to, $name);
+	$to->stop;
+
+	# An older copy of the directory, which the old server would not load: the WAL behind it is gone.
+	my $directory = $from->data_dir . '/mot';
+	PostgreSQL::Test::RecursiveCopy::copypath($directory, "$directory.older");
+	$from->start;
+	$from->safe_psql('postgres', $_) for ('DELETE FROM t WHERE id > 50', 'SELECT pg_switch_wal()', 'CHECKPOINT') x 3;
+	$from->stop;
+	File::Path::rmtree($directory);
+	rename "$directory.older", $directory or die;
+	fails($from, "${name}_stale", 'mot', qr/left no note/);
+	$_->clean_node for $from, $to;
+}
+
 my $old = new_primary('old', conf => "autovacuum = off\n");
 $old->safe_psql('postgres', slurp_file("$here/../lib/before_upgrade.sql"));
 $old->safe_psql('postgres', 'CREATE DATABASE other');
@@ -81,17 +140,11 @@ $old->stop;
 
 
 # The old server has no library and does not say where its rows are, or the new one has none.
-sub fails
-{
-	my ($name, $libraries, $says) = @_;
-	my ($succeeded, $said) = upgrade($old, new_cluster($name, $libraries));
-	ok(!$succeeded, "$name: pg_upgrade fails");
-	like($said, $says, "$name: and says why");
-}
 $old->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
-fails('old_without', 'mot', qr/mot could not take over the rows of the old cluster/);
+fails($old, 'old_without', 'mot', qr/mot could not take over the rows of the old cluster/);
 $old->append_conf('postgresql.conf', "shared_preload_libraries = 'mot'\n");
-fails('new_without', '', qr/mot must be loaded|shared_preload_libraries/);
+fails($old, 'new_without', '', qr/mot must be loaded|shared_preload_libraries/);
+
 $old->start;
 is(all_rows($old), $rows, 'the old cluster is as it was');
 all_sound($old);
@@ -112,6 +165,8 @@ all_sound($copied);
 is(-s $copied->data_dir . "/$filenode[0]", 0, 'a table\'s file is empty');
 isnt($copied->safe_psql('postgres', 'SELECT system_identifier FROM pg_control_system()'), $filenode[1], 'it is another cluster');
 is(join(' ', glob($copied->data_dir . '/mot/upgrade-*')), '', 'no mark is left');
+is(join(' ', grep { (stat)[3] > 1 } glob($copied->data_dir . '/mot/rows-*')), '', 'it shares no file with the old cluster');
+freezes($copied, 'with copies');
 
 # Keys, constraints and sequences go on where they were.
 my ($code, $out, $err) = $copied->psql('postgres', q(

@@ -123,8 +123,8 @@ pub fn read_manifest(disk: &dyn Disk, generation: u64) -> Result<Manifest, Engin
     Ok(manifest)
 }
 
-/// Reads and checks one manifest.
-fn parse_manifest(disk: &dyn Disk, generation: u64) -> Result<Manifest, EngineError> {
+/// Reads and checks one manifest, whether its files are there or not.
+pub fn parse_manifest(disk: &dyn Disk, generation: u64) -> Result<Manifest, EngineError> {
     let name = manifest_name(generation);
     let reader = disk
         .open(&name)

@@ -32,8 +32,8 @@ mod tests;
 pub use block::{BLOCK_BYTES, BlockBuilder, BlockHeader, BlockReader, VersionEntry};
 pub use empty::seal_empty;
 pub use files::{
-    generations, manifest_name, newest, newest_for_replay, next_generation, read_manifest,
-    remove_old, remove_passed, remove_unnamed, rows_name,
+    generations, manifest_name, newest, newest_for_replay, next_generation, parse_manifest,
+    read_manifest, remove_old, remove_passed, remove_unnamed, rows_name,
 };
 pub use manifest::{FileEntry, IndexEntry, Manifest, RangeEntry, TableEntry, WholeFile};
 pub use pace::{Pace, Timer, time_to_spread};
@@ -44,7 +44,7 @@ pub use source::write;
 #[cfg(test)]
 pub(crate) use source::{EngineSource, begin_round, read_base};
 pub use source_note::SourceNote;
-pub use upgraded::{Mismatch, with_rows_of};
+pub use upgraded::{Mismatch, WithRows, with_rows_of};
 pub use write::{CheckpointContext, Definitions, Outcomes, RowSource, Written, seal, write_from};
 
 /// Name of the directory of checkpoints, under the data directory.

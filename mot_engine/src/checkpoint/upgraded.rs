@@ -8,12 +8,13 @@
 //! - Definitions are the new cluster's: its catalogs made them. But an index whose keys lie with
 //!   the rows keeps its former one, as over any start: it says what those keys are.
 //! - Both checkpoints are final, so nothing was logged behind either.
-//! - Total: every table of the old cluster is in the new one, and the other way round, or
-//!   [`Mismatch`] says which is not.
+//! - Every table of the new cluster is in the old one, or [`Mismatch`] says which is not. Tables of
+//!   the old one alone have no relation there any more, and are left out.
 
 use super::manifest::{IndexEntry, Manifest, TableEntry};
 use crate::ids::{RelationKey, TableId, Xid};
-use std::collections::HashMap;
+use crate::key::IndexDefinition;
+use std::collections::BTreeMap;
 
 /// Why the rows of one cluster cannot be those of the tables of another.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -30,14 +31,12 @@ pub enum Mismatch {
         /// Row ids of a range.
         of: u32,
     },
-    /// A table is in the one cluster alone.
+    /// The old cluster does not have a table.
     #[error(
-        "only the {cluster} cluster has the table of file {} in database {} (tablespace {})",
+        "the old cluster has no table of file {} in database {} (tablespace {})",
         .key.relation, .key.database, .key.tablespace
     )]
     Table {
-        /// Which of both.
-        cluster: &'static str,
         /// The table.
         key: RelationKey,
     },
@@ -45,7 +44,9 @@ pub enum Mismatch {
     #[error("the new cluster has rows of its own")]
     Rows,
     /// An index needs keys that the rows do not have.
-    #[error("the rows have no keys for index {index} in database {database}")]
+    #[error(
+        "the rows have no keys for index {index} in database {database}: REINDEX it in the old cluster"
+    )]
     Keys {
         /// pg_class.oid of the index.
         index: u32,
@@ -54,10 +55,19 @@ pub enum Mismatch {
     },
 }
 
+/// A checkpoint for the new cluster, and what was left out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WithRows {
+    /// The tables of the new cluster with the rows of the old.
+    pub manifest: Manifest,
+    /// Tables of the old cluster alone, ascending.
+    pub left_out: Vec<RelationKey>,
+}
+
 /// The checkpoint `new`, whose tables are empty, with the rows of `old`, as generation
 /// `generation`. If `new` has rows, they must be those of `old`: then an attempt before has
 /// succeeded.
-pub fn with_rows_of(new: &Manifest, old: &Manifest, generation: u64) -> Result<Manifest, Mismatch> {
+pub fn with_rows_of(new: &Manifest, old: &Manifest, generation: u64) -> Result<WithRows, Mismatch> {
     for (manifest, cluster) in [(old, "old"), (new, "new")] {
         if !manifest.is_final {
             return Err(Mismatch::NotFinal { cluster });
@@ -70,25 +80,21 @@ pub fn with_rows_of(new: &Manifest, old: &Manifest, generation: u64) -> Result<M
     if !new.files.is_empty() && new.files != old.files {
         return Err(Mismatch::Rows);
     }
-    let mut rest: HashMap<RelationKey, &TableEntry> = tables_of(old).collect();
-    let mut merged = new.clone();
-    merged.tables.clear();
+    let mut rest: BTreeMap<RelationKey, &TableEntry> = tables_of(old).collect();
+    let mut manifest = new.clone();
+    manifest.tables.clear();
     for (key, table) in tables_of(new) {
-        let cluster = "new";
-        let from = rest.remove(&key).ok_or(Mismatch::Table { cluster, key })?;
-        merged.tables.push(with_rows(table, from)?);
+        let from = rest.remove(&key).ok_or(Mismatch::Table { key })?;
+        manifest.tables.push(with_rows(table, from)?);
     }
-    if let Some(key) = rest.into_keys().min() {
-        let cluster = "old";
-        return Err(Mismatch::Table { cluster, key });
-    }
-    merged.generation = generation;
-    merged.files = old.files.clone();
-    merged.next_table = TableId(new.next_table.0.max(old.next_table.0));
-    merged.committed.extend_from_slice(&old.committed);
-    merged.committed.sort_unstable();
-    merged.committed.dedup();
-    Ok(merged)
+    manifest.generation = generation;
+    manifest.files = old.files.clone();
+    manifest.next_table = TableId(new.next_table.0.max(old.next_table.0));
+    manifest.committed.extend_from_slice(&old.committed);
+    manifest.committed.sort_unstable();
+    manifest.committed.dedup();
+    let left_out = rest.into_keys().collect();
+    Ok(WithRows { manifest, left_out })
 }
 
 /// The tables that have not been dropped, nor rolled back with their transaction.
@@ -123,7 +129,14 @@ fn keep_keys(index: &mut IndexEntry, database: u32, from: &TableEntry) -> Result
     let file = index.definition.file;
     let mut former = from.indexes.iter().map(|index| &index.definition);
     match former.find(|definition| definition.file == file) {
-        Some(former) if former.computed.is_some() => index.definition = former.clone(),
+        Some(former) if former.computed.is_some() => {
+            // pg_dump makes dropped columns anew, and not just as they were.
+            let layout = std::mem::take(&mut index.definition.layout);
+            index.definition = IndexDefinition {
+                layout,
+                ..former.clone()
+            };
+        }
         // Its keys follow from the columns.
         _ if index.definition.computed.is_none() => {}
         _ if from.ranges.is_empty() => {}

@@ -1,8 +1,8 @@
 //! Messages in the server log of processes that continue, and the hints of errors after which they
 //! try again.
 use crate::pg::{interrupts, report};
-use mot_engine::EngineError;
 use mot_engine::memory::ArenaFull;
+use mot_engine::{EngineError, RelationKey};
 use pgrx::prelude::*;
 
 /// Writes a message with a hint to the server log, and returns.
@@ -25,11 +25,21 @@ pub fn report_adopted(written_by: u64) {
     );
 }
 
-/// Says that the rows of the old cluster of a pg_upgrade are here.
-pub fn report_rows_brought(source: &str) {
+/// Says that the rows of the old cluster of a pg_upgrade are here, but for those of storages whose
+/// relations were dropped while the library was not preloaded.
+pub fn report_rows_brought(source: &str, left_out: &[RelationKey]) {
+    let name = |key: &RelationKey| format!("{}/{}", key.database, key.relation);
+    let names: Vec<_> = left_out.iter().map(name).collect();
+    let but = match names.is_empty() {
+        true => String::new(),
+        false => format!(
+            ", but for tables that are in no catalog: {}",
+            names.join(", ")
+        ),
+    };
     pg_sys::panic::ErrorReport::new(
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
-        format!("mot has taken over the rows of the cluster in \"{source}\""),
+        format!("mot has taken over the rows of the cluster in \"{source}\"{but}"),
         pgrx::function_name!(),
     )
     .report(PgLogLevel::LOG);
@@ -41,7 +51,17 @@ pub fn report_notes_missing(why: &str) {
         PgLogLevel::WARNING,
         PgSqlErrorCode::ERRCODE_IO_ERROR,
         format!("mot could not leave word for pg_upgrade where its rows are: {why}"),
-        "The new cluster will refuse to start. This one is as it was.",
+        "The new cluster will refuse to start. The rows are as they were.",
+    );
+}
+
+/// Says that files of tables still have what was written for pg_upgrade.
+pub fn report_notes_stay(why: &str) {
+    log_message(
+        PgLogLevel::WARNING,
+        PgSqlErrorCode::ERRCODE_IO_ERROR,
+        format!("mot could not remove what it had written for pg_upgrade: {why}"),
+        "It takes 8 kB in the file of each table, and is tried again at the next start.",
     );
 }
 

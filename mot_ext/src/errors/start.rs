@@ -22,21 +22,10 @@ pub fn rows_not_brought(why: &str) -> ! {
         PgLogLevel::FATAL,
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         format!("mot could not take over the rows of the old cluster: {why}"),
-        "pg_upgrade has made memory-optimized tables in this cluster. Their rows are in the directory \"mot\" of \
-         the old cluster, which is as it was.",
-        "Let pg_upgrade run again, into another new cluster, with mot in shared_preload_libraries of both and in \
-         the same version. Keep the old cluster until then."
-    )
-}
-
-/// Stops a start that follows a pg_upgrade.
-pub fn notes_not_removed(why: &str) -> ! {
-    raise_report!(
-        PgLogLevel::FATAL,
-        ERRCODE_IO_ERROR,
-        format!("mot could not remove what it had written for pg_upgrade: {why}"),
-        "",
-        ""
+        "pg_upgrade has made memory-optimized tables in this cluster. Their rows are still in the directory \
+         \"mot\" of the old cluster.",
+        "Keep the old cluster, put it back as pg_upgrade's documentation says, and start it. Then let pg_upgrade \
+         run again, into another new cluster, with mot in shared_preload_libraries of both and in the same version."
     )
 }
 

@@ -19,7 +19,7 @@
 //! round, keeps what it finds: its owner is unknown then.
 use crate::pg::{self, interrupts};
 use crate::transaction::{dropped_database, session};
-use crate::{errors, shared_memory};
+use crate::{errors, shared_memory, upgrade};
 use mot_engine::State;
 use pgrx::prelude::*;
 use std::collections::BTreeSet;
@@ -37,7 +37,11 @@ pub struct Watch {
 impl Watch {
     /// Called at every turn.
     pub fn look(&mut self) {
-        if self.has_looked || shared_memory::engine().expect("preloaded").state() != State::Ready {
+        // What a server that runs for pg_upgrade logs, it does not expect.
+        if self.has_looked
+            || upgrade::is_binary_upgrade()
+            || shared_memory::engine().expect("preloaded").state() != State::Ready
+        {
             return;
         }
         // SAFETY: reads shared state; never raises.

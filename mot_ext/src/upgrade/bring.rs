@@ -2,9 +2,10 @@
 use super::table_files::{read_note, remove_note, with_file};
 use super::{AWAITS_ROWS, HAS_NOTES, is_binary_upgrade, is_marked};
 use crate::errors;
+use mot_engine::EngineError;
 use mot_engine::checkpoint::{
-    DIRECTORY, Manifest, SourceNote, generations, next_generation, read_manifest, rows_name, seal,
-    with_rows_of,
+    DIRECTORY, Manifest, SourceNote, generations, next_generation, parse_manifest, read_manifest,
+    rows_name, seal, with_rows_of,
 };
 use mot_engine::disk::{DirectoryDisk, Disk};
 use std::ffi::OsString;
@@ -19,25 +20,24 @@ const DRAFT: &str = "upgrade-draft";
 /// In the postmaster, which holds the lock of the data directory, before anything else of ours
 /// runs. Stops the start where the rows cannot be had.
 pub fn at_start() {
-    if is_marked(AWAITS_ROWS) {
-        match bring_rows() {
-            Ok(source) => errors::report_rows_brought(&source.display().to_string()),
-            Err(why) => errors::rows_not_brought(&why),
-        }
+    if is_marked(AWAITS_ROWS)
+        && let Err(why) = bring_rows()
+    {
+        errors::rows_not_brought(&why);
     }
     if is_marked(HAS_NOTES)
         && !is_binary_upgrade()
         && let Err(why) = remove_notes()
     {
-        errors::notes_not_removed(&why);
+        errors::report_notes_stay(&why);
     }
 }
 
-/// Writes a checkpoint with the rows of the old cluster, and says where that is.
-fn bring_rows() -> Result<PathBuf, String> {
+/// Writes a checkpoint with the rows of the old cluster.
+fn bring_rows() -> Result<(), String> {
     let disk = open(Path::new(DIRECTORY))?;
-    let own = newest(&disk)?;
-    let note = note_of(&own)?;
+    let own = newest(&disk, read_manifest)?;
+    let (note, bring_file) = note_of(&own)?;
     if note.system_id == own.system_id {
         return Err("their files name this very cluster".into());
     }
@@ -46,8 +46,7 @@ fn bring_rows() -> Result<PathBuf, String> {
     if !directory.is_dir() {
         return Err(format!("\"{}\" is not there", directory.display()));
     }
-    let old_disk = open(&directory)?;
-    let old = newest(&old_disk)?;
+    let old = newest(&open(&directory)?, read_manifest)?;
     if (old.system_id, old.generation) != (note.system_id, note.generation) {
         return Err(format!(
             "the server of \"{}\" has run since",
@@ -56,20 +55,25 @@ fn bring_rows() -> Result<PathBuf, String> {
     }
     let next = next_generation(&disk).map_err(|error| error.to_string())?;
     let generation = next.max(old.generation + 1);
-    let merged = with_rows_of(&own, &old, generation).map_err(|error| error.to_string())?;
+    let brought = with_rows_of(&own, &old, generation).map_err(|error| error.to_string())?;
     for file in &old.files {
         let name = rows_name(file.generation, file.number);
-        bring_file(&directory.join(&name), &Path::new(DIRECTORY).join(&name))
-            .map_err(|error| format!("file \"{name}\": {error}"))?;
+        put_in_place(
+            bring_file,
+            &directory.join(&name),
+            &Path::new(DIRECTORY).join(&name),
+        )
+        .map_err(|error| format!("file \"{name}\": {error}"))?;
     }
     let finish = || {
         disk.sync_directory()?;
-        seal(&disk, &merged).map_err(io::Error::other)?;
+        seal(&disk, &brought.manifest).map_err(io::Error::other)?;
         disk.rename(AWAITS_ROWS, HAS_NOTES)?;
         disk.sync_directory()
     };
     finish().map_err(|error| error.to_string())?;
-    Ok(source)
+    errors::report_rows_brought(&source.display().to_string(), &brought.left_out);
+    Ok(())
 }
 
 fn open(directory: &Path) -> Result<DirectoryDisk, String> {
@@ -78,34 +82,49 @@ fn open(directory: &Path) -> Result<DirectoryDisk, String> {
 }
 
 /// The newest checkpoint in a directory.
-fn newest(disk: &DirectoryDisk) -> Result<Manifest, String> {
+fn newest(
+    disk: &DirectoryDisk,
+    read: impl Fn(&dyn Disk, u64) -> Result<Manifest, EngineError>,
+) -> Result<Manifest, String> {
     let generations = generations(disk).map_err(|error| error.to_string())?;
     let newest = generations.first().ok_or("there is no checkpoint")?;
-    read_manifest(disk, *newest).map_err(|error| error.to_string())
+    read(disk, *newest).map_err(|error| error.to_string())
 }
 
-/// The note that the files of all tables have.
-fn note_of(own: &Manifest) -> Result<SourceNote, String> {
-    let mut found: Option<SourceNote> = None;
+/// How a file of rows comes from one directory into another.
+type BringFile = fn(&Path, &Path) -> io::Result<()>;
+
+/// The note that the files of all tables have, and how `pg_upgrade` has brought these: by copies
+/// the clusters have nothing in common afterwards.
+fn note_of(own: &Manifest) -> Result<(SourceNote, BringFile), String> {
+    let mut found: Option<(SourceNote, BringFile)> = None;
     for table in &own.tables {
-        let note = with_file(table.key, read_note)?;
-        let note = note.ok_or("the old server has left no note in their files")?;
-        let note = note.map_err(|damage| damage.0)?;
-        if found.get_or_insert_with(|| note.clone()) != &note {
+        let read = with_file(table.key, read_note)?.flatten();
+        let read = read.ok_or("the old server has left no note in their files")?;
+        let note = read.note.map_err(|damage| damage.0)?;
+        let bring: BringFile = if read.is_linked { link_file } else { copy_file };
+        let (first, _) = found.get_or_insert_with(|| (note.clone(), bring));
+        if *first != note {
             return Err("their files name several clusters".into());
         }
     }
     found.ok_or_else(|| "there are no tables".into())
 }
 
-/// Links a file, which never changes, or copies it where it cannot be linked. It is durable before
-/// it has its name.
-fn bring_file(from: &Path, to: &Path) -> io::Result<()> {
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    fs::copy(from, to).map(drop)
+}
+
+/// Links a file, which the server never changes; copies it to another file system.
+fn link_file(from: &Path, to: &Path) -> io::Result<()> {
+    fs::hard_link(from, to).or_else(|_| copy_file(from, to))
+}
+
+/// Brings a file, which is durable before it has its name.
+fn put_in_place(bring: BringFile, from: &Path, to: &Path) -> io::Result<()> {
     let draft = Path::new(DIRECTORY).join(DRAFT);
     remove_if_there(&draft)?;
-    if fs::hard_link(from, &draft).is_err() {
-        fs::copy(from, &draft)?;
-    }
+    bring(from, &draft)?;
     File::open(&draft)?.sync_all()?;
     fs::rename(&draft, to)?;
     // It stays where the two are one file.
@@ -123,7 +142,7 @@ fn remove_if_there(file: &Path) -> io::Result<()> {
 /// run since but for `pg_upgrade`.
 fn remove_notes() -> Result<(), String> {
     let disk = open(Path::new(DIRECTORY))?;
-    for table in &newest(&disk)?.tables {
+    for table in &newest(&disk, parse_manifest)?.tables {
         with_file(table.key, remove_note)?;
     }
     let unmark = || {

@@ -13,26 +13,32 @@
 //! Both servers run with `-b`, alone with `pg_upgrade`:
 //!
 //! 1. The old server stops. Behind its last checkpoint the worker leaves a note in the file of each
-//!    table (`leave_notes`): data directory, system identifier, generation.
+//!    table (`leave_notes`): data directory, system identifier, generation. Not where the tables
+//!    could not be loaded.
 //! 2. In the new one `CREATE TABLE` leaves the mark `AWAITS_ROWS` in the directory of checkpoints
 //!    before the first table is there. That server stops, with a last checkpoint of its own.
 //! 3. `pg_upgrade` replaces the files of tables by the old cluster's, and starts the new server.
-//! 4. The postmaster finds the mark before anything else runs (`at_start`). It links, or copies,
-//!    the old checkpoint's files of rows, and writes a checkpoint that names them
-//!    (`mot_engine`'s `checkpoint/upgraded.rs`). That is the point of no return.
+//! 4. The postmaster finds the mark before anything else runs (`at_start`). It copies the old
+//!    checkpoint's files of rows, or links them where `pg_upgrade` has linked the tables' files. It
+//!    writes a checkpoint that names them (`mot_engine`'s `checkpoint/upgraded.rs`). That is the
+//!    point of no return.
 //! 5. `AWAITS_ROWS` becomes `HAS_NOTES`. The first start without `-b` empties the files that have
-//!    notes, in either cluster.
+//!    notes, in either cluster, as far as they are there.
 //!
 //! Invariants:
-//! - With the mark no server starts but with the rows. So `pg_upgrade` fails where they are not to
-//!   be had, and says so before anybody removes the old cluster.
+//! - With the mark no server starts but with the files of rows. So `pg_upgrade` fails where they
+//!   are not to be had, and says so before anybody removes the old cluster. Their content is read,
+//!   and verified, when the tables are loaded.
 //! - A note is followed only if the checkpoint that it names is the newest of its cluster and a
 //!   final one: no server has run there since. A stale note is refused.
 //! - Everything may be done again after a crash: the files of rows never change, and the notes stay
 //!   until the mark is gone.
 //! - Nothing in the old cluster is changed but the notes.
+//! - A server with `-b` holds nothing back and frees nothing by itself. `pg_upgrade` has counted
+//!   the old one's transactions before, and freezes the new one's catalogs right after its start
+//!   (`transaction::horizon::outcome_bound`).
 //!
-//! Called by `table_am`, `workers` and `_PG_init`; calls `errors` and `pg`.
+//! Called by `transaction`, `table_am`, `reclaim` and `workers`; calls `errors` and `pg`.
 mod bring;
 mod leave;
 mod table_files;
@@ -54,7 +60,7 @@ const AWAITS_ROWS: &str = "upgrade-awaits-rows";
 const HAS_NOTES: &str = "upgrade-has-notes";
 
 /// Whether this server runs for `pg_upgrade`.
-fn is_binary_upgrade() -> bool {
+pub fn is_binary_upgrade() -> bool {
     // SAFETY: a plain variable of this process.
     unsafe { pg_sys::IsBinaryUpgrade }
 }

@@ -9,24 +9,28 @@ use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Does something with the file of a table. An error names it.
+/// Does something with the file of a table, relative to the data directory. `None`: there is none,
+/// since the relation or its database is gone, and the storage has stayed. An error names the file.
 pub(super) fn with_file<T>(
     table: RelationKey,
     act: impl FnOnce(&Path) -> io::Result<T>,
-) -> Result<T, String> {
-    let file = file_of(table).map_err(|error| error.to_string())?;
-    act(&file).map_err(|error| format!("file \"{}\": {error}", file.display()))
-}
-
-/// The file that a table has, relative to the data directory.
-fn file_of(table: RelationKey) -> io::Result<PathBuf> {
+) -> Result<Option<T>, String> {
     let directory = match table.tablespace {
-        0 => own_directory(table.database)?,
-        tablespace => directory_of(table.database, tablespace.into()),
+        0 => own_directory(table.database).map_err(|error| error.to_string())?,
+        tablespace => Some(directory_of(table.database, tablespace.into())),
     };
-    Ok(directory.join(table.relation.to_string()))
+    let Some(directory) = directory else {
+        return Ok(None);
+    };
+    let file = directory.join(table.relation.to_string());
+    match act(&file) {
+        Ok(done) => Ok(Some(done)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("file \"{}\": {error}", file.display())),
+    }
 }
 
 /// The directory of a database in a tablespace.
@@ -37,7 +41,7 @@ fn directory_of(database: u32, tablespace: pg_sys::Oid) -> PathBuf {
 }
 
 /// The directory of a database in its own tablespace: only that has the file of its version.
-fn own_directory(database: u32) -> io::Result<PathBuf> {
+fn own_directory(database: u32) -> io::Result<Option<PathBuf>> {
     let mut tablespaces = vec![pg_sys::DEFAULTTABLESPACE_OID];
     for entry in fs::read_dir("pg_tblspc")? {
         let name = entry?.file_name();
@@ -47,34 +51,47 @@ fn own_directory(database: u32) -> io::Result<PathBuf> {
     let mut directories = tablespaces
         .into_iter()
         .map(|tablespace| directory_of(database, tablespace));
-    let own = directories.find(|directory| directory.join("PG_VERSION").exists());
-    own.ok_or_else(|| io::Error::other(format!("database {database} has no directory")))
+    Ok(directories.find(|directory| directory.join("PG_VERSION").exists()))
 }
 
-/// Writes a note into the file of a table, which is there.
+/// Writes a note into the file of a table. An error leaves it empty.
 pub(super) fn write_note(file: &Path, note: &SourceNote) -> io::Result<()> {
     let page = page::with_special(&note.to_bytes())?;
     let mut file = OpenOptions::new().write(true).truncate(true).open(file)?;
-    file.write_all(&page.0)
+    file.write_all(&page.0).or_else(|error| {
+        file.set_len(0)?;
+        Err(error)
+    })
+}
+
+/// What the file of a table says.
+pub(super) struct FoundNote {
+    pub(super) note: Result<SourceNote, Damage>,
+    /// The file is the old cluster's, too.
+    pub(super) is_linked: bool,
 }
 
 /// The note in the file of a table; `None`: it has none.
-pub(super) fn read_note(file: &Path) -> io::Result<Option<Result<SourceNote, Damage>>> {
+pub(super) fn read_note(file: &Path) -> io::Result<Option<FoundNote>> {
     let file = File::open(file)?;
     let mut page = Page::default();
-    if file.metadata()?.len() != page.0.len() as u64 {
+    let about = file.metadata()?;
+    if about.len() != page.0.len() as u64 {
         return Ok(None);
     }
     (&file).read_exact(&mut page.0)?;
-    Ok(page::special(&page).map(SourceNote::from_bytes))
+    Ok(page::special(&page).map(|special| FoundNote {
+        note: SourceNote::from_bytes(special),
+        is_linked: about.nlink() > 1,
+    }))
 }
 
 /// Empties the file of a table that has a note, and no other.
 pub(super) fn remove_note(file: &Path) -> io::Result<()> {
-    match read_note(file) {
-        Ok(Some(Ok(_))) => OpenOptions::new().write(true).open(file)?.set_len(0),
-        Ok(Some(Err(_)) | None) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
+    match read_note(file)? {
+        Some(FoundNote { note: Ok(_), .. }) => {
+            OpenOptions::new().write(true).open(file)?.set_len(0)
+        }
+        _ => Ok(()),
     }
 }

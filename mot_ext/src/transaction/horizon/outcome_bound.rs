@@ -6,9 +6,12 @@
 //! - The bound is stored as the `xmin` in the PGPROCs of both workers, which have no snapshots of
 //!   their own. So one of them may be started again. It is stored under ProcArrayLock, so that the
 //!   places are still those workers'.
+//! - A server that runs for `pg_upgrade` shows none. There VACUUM runs in the new cluster alone,
+//!   before that has tables, and `pg_upgrade` relies on it to freeze every row of its catalogs.
 use super::{processes, while_still};
 use crate::shared_memory::{self, OutcomeBound};
 use crate::transaction::clock::narrow;
+use crate::upgrade;
 use mot_engine::Xid;
 use pgrx::pg_sys;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,7 +25,10 @@ pub enum Worker {
 
 /// Under ProcArrayLock.
 fn show(bound: &OutcomeBound) {
-    let xmin = narrow(Xid(bound.below.load(Ordering::Relaxed)));
+    let xmin = match upgrade::is_binary_upgrade() {
+        true => pg_sys::InvalidTransactionId,
+        false => narrow(Xid(bound.below.load(Ordering::Relaxed))),
+    };
     for place in shown_by().into_iter().flatten() {
         // SAFETY: a worker's PGPROC: it takes its place out of `shown_by`, under the lock that we
         // have, before it leaves the array. It writes its xmin at no other time, and others read it

@@ -17,6 +17,7 @@ use crate::shared_memory::server_phase::{
 };
 use crate::transaction::session;
 use crate::{errors, shared_memory, upgrade};
+use mot_engine::checkpoint::Manifest;
 use mot_engine::pause::{Point, reach};
 use mot_engine::{EngineError, Lsn, State};
 use pgrx::prelude::*;
@@ -170,7 +171,7 @@ impl Worker {
                 );
             }
         }
-        upgrade::leave_notes();
+        upgrade::leave_notes(checkpoint_of_next_start);
         restartpoint::open();
         gate::leave();
     }
@@ -190,6 +191,22 @@ impl Worker {
             }
         }
         true
+    }
+}
+
+/// The checkpoint that the next start loads; an error if that start would refuse it.
+fn checkpoint_of_next_start() -> Result<Option<Manifest>, String> {
+    let control = shared_memory::control();
+    if shared_memory::engine().expect("preloaded").state() == State::Failed {
+        return Err(control.failure());
+    }
+    let disk = files::open().map_err(|error| error.to_string())?;
+    let newest = files::newest(&disk, None).map_err(|error| error.to_string())?;
+    match newest {
+        Some(manifest) if slot::is_ahead_of(manifest.redo) => {
+            Err("there was a newer checkpoint".into())
+        }
+        newest => Ok(newest),
     }
 }
 
