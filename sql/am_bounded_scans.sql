@@ -35,6 +35,21 @@ SELECT on_both($$CREATE INDEX task_d ON task (d, id)$$);
 SELECT on_both($$CREATE INDEX task_t ON task (t, id)$$);
 SELECT on_both($$CREATE INDEX task_n ON task (n, id backwards DESC)$$);
 SELECT on_both('ANALYZE task');
+-- several conditions on a column: a list with a range or a value, and NULL with anything else
+SELECT on_both($$SELECT id FROM task WHERE id = ANY('{7,3,NULL,9,4,2000}') AND id >= 4 AND id < 9 ORDER BY id DESC$$);
+SELECT on_both($$SELECT id FROM task WHERE id = ANY(ARRAY(SELECT generate_series(1, 2000))) AND id > 1998$$);
+SELECT on_both($$SELECT count(*) FROM task WHERE n = ANY('{1,2,3,4,5}') AND n = 2 AND id < 10$$), on_both($$SELECT count(*) FROM task WHERE n = ANY('{1,2}') AND n > 1.5 AND id < 30$$);
+SELECT on_both($$SELECT count(*) FROM task WHERE id = ANY('{1,2,3}') AND id < NULL$$), on_both($$SELECT count(*) FROM task WHERE id = ANY('{1,2,3}') AND id > 3$$);
+SELECT on_both($$SELECT count(*) FROM task WHERE n IS NULL AND n = 3$$), on_both($$SELECT count(*) FROM task WHERE n < 5 AND n IS NULL$$), on_both($$SELECT count(*) FROM task WHERE n IS NULL AND n IS NOT NULL$$);
+SELECT on_both($$SELECT id FROM task WHERE t = ANY('{n1,n2,n3}') AND t > 'n1' AND t < 'n3' AND id < 600$$);
+SELECT on_both($$SELECT id FROM task WHERE s = ANY('{late,mid,new}') AND s > 'mid' AND id < 12 ORDER BY id$$);
+CREATE FUNCTION ordered.listed(list int[], below int) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE found bigint;
+BEGIN
+  SELECT count(*) INTO found FROM task WHERE id = ANY(list) AND id < below;
+  RETURN found;
+END $$;
+SELECT on_both($$SELECT listed(ARRAY(SELECT generate_series(1, 3000)), g) FROM generate_series(1, 8) g$$);
 -- enums
 SELECT on_both($$SELECT id FROM task WHERE s >= 'held' ORDER BY s, at DESC, id LIMIT 5$$);
 SELECT on_both($$SELECT id FROM task WHERE s < 'held' ORDER BY s DESC, at, id DESC LIMIT 5$$);
@@ -75,5 +90,8 @@ SELECT refused($$SELECT id FROM task WHERE s > 'late' LIMIT 5$$);
 SELECT refused($$SELECT id FROM task WHERE s < 'late' AND s > 'held' ORDER BY s, at DESC LIMIT 5$$);
 SELECT refused($$SELECT id FROM task WHERE t = 'n77'::name$$);
 SELECT refused($$SELECT id FROM task WHERE at = '2024-05-12 04:00:00'::timestamptz$$);
+SELECT refused($$SELECT id FROM task WHERE id = ANY('{7,2000,2001,2002}') AND id < 9$$);
+SELECT refused($$SELECT id FROM task WHERE n = ANY('{1,2,3,4,5,6}') AND n = 2 AND id = 2$$);
+SELECT refused($$SELECT id FROM task WHERE s IS NULL AND s = 'late'$$);
 SELECT rows FROM mot.check('task');
 DROP SCHEMA on_heap, on_mot, ordered CASCADE;

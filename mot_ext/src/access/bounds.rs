@@ -331,6 +331,8 @@ impl Bounds {
             Test::RowGoesOn => return Ok(true),
             // With the one before.
             test if test.is_of_enums() && self.is_of_column_before(position) => return Ok(true),
+            // With the list.
+            test if test.is_range() && self.list_of(position).is_some() => return Ok(true),
             _ => {}
         }
         let (datum, is_null) = match condition.argument {
@@ -343,8 +345,13 @@ impl Bounds {
         }
         let kind = condition.argument_kind.unwrap_or(column.kind);
         if key.test == Test::AnyOf {
-            // SAFETY: an array of the operator's argument type, not NULL.
-            return unsafe { self.add_any(&column, kind, datum) };
+            // SAFETY: see the caller; an array of the operator's argument type, not NULL.
+            return unsafe {
+                match self.range_of_list(position, context)? {
+                    Some(range) => self.add_any(&column, kind, datum, &range),
+                    None => Ok(false),
+                }
+            };
         }
         if key.test.is_of_enums() {
             // SAFETY: see the caller.
@@ -360,6 +367,16 @@ impl Bounds {
         position > 0 && column(position - 1) == column(position)
     }
 
+    /// The list before a condition on the same column.
+    fn list_of(&self, position: usize) -> Option<usize> {
+        let column = self.conditions[position].key.column;
+        let before = (0..position).rev();
+        let mut before = before.map(|at| (at, self.conditions[at].key));
+        let list = before.find(|(_, key)| key.column != column || key.test == Test::AnyOf);
+        list.filter(|(_, key)| key.column == column)
+            .map(|(at, _)| at)
+    }
+
     /// Takes a condition with one value in; false when no row can pass.
     #[inline]
     unsafe fn add_one(
@@ -371,14 +388,8 @@ impl Bounds {
     ) -> Result<bool, EngineError> {
         let key = self.conditions[position].key;
         let column = self.definition.columns[key.column];
-        let (kind, datum) = match key.test {
-            _ if !keys::kind_lies_near(column.kind, kind) => (kind, datum),
-            Test::Less | Test::LessEqual => (KeyKind::Timestamp, keys::later(datum)),
-            _ => (KeyKind::Timestamp, keys::earlier(datum)),
-        };
-        // SAFETY: a value of the operator's argument type, or of the one it was replaced by, not
-        // NULL.
-        let argument = unsafe { argument(&column, kind, datum, false) };
+        // SAFETY: the caller's.
+        let argument = unsafe { argument_of_test(key.test, &column, kind, datum) };
         match key.test {
             Test::Equal => {
                 let Argument::Value(value) = argument else {
@@ -438,6 +449,26 @@ fn limit(test: Test) -> Limit {
         Test::Greater => Limit::Greater,
         other => unreachable!("{other:?} is no limit"),
     }
+}
+
+/// What a test compares the column with.
+///
+/// # Safety
+/// A value of the operator's argument type, not NULL.
+#[inline]
+unsafe fn argument_of_test<'a>(
+    test: Test,
+    column: &KeyColumn,
+    kind: KeyKind,
+    datum: pg_sys::Datum,
+) -> Argument<'a> {
+    let (kind, datum) = match test {
+        _ if !keys::kind_lies_near(column.kind, kind) => (kind, datum),
+        Test::Less | Test::LessEqual => (KeyKind::Timestamp, keys::later(datum)),
+        _ => (KeyKind::Timestamp, keys::earlier(datum)),
+    };
+    // SAFETY: a value of the operator's argument type, or of the one it was replaced by, not NULL.
+    unsafe { argument(column, kind, datum, false) }
 }
 
 /// A datum of the operator's argument type as a value of the column.

@@ -1,7 +1,8 @@
 //! Conditions that an index can answer: one test of each of its leading columns.
 //!
 //! The first columns are fixed by values (`=`, `= ANY`, `IS NULL`, ranges of an enum). The next one
-//! may have a range (`<` to `>`, `IS NOT NULL`).
+//! may have a range (`<` to `>`, `IS NOT NULL`). One behind `= ANY` on the same column leaves out
+//! values of the list.
 mod families;
 
 pub use families::membership;
@@ -78,6 +79,21 @@ impl Test {
     /// list.
     pub fn is_of_enums(self) -> bool {
         self.takes_enum(Ordering::Equal).is_some()
+    }
+
+    /// Of two tests that fix a column, which one is better: a list comes last.
+    pub fn rank(self) -> Option<u8> {
+        match self {
+            Test::Equal => Some(0),
+            Test::IsNull => Some(1),
+            Test::AnyOf => Some(2),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a range of the column's own order.
+    pub fn is_range(self) -> bool {
+        self.of_enums().is_some()
     }
 
     /// Whether it compares with an argument.

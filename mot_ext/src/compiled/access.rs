@@ -56,8 +56,8 @@ impl<'p> Access<'p> {
         }
         // Core locks the index when it opens it. What others have done to it is known after that.
         catalog::lock(index, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
-        let (found, columns) = conditions(index, node)?;
-        let chosen = choose(&found, columns);
+        let (mut found, definition) = conditions(index, node)?;
+        let chosen = choose(&mut found, definition)?;
         // Core's node has the index pass over values of its first column.
         if chosen.is_empty() && !found.is_empty() {
             return None;
@@ -105,12 +105,12 @@ impl<'p> Access<'p> {
     }
 }
 
-/// The index conditions of a scan as tests of a locked index, and how many columns that has;
-/// `None`: one is of no form known here.
+/// The index conditions of a scan as tests of a locked index, and its definition; `None`: one is of
+/// no form known here.
 fn conditions<'p>(
     index: pg_sys::Oid,
     node: Node<'p, pg_sys::IndexScan>,
-) -> Option<(Vec<Condition<'p>>, usize)> {
+) -> Option<(Vec<Condition<'p>>, &'static IndexDefinition)> {
     LockedRelation::closed(index).with(|index| {
         let index = Index {
             relation: index,
@@ -118,28 +118,39 @@ fn conditions<'p>(
         };
         let tests = node.indexqual().iter();
         let found: Option<_> = tests.map(|test| condition(&index, test)).collect();
-        Some((found?, index.definition.columns.len()))
+        Some((found?, index.definition))
     })
 }
 
 /// The conditions that bound the scan: those that fix leading columns, then those on the next one.
-fn choose(found: &[Condition<'_>], columns: usize) -> Vec<usize> {
+/// Ranges of a column with a list leave out values of that, and are asked again. `None`: no row
+/// passes, as the scan of core's node finds at once.
+fn choose(found: &mut [Condition<'_>], definition: &IndexDefinition) -> Option<Vec<usize>> {
     let mut chosen = Vec::new();
-    for column in 0..columns {
-        let of_column = || (0..found.len()).filter(move |at| found[*at].key.column == column);
-        let fixes = |at: &usize| {
-            let test = found[*at].key.test;
-            matches!(test, Test::Equal | Test::AnyOf | Test::IsNull)
+    for (column, known) in definition.columns.iter().enumerate() {
+        let of_column = (0..found.len()).filter(|at| found[*at].key.column == column);
+        let of_column: Vec<usize> = of_column.collect();
+        let test = |at: &usize| found[*at].key.test;
+        let fixing = of_column.iter().filter(|at| test(at).rank().is_some());
+        let Some(fixing) = fixing.min_by_key(|at| test(at).rank()) else {
+            chosen.extend(of_column);
+            break;
         };
-        match of_column().find(fixes) {
-            Some(fixing) => chosen.push(fixing),
-            None => {
-                chosen.extend(of_column());
-                break;
+        let is_null = of_column.iter().filter(|at| test(at) == Test::IsNull);
+        if (1..of_column.len()).contains(&is_null.count()) {
+            return None;
+        }
+        chosen.push(*fixing);
+        if test(fixing) == Test::AnyOf && !known.orders_roughly() {
+            let ranges = of_column.into_iter().filter(|at| test(at).is_range());
+            let ranges: Vec<usize> = ranges.collect();
+            for at in ranges {
+                found[at].is_inexact = true;
+                chosen.push(at);
             }
         }
     }
-    chosen
+    Some(chosen)
 }
 
 /// The computed arguments, unless all are those of chosen conditions, which the scan evaluates.

@@ -120,9 +120,19 @@ pub fn sought(
                 None => is_empty = true,
             }
         }
-        let fixes = |test: Test| test.fixes() && !test.is_of_enums();
-        if let Some(fixing) = of_column.iter().find(|(_, found)| fixes(found.key.test)) {
+        let test = |found: &(usize, Condition)| found.1.key.test;
+        let fixing = of_column
+            .iter()
+            .filter(|found| test(found).rank().is_some());
+        if let Some(fixing) = fixing.min_by_key(|found| test(found).rank()) {
             chosen.add(*fixing);
+            // No other condition lets a NULL pass.
+            is_empty |= of_column.iter().any(|found| test(found) == Test::IsNull)
+                && of_column.iter().any(|found| test(found) != Test::IsNull);
+            if test(fixing) == Test::AnyOf && !known.orders_roughly() && !has_rows {
+                let ranges = of_column.iter().filter(|found| test(found).is_range());
+                ranges.for_each(|found| chosen.add_inexactly(*found));
+            }
             continue;
         }
         let is_of_enums = |(_, found): &(usize, Condition)| found.key.test.is_of_enums();
@@ -165,6 +175,12 @@ impl Chosen {
         }
         self.arguments.extend(condition.argument);
         self.is_inexact |= condition.is_inexact;
+    }
+
+    /// Adds a condition that core asks again.
+    fn add_inexactly(&mut self, found: (usize, Condition)) {
+        self.add(found);
+        self.is_inexact = true;
     }
 
     fn bounds(&self, definition: &'static IndexDefinition) -> Bounds {

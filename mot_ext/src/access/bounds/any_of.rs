@@ -1,11 +1,12 @@
 //! `= ANY`, and ranges of enums: each element of a list multiplies the prefixes. Lists may be long,
 //! so encoding and sorting check for interrupts now and then; what is allocated meanwhile goes with
 //! the prefixes.
-use super::{Argument, Bounds, argument};
+use super::{Argument, Bounds, argument, argument_of_test, limit};
 use crate::keys;
 use crate::pg::interrupts;
-use mot_engine::EngineError;
 use mot_engine::key::{KeyColumn, KeyKind, KeyList, KeyValue};
+use mot_engine::{EngineError, KeyRange};
+use mot_programs::ends::Ends;
 use pgrx::pg_sys;
 
 /// Elements of a list that are encoded, or compared, between two checks for interrupts.
@@ -19,12 +20,48 @@ fn look_at_interrupts() {
 }
 
 impl Bounds {
-    /// Adds each element of an array to each prefix.
+    /// What further conditions on a list's column leave of it; `None`: nothing.
+    ///
+    /// # Safety
+    /// The compiled arguments belong to the node whose context this is.
+    pub(super) unsafe fn range_of_list(
+        &mut self,
+        list: usize,
+        context: *mut pg_sys::ExprContext,
+    ) -> Result<Option<KeyRange>, EngineError> {
+        let column = self.definition.columns[self.conditions[list].key.column];
+        let mut ends = Ends::default();
+        for position in list + 1..self.conditions.len() {
+            if !self.is_of_column_before(position) {
+                break;
+            }
+            let condition = &self.conditions[position];
+            let (test, kind) = (condition.key.test, condition.argument_kind);
+            let argument = condition.argument.expect("a comparison has an argument");
+            // SAFETY: the caller's.
+            let (datum, is_null) = unsafe { argument.get(context) };
+            if is_null {
+                return Ok(None);
+            }
+            let kind = kind.unwrap_or(column.kind);
+            // SAFETY: a value of the operator's argument type, not NULL.
+            let argument = unsafe { argument_of_test(test, &column, kind, datum) };
+            if !ends.add(&column, limit(test), argument, &mut self.scratch)? {
+                return Ok(None);
+            }
+        }
+        let mut range = KeyRange::new();
+        ends.set_range(&mut Vec::new(), &mut range)?;
+        Ok(Some(range))
+    }
+
+    /// Adds each element of an array that is within a range to each prefix.
     pub(super) unsafe fn add_any(
         &mut self,
         column: &KeyColumn,
         kind: KeyKind,
         array: pg_sys::Datum,
+        range: &KeyRange,
     ) -> Result<bool, EngineError> {
         let mut found = self.prefixes.list();
         // SAFETY: an array datum whose elements are of this type or one that is binary the same;
@@ -55,6 +92,7 @@ impl Bounds {
                 if let Argument::Value(value) =
                     argument(column, kind, *values.add(at), *nulls.add(at))
                     && self.encode_if_possible(column, value)?
+                    && range.contains(self.scratch.as_slice())
                 {
                     let encoded = self.scratch.as_slice();
                     if found.is_empty() {

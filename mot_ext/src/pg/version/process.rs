@@ -48,6 +48,18 @@ pub fn are_idle_slots_taken() -> bool {
     }
 }
 
+/// Logs, where `log_lock_failures` (since 18) asks for it, that a transaction is not waited for, as
+/// `heap_lock_tuple` does. May raise.
+pub fn log_lock_failure(_xid: pg_sys::TransactionId) {
+    #[cfg(feature = "pg18")]
+    // SAFETY: a plain setting. Core tries the lock, logs who has it, and keeps nothing.
+    unsafe {
+        if pg_sys::log_lock_failures {
+            pg_sys::ConditionalXactLockTableWait(_xid, true);
+        }
+    }
+}
+
 /// Makes a persistent physical slot and acquires it. May raise.
 pub unsafe fn create_slot(name: *const std::ffi::c_char) {
     let persistent = pg_sys::ReplicationSlotPersistency::RS_PERSISTENT;

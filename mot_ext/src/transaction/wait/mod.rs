@@ -16,6 +16,7 @@ use super::{label_locks, session};
 use crate::errors;
 use crate::pg::interrupts;
 use crate::pg::relation::{Relation, try_with};
+use crate::pg::version;
 use mot_engine::pause::{Point, reach};
 use mot_engine::{LockStrength, Ordinal, RowId, Xid};
 use pgrx::prelude::*;
@@ -87,7 +88,7 @@ impl<'p> RowLockQueue<'p> {
             WaitPolicy::Block => {}
             // The engine has just found the owner running.
             WaitPolicy::SkipLocked => return false,
-            WaitPolicy::NoWait => self.not_available(),
+            WaitPolicy::NoWait => self.not_available(xid),
         }
         label_locks::release_to_wait();
         if self.is_queueing {
@@ -166,7 +167,8 @@ impl<'p> RowLockQueue<'p> {
         self.held = Some((tid, mode));
     }
 
-    fn not_available(&self) -> ! {
+    fn not_available(&self, xid: Xid) -> ! {
+        version::log_lock_failure(narrow(xid));
         self.relation
             .with(|relation| errors::row_not_available(&relation.name_text()))
     }
