@@ -50,6 +50,8 @@ BEGIN
   RETURN found;
 END $$;
 SELECT on_both($$SELECT listed(ARRAY(SELECT generate_series(1, 3000)), g) FROM generate_series(1, 8) g$$);
+SELECT on_both($$SELECT count(*) FROM task WHERE n = ANY('{2,5}') AND n IS NOT NULL AND id < 9$$);
+SELECT on_both($$SELECT count(*) FROM task WHERE id = ANY(ARRAY(SELECT generate_series(1, 9))) AND id > 2147483647$$);
 -- enums
 SELECT on_both($$SELECT id FROM task WHERE s >= 'held' ORDER BY s, at DESC, id LIMIT 5$$);
 SELECT on_both($$SELECT id FROM task WHERE s < 'held' ORDER BY s DESC, at, id DESC LIMIT 5$$);
@@ -93,5 +95,14 @@ SELECT refused($$SELECT id FROM task WHERE at = '2024-05-12 04:00:00'::timestamp
 SELECT refused($$SELECT id FROM task WHERE id = ANY('{7,2000,2001,2002}') AND id < 9$$);
 SELECT refused($$SELECT id FROM task WHERE n = ANY('{1,2,3,4,5,6}') AND n = 2 AND id = 2$$);
 SELECT refused($$SELECT id FROM task WHERE s IS NULL AND s = 'late'$$);
+-- what the ranges answer is not asked again of each row
+CREATE SEQUENCE ordered.calls;
+CREATE FUNCTION ordered.counted(value int) RETURNS int STABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('ordered.calls'); RETURN value; END $$;
+PREPARE listed(int[]) AS SELECT count(*), max(n) FROM task WHERE id = ANY($1) AND id < counted(500) AND id IS NOT NULL;
+SET plan_cache_mode = force_generic_plan;
+SELECT array_agg(g) AS list FROM generate_series(1, 1000) g \gset
+EXECUTE listed(:'list');
+SELECT last_value < 9 AS few FROM ordered.calls;
+DEALLOCATE listed;
 SELECT rows FROM mot.check('task');
 DROP SCHEMA on_heap, on_mot, ordered CASCADE;

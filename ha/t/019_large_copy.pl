@@ -76,7 +76,7 @@ sound($_, 'after the COPY', 'wide') for @standbys;
 
 # Crash recovery of all of it; and a standby that is lost with all of it before it, and catches up.
 $kb = recovers($primary, sub { $primary->kill9; wait_gone($primary) });
-# It loads the rows before the TRUNCATE, too, and gathers their keys: mot_engine/src/index/build.rs
+# It loads the rows before the TRUNCATE, too, and gathers their keys: mot_engine/src/index/build
 # bounds these.
 bounded($kb, 'startup', 'crash recovery', $rows * 48 / 1024);
 # A load of a tenth of a second shows nothing.

@@ -62,6 +62,11 @@ pub struct KeyColumn {
 }
 
 impl KeyColumn {
+    /// Whether a range of its values can leave out values of a list by their keys.
+    pub fn can_narrow_lists(&self) -> bool {
+        !self.orders_roughly() && self.kind != KeyKind::Label
+    }
+
     /// Whether a collation orders texts of it, or in it.
     #[inline]
     pub fn has_collations(&self) -> bool {

@@ -87,7 +87,9 @@ impl KeyRange {
 
     /// Whether a key is in the range.
     pub fn contains(&self, key: &[u8]) -> bool {
-        self.low().is_none_or(|low| key >= low) && self.high().is_none_or(|high| key < high)
+        !self.is_empty
+            && self.low().is_none_or(|low| key >= low)
+            && self.high().is_none_or(|high| key < high)
     }
 
     /// Whether no key is in it, whatever keys there are.

@@ -1,4 +1,4 @@
-//! From a row id number to its anchor in two or three loads.
+//! From a row id to its anchor in two or three loads.
 //!
 //! The first segment has 64 anchors, each further one as many as all before it, up to 128 Ki (2
 //! MiB); from there on segments are of that size and their addresses lie in pages that are

@@ -1,9 +1,9 @@
 //! From conditions and this moment's arguments to ranges of keys.
 //!
 //! The tests that fix columns multiply into key prefixes, sorted and without repetition, so that
-//! scanning one after the other gives rows in index order even for `= ANY`. The tests of the next
-//! column become one pair of ends that all prefixes share. A NULL argument, or one no value of the
-//! column can equal, makes the scan empty.
+//! scanning one after the other gives rows in index order even for `= ANY`. Ranges of a column with
+//! a list take values out of that. The tests of the next column become one pair of ends that all
+//! prefixes share. A NULL argument, or one no value of the column can equal, makes the scan empty.
 mod any_of;
 mod rows;
 

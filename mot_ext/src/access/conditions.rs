@@ -93,7 +93,10 @@ impl Test {
 
     /// Whether it is a range of the column's own order.
     pub fn is_range(self) -> bool {
-        self.of_enums().is_some()
+        matches!(
+            self,
+            Test::Less | Test::LessEqual | Test::GreaterEqual | Test::Greater
+        )
     }
 
     /// Whether it compares with an argument.

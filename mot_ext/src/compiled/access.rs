@@ -56,8 +56,8 @@ impl<'p> Access<'p> {
         }
         // Core locks the index when it opens it. What others have done to it is known after that.
         catalog::lock(index, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
-        let (mut found, definition) = conditions(index, node)?;
-        let chosen = choose(&mut found, definition)?;
+        let (found, definition) = conditions(index, node)?;
+        let chosen = choose(&found, definition)?;
         // Core's node has the index pass over values of its first column.
         if chosen.is_empty() && !found.is_empty() {
             return None;
@@ -123,9 +123,9 @@ fn conditions<'p>(
 }
 
 /// The conditions that bound the scan: those that fix leading columns, then those on the next one.
-/// Ranges of a column with a list leave out values of that, and are asked again. `None`: no row
-/// passes, as the scan of core's node finds at once.
-fn choose(found: &mut [Condition<'_>], definition: &IndexDefinition) -> Option<Vec<usize>> {
+/// Ranges of a column with a list leave out values of that. `None`: no row passes, as the scan of
+/// core's node finds at once.
+fn choose(found: &[Condition<'_>], definition: &IndexDefinition) -> Option<Vec<usize>> {
     let mut chosen = Vec::new();
     for (column, known) in definition.columns.iter().enumerate() {
         let of_column = (0..found.len()).filter(|at| found[*at].key.column == column);
@@ -141,13 +141,8 @@ fn choose(found: &mut [Condition<'_>], definition: &IndexDefinition) -> Option<V
             return None;
         }
         chosen.push(*fixing);
-        if test(fixing) == Test::AnyOf && !known.orders_roughly() {
-            let ranges = of_column.into_iter().filter(|at| test(at).is_range());
-            let ranges: Vec<usize> = ranges.collect();
-            for at in ranges {
-                found[at].is_inexact = true;
-                chosen.push(at);
-            }
+        if test(fixing) == Test::AnyOf && known.can_narrow_lists() {
+            chosen.extend(of_column.into_iter().filter(|at| test(at).is_range()));
         }
     }
     Some(chosen)

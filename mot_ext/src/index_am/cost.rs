@@ -17,6 +17,11 @@ const ENTRY_TO_ROW_COST: f64 = 1.5;
 /// In `cpu_tuple_cost`s.
 const SEARCH_COST: f64 = 20.0;
 
+/// What part of core's guess a range counts that ends at a value of an outer query or row. Core
+/// takes a third of the table. Reading so many entries costs some times what a scan of all rows
+/// costs. Reading few costs next to nothing, for each outer row.
+const OUTER_SHARE: f64 = 0.3;
+
 /// Conditions of a range, which btree's estimate asks of each entry: two.
 const ENDS: f64 = 2.0;
 
@@ -93,16 +98,22 @@ unsafe extern "C-unwind" fn estimate_rows(
     if let Some(reading) = skip::reading(root, path) {
         return of_open_column(index, &reading, places);
     }
-    let costs = Costs::now();
     if let Some(rows) = short_range::rows(root, path) {
-        let share = rows / index.tuples().max(rows);
-        let entry = costs.entry + ENDS * costs.operator;
-        let fewer = (*places.selectivity - share).max(0.0) * index.tuples();
-        *places.total = (*places.total - fewer * entry).max(*places.startup);
-        *places.selectivity = share;
+        shorten(index, rows / index.tuples().max(rows), places);
         path.path().set_rows(rows);
+    } else if short_range::ends_at_outer_value(root, path) {
+        shorten(index, *places.selectivity * OUTER_SHARE, places);
     }
     without_pages(index, loop_count, places);
+}
+
+/// Lets a scan read no more than a share of the table's rows.
+fn shorten(index: Node<'_, pg_sys::IndexOptInfo>, share: f64, places: &mut Places<'_>) {
+    let costs = Costs::now();
+    let entry = costs.entry + ENDS * costs.operator;
+    let fewer = (*places.selectivity - share).max(0.0) * index.tuples();
+    *places.total = (*places.total - fewer * entry).max(*places.startup);
+    *places.selectivity = share;
 }
 
 /// The costs of a scan whose conditions leave the index's first column open. Core's estimate from

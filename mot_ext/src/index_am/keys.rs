@@ -1,7 +1,8 @@
 //! From core's scan keys to key ranges.
 //!
 //! Conditions that fix values of each leading column (`=`, `= ANY`, IS NULL, all ranges of an enum)
-//! become prefixes of keys, and those on the next column a range. Core evaluates the rest over the
+//! become prefixes of keys, and those on the next column a range. Ranges beside `= ANY` leave out
+//! values of its list. Core evaluates the rest over the
 //! row, and each condition that the range does not answer exactly (`xs_recheck`). If no condition
 //! is on the first column, that column may be skipped (`skip`).
 use super::labels::ArgumentLabels;
@@ -129,10 +130,14 @@ pub fn sought(
             // No other condition lets a NULL pass.
             is_empty |= of_column.iter().any(|found| test(found) == Test::IsNull)
                 && of_column.iter().any(|found| test(found) != Test::IsNull);
-            if test(fixing) == Test::AnyOf && !known.orders_roughly() && !has_rows {
+            if test(fixing) == Test::AnyOf && known.can_narrow_lists() && !has_rows {
                 let ranges = of_column.iter().filter(|found| test(found).is_range());
-                ranges.for_each(|found| chosen.add_inexactly(*found));
+                ranges.for_each(|found| chosen.add(*found));
             }
+            let not_null = of_column
+                .iter()
+                .filter(|found| test(found) == Test::IsNotNull);
+            chosen.answered.extend(not_null.map(|(at, _)| at));
             continue;
         }
         let is_of_enums = |(_, found): &(usize, Condition)| found.key.test.is_of_enums();
@@ -144,7 +149,8 @@ pub fn sought(
         of_column.into_iter().for_each(|found| chosen.add(found));
         break;
     }
-    let is_inexact = chosen.is_inexact || chosen.keys.len() < scan_keys.len();
+    let is_answered = |at: usize| chosen.answered.contains(&at);
+    let is_inexact = chosen.is_inexact || !(0..scan_keys.len()).all(is_answered);
     let can_take_arguments = !has_rows && !definition.has_labels();
     Sought {
         forms: scan_keys.iter().map(form).collect(),
@@ -164,23 +170,20 @@ struct Chosen {
     arguments: Vec<Value>,
     /// The places of the scan keys that these come from.
     sources: Vec<usize>,
+    /// The places of those that the ranges answer, or hold only nearly.
+    answered: Vec<usize>,
     is_inexact: bool,
 }
 
 impl Chosen {
     fn add(&mut self, (at, condition): (usize, Condition)) {
         self.keys.push(condition.key);
+        self.answered.push(at);
         if condition.argument.is_some() {
             self.sources.push(at);
         }
         self.arguments.extend(condition.argument);
         self.is_inexact |= condition.is_inexact;
-    }
-
-    /// Adds a condition that core asks again.
-    fn add_inexactly(&mut self, found: (usize, Condition)) {
-        self.add(found);
-        self.is_inexact = true;
     }
 
     fn bounds(&self, definition: &'static IndexDefinition) -> Bounds {

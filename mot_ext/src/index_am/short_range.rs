@@ -19,7 +19,7 @@
 //! Core has no hook between its estimate of a table's rows and the paths, so an index says it when
 //! it is asked for its costs.
 use crate::pg::node::{Any, Node};
-use pgrx::pg_sys::NodeTag::T_Const;
+use pgrx::pg_sys::NodeTag::{T_Const, T_Var};
 use pgrx::pg_sys::{self, IndexOptInfo, IndexPath, OpExpr, PlannerInfo, RelOptInfo, RestrictInfo};
 
 /// Rows of such a range. With a sort on top it still costs less than the planning of a query of one
@@ -45,6 +45,41 @@ pub fn rows(root: Node<'_, PlannerInfo>, path: Node<'_, IndexPath>) -> Option<f6
         && is_between_unknowns(root, path)
         && !another_orders(root, path))
     .then_some(ROWS_MAX)
+}
+
+/// Whether the range that a path reads ends at a value of an outer query, of a subquery that is
+/// evaluated before, or of a row of another relation.
+pub fn ends_at_outer_value(root: Node<'_, PlannerInfo>, path: Node<'_, IndexPath>) -> bool {
+    path.conditions().any(|(column, condition)| {
+        let Some(call) = condition.cast::<OpExpr>() else {
+            return false;
+        };
+        let strategy = strategy_of(path, column, call);
+        let is_range = LESS.contains(&strategy) || GREATER.contains(&strategy);
+        let ends_outside = |value| is_of_outer(value) && is_unknown(root, value);
+        is_range && call.args().get(1).is_some_and(ends_outside)
+    })
+}
+
+/// Whether a value is computed, by operators and functions, of one that another part of the plan
+/// has.
+fn is_of_outer(value: Any<'_>) -> bool {
+    if let Some(parameter) = value.cast::<pg_sys::Param>() {
+        return parameter.paramkind() == pg_sys::ParamKind::PARAM_EXEC;
+    }
+    if let Some(call) = value.cast::<OpExpr>() {
+        return call.args().iter().any(is_of_outer);
+    }
+    match value.cast::<pg_sys::FuncExpr>() {
+        Some(call) => call.args().iter().any(is_of_outer),
+        None => value.tag() == T_Var,
+    }
+}
+
+fn strategy_of(path: Node<'_, IndexPath>, column: i16, call: Node<'_, OpExpr>) -> i32 {
+    let family = path.index().key_column(column as usize).family;
+    // SAFETY: a catalog look-up.
+    unsafe { pg_sys::get_op_opfamily_strategy(call.opno(), family) }
 }
 
 /// Whether the query is nothing but a scan of this relation, all of it, and what is made of its
@@ -88,9 +123,7 @@ fn is_between_unknowns(root: Node<'_, PlannerInfo>, path: Node<'_, IndexPath>) -
         let Some(call) = condition.cast::<OpExpr>() else {
             return false;
         };
-        let family = path.index().key_column(column as usize).family;
-        // SAFETY: a catalog look-up.
-        let strategy = unsafe { pg_sys::get_op_opfamily_strategy(call.opno(), family) };
+        let strategy = strategy_of(path, column, call);
         let value = call.args().get(1);
         let is_unknown = value.is_some_and(|value| is_unknown(root, value));
         from |= is_unknown && GREATER.contains(&strategy);

@@ -99,7 +99,10 @@ type BringFile = fn(&Path, &Path) -> io::Result<()>;
 fn note_of(own: &Manifest) -> Result<(SourceNote, BringFile), String> {
     let mut found: Option<(SourceNote, BringFile)> = None;
     for table in &own.tables {
-        let read = with_file(table.key, read_note)?.flatten();
+        // Dropped or rolled back meanwhile: the old cluster is asked for it if it is not.
+        let Some(read) = with_file(table.key, read_note)? else {
+            continue;
+        };
         let read = read.ok_or("the old server has left no note in their files")?;
         let note = read.note.map_err(|damage| damage.0)?;
         let bring: BringFile = if read.is_linked { link_file } else { copy_file };
@@ -142,9 +145,12 @@ fn remove_if_there(file: &Path) -> io::Result<()> {
 /// run since but for `pg_upgrade`.
 fn remove_notes() -> Result<(), String> {
     let disk = open(Path::new(DIRECTORY))?;
+    let mut failed = Ok(());
     for table in &newest(&disk, parse_manifest)?.tables {
-        with_file(table.key, remove_note)?;
+        let removed = with_file(table.key, remove_note);
+        failed = failed.and(removed.map(drop));
     }
+    failed?;
     let unmark = || {
         disk.remove(HAS_NOTES)?;
         disk.sync_directory()

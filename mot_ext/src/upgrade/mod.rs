@@ -33,7 +33,8 @@
 //!   final one: no server has run there since. A stale note is refused.
 //! - Everything may be done again after a crash: the files of rows never change, and the notes stay
 //!   until the mark is gone.
-//! - Nothing in the old cluster is changed but the notes.
+//! - Of the old cluster's rows nothing is changed. It gets notes and their mark, and so does the
+//!   new one when it stops with `-b`. Both lose them at their next start.
 //! - A server with `-b` holds nothing back and frees nothing by itself. `pg_upgrade` has counted
 //!   the old one's transactions before, and freezes the new one's catalogs right after its start
 //!   (`transaction::horizon::outcome_bound`).

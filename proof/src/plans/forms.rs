@@ -3,7 +3,7 @@ use super::Query;
 
 /// A form, and its queries. `{m}` is the middle of the numbers of rows, `{n}` the number of rows.
 /// With LIMIT the order leaves nothing open, or only rows that look the same.
-const FORMS: [(&str, &[&str]); 25] = [
+const FORMS: [(&str, &[&str]); 26] = [
     (
         "key",
         &[
@@ -13,6 +13,15 @@ const FORMS: [(&str, &[&str]); 25] = [
             "SELECT id, c FROM items WHERE id BETWEEN {m} AND {m} + 100",
             "SELECT sum(c) FROM items WHERE id BETWEEN {m} AND {m} + 20000",
             "SELECT sum(c) FROM items WHERE c < 20000",
+        ],
+    ),
+    (
+        "range to an outer value",
+        &[
+            "SELECT x, (SELECT count(*) FROM items WHERE id < x) FROM generate_series(1, 50) x",
+            "SELECT * FROM small x, LATERAL (SELECT sum(c) FROM items WHERE id > {n} - x.id) l WHERE x.id < 50",
+            "SELECT sum((SELECT count(*) FROM items WHERE id < x * {n} / 10)) FROM generate_series(1, 10) x",
+            "SELECT sum((SELECT sum(c) FROM items WHERE id > x)) FROM generate_series({m}, {m} + 5) x",
         ],
     ),
     (

@@ -49,13 +49,15 @@ pub fn are_idle_slots_taken() -> bool {
 }
 
 /// Logs, where `log_lock_failures` (since 18) asks for it, that a transaction is not waited for, as
-/// `heap_lock_tuple` does. May raise.
-pub fn log_lock_failure(_xid: pg_sys::TransactionId) {
+/// `heap_lock_tuple` does. If it ends just then, nothing is logged. May raise.
+pub fn log_lock_failure(xid: pg_sys::TransactionId) {
+    #[cfg(not(feature = "pg18"))]
+    let _ = xid;
     #[cfg(feature = "pg18")]
     // SAFETY: a plain setting. Core tries the lock, logs who has it, and keeps nothing.
     unsafe {
         if pg_sys::log_lock_failures {
-            pg_sys::ConditionalXactLockTableWait(_xid, true);
+            pg_sys::ConditionalXactLockTableWait(xid, true);
         }
     }
 }
