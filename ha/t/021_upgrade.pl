@@ -75,9 +75,11 @@ sub all_sound
 sub fails
 {
 	my ($from, $name, $libraries, $says) = @_;
-	my ($succeeded, $said) = upgrade($from, new_cluster($name, $libraries));
+	my $new = new_cluster($name, $libraries);
+	my ($succeeded, $said) = upgrade($from, $new);
 	ok(!$succeeded, "$name: pg_upgrade fails");
 	like($said, $says, "$name: and says why");
+	return $new;
 }
 
 # In every database, shared catalogs included.
@@ -141,7 +143,13 @@ $old->stop;
 
 # The old server has no library and does not say where its rows are, or the new one has none.
 $old->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
-fails($old, 'old_without', 'mot', qr/mot could not take over the rows of the old cluster/);
+my $without = fails($old, 'old_without', 'mot', qr/mot could not take over the rows of the old cluster: the old server has left no note/);
+# An administrator says where they are.
+append_to_file($without->data_dir . '/mot/upgrade-awaits-rows', $old->data_dir . "\n");
+$without->start;
+is(all_rows($without), $rows, 'all rows are there by word of an administrator');
+all_sound($without);
+$without->stop;
 $old->append_conf('postgresql.conf', "shared_preload_libraries = 'mot'\n");
 fails($old, 'new_without', '', qr/mot must be loaded|shared_preload_libraries/);
 

@@ -1,5 +1,5 @@
-//! Where the rows of a cluster are that `pg_upgrade` copies: what the old server leaves in the
-//! files of its tables, and the new one finds there.
+//! Where the rows of the old cluster of a `pg_upgrade` are. Its server leaves this in the files of
+//! its tables, which `pg_upgrade` brings to the new one.
 //!
 //! ```text
 //! 0 u32 magic "MOTU", u32 version = 1, u32 length of the whole

@@ -25,7 +25,7 @@ pub fn report_adopted(written_by: u64) {
     );
 }
 
-/// Says that the rows of the old cluster of a pg_upgrade are here, but for those of storages whose
+/// Says that the rows of the old cluster of a pg_upgrade are here. Left out are storages whose
 /// relations were dropped while the library was not preloaded.
 pub fn report_rows_brought(source: &str, left_out: &[RelationKey]) {
     let name = |key: &RelationKey| format!("{}/{}", key.database, key.relation);

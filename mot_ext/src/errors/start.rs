@@ -24,9 +24,9 @@ pub fn rows_not_brought(why: &str) -> ! {
         format!("mot could not take over the rows of the old cluster: {why}"),
         "pg_upgrade has made memory-optimized tables in this cluster. Their rows are still in the directory \
          \"mot\" of the old cluster.",
-        "Keep both clusters. Unless this was done with --swap, put the old one back as pg_upgrade's documentation \
-         says, and start it. Then let pg_upgrade run again, into another new cluster, with mot in \
-         shared_preload_libraries of both and in the same version."
+        "Keep the old cluster, and let pg_upgrade run again into another new one, with mot in \
+         shared_preload_libraries of both and in the same version. Or (after --swap) write the path of the old \
+         data directory into the file \"mot/upgrade-awaits-rows\" of this one, and start it."
     )
 }
 

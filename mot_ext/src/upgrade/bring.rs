@@ -37,20 +37,20 @@ pub fn at_start() {
 fn bring_rows() -> Result<(), String> {
     let disk = open(Path::new(DIRECTORY))?;
     let own = newest(&disk, read_manifest)?;
-    let (note, bring_file) = note_of(&own)?;
-    if note.system_id == own.system_id {
-        return Err("their files name this very cluster".into());
-    }
-    let source = PathBuf::from(OsString::from_vec(note.directory));
-    let directory = source.join(DIRECTORY);
+    let source = source_of(&own)?;
+    let directory = source.data_directory.join(DIRECTORY);
     if !directory.is_dir() {
         return Err(format!("\"{}\" is not there", directory.display()));
     }
     let old = newest(&open(&directory)?, read_manifest)?;
-    if (old.system_id, old.generation) != (note.system_id, note.generation) {
+    if old.system_id == own.system_id {
+        return Err("their files name this very cluster".into());
+    }
+    let is_other = |noted| noted != (old.system_id, old.generation);
+    if source.checkpoint.is_some_and(is_other) {
         return Err(format!(
             "the server of \"{}\" has run since",
-            source.display()
+            source.data_directory.display()
         ));
     }
     let next = next_generation(&disk).map_err(|error| error.to_string())?;
@@ -59,7 +59,7 @@ fn bring_rows() -> Result<(), String> {
     for file in &old.files {
         let name = rows_name(file.generation, file.number);
         put_in_place(
-            bring_file,
+            source.bring,
             &directory.join(&name),
             &Path::new(DIRECTORY).join(&name),
         )
@@ -72,7 +72,8 @@ fn bring_rows() -> Result<(), String> {
         disk.sync_directory()
     };
     finish().map_err(|error| error.to_string())?;
-    errors::report_rows_brought(&source.display().to_string(), &brought.left_out);
+    let from = source.data_directory.display().to_string();
+    errors::report_rows_brought(&from, &brought.left_out);
     Ok(())
 }
 
@@ -94,8 +95,37 @@ fn newest(
 /// How a file of rows comes from one directory into another.
 type BringFile = fn(&Path, &Path) -> io::Result<()>;
 
-/// The note that the files of all tables have, and how `pg_upgrade` has brought these: by copies
-/// the clusters have nothing in common afterwards.
+/// Where rows come from.
+struct Source {
+    data_directory: PathBuf,
+    /// System identifier and generation of the newest checkpoint there; `None`: an administrator
+    /// answers for it.
+    checkpoint: Option<(u64, u64)>,
+    bring: BringFile,
+}
+
+/// What an administrator has written into the mark, or else the note that the files of all tables
+/// have.
+fn source_of(own: &Manifest) -> Result<Source, String> {
+    let mark = fs::read(Path::new(DIRECTORY).join(AWAITS_ROWS));
+    let mark = mark.map_err(|error| format!("file \"{AWAITS_ROWS}\": {error}"))?;
+    if !mark.trim_ascii().is_empty() {
+        return Ok(Source {
+            data_directory: OsString::from_vec(mark.trim_ascii().to_vec()).into(),
+            checkpoint: None,
+            bring: copy_file,
+        });
+    }
+    let (note, bring) = note_of(own)?;
+    Ok(Source {
+        checkpoint: Some((note.system_id, note.generation)),
+        data_directory: OsString::from_vec(note.directory).into(),
+        bring,
+    })
+}
+
+/// The note, and how `pg_upgrade` has brought the files that have it: by copies the clusters have
+/// nothing in common afterwards.
 fn note_of(own: &Manifest) -> Result<(SourceNote, BringFile), String> {
     let mut found: Option<(SourceNote, BringFile)> = None;
     for table in &own.tables {

@@ -29,8 +29,8 @@
 //! - With the mark no server starts but with the files of rows. So `pg_upgrade` fails where they
 //!   are not to be had, and says so before anybody removes the old cluster. Their content is read,
 //!   and verified, when the tables are loaded.
-//! - A note is followed only if the checkpoint that it names is the newest of its cluster and a
-//!   final one: no server has run there since. A stale note is refused.
+//! - A note is followed only if its checkpoint is the newest of that cluster, and a final one. So
+//!   no server has run there since. A stale note is refused.
 //! - Everything may be done again after a crash: the files of rows never change, and the notes stay
 //!   until the mark is gone.
 //! - Of the old cluster's rows nothing is changed. It gets notes and their mark, and so does the
@@ -55,7 +55,8 @@ use std::io;
 use std::path::Path;
 
 /// File in the directory of checkpoints: the tables are those of an old cluster, whose rows are not
-/// here yet.
+/// here yet. An administrator may write the path of the old data directory into it, where the
+/// tables' files have no notes.
 const AWAITS_ROWS: &str = "upgrade-awaits-rows";
 /// File there: files of tables have notes.
 const HAS_NOTES: &str = "upgrade-has-notes";
