@@ -6,12 +6,6 @@ CREATE DOMAIN positive AS int CHECK (value > 0);
 CREATE COLLATION german (provider = icu, locale = 'de-DE');
 CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 CREATE FUNCTION key(t text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN upper(t) || length(t); END';
-CREATE FUNCTION abs_lt(int, int) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT abs($1) < abs($2)';
-CREATE FUNCTION abs_eq(int, int) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT abs($1) = abs($2)';
-CREATE FUNCTION abs_cmp(int, int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT btint4cmp(abs($1), abs($2))';
-CREATE OPERATOR <# (leftarg = int, rightarg = int, function = abs_lt);
-CREATE OPERATOR =# (leftarg = int, rightarg = int, function = abs_eq);
-CREATE OPERATOR CLASS abs_ops FOR TYPE int USING btree AS OPERATOR 1 <#, OPERATOR 3 =#, FUNCTION 1 abs_cmp(int, int);
 
 -- Columns that are gone, and one that the older rows lack.
 CREATE TABLE changed (id int PRIMARY KEY, gone text, kept text) USING mot;

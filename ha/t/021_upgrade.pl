@@ -133,7 +133,7 @@ foreach my $at ([ 'young', undef ], [ 'far', 3_000_000_000 ])
 }
 
 my $old = new_primary('old', conf => "autovacuum = off\n");
-$old->safe_psql('postgres', slurp_file("$here/../lib/before_upgrade.sql"));
+$old->safe_psql('postgres', slurp_file("$here/../lib/$_")) for 'absolute_order.sql', 'before_upgrade.sql';
 $old->safe_psql('postgres', 'CREATE DATABASE other');
 $old->safe_psql('other', 'CREATE EXTENSION mot; CREATE TABLE elsewhere (id int PRIMARY KEY) USING mot; INSERT INTO elsewhere SELECT generate_series(1, 1000)');
 my $rows = all_rows($old);

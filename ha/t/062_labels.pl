@@ -4,19 +4,16 @@
 use strict;
 use warnings;
 
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
 use Ledger;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $primary = new_primary('primary', conf => "autovacuum = off\nmax_standby_streaming_delay = -1\n");
+$primary->safe_psql('postgres', slurp_file(abs_path(dirname(__FILE__)) . '/../lib/absolute_order.sql'));
 $primary->safe_psql('postgres', q(
-CREATE FUNCTION abs_lt(int, int) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT abs($1) < abs($2)';
-CREATE FUNCTION abs_eq(int, int) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT abs($1) = abs($2)';
-CREATE FUNCTION abs_cmp(int, int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT btint4cmp(abs($1), abs($2))';
-CREATE OPERATOR <# (leftarg = int, rightarg = int, function = abs_lt);
-CREATE OPERATOR =# (leftarg = int, rightarg = int, function = abs_eq);
-CREATE OPERATOR CLASS abs_ops FOR TYPE int USING btree AS OPERATOR 1 <#, OPERATOR 3 =#, FUNCTION 1 abs_cmp(int, int);
 CREATE TABLE l (id int, v int) USING mot;
 CREATE UNIQUE INDEX l_v ON l (v abs_ops);
 INSERT INTO l SELECT g, (g * 37 % 101) * 10 FROM generate_series(1, 100) g;

@@ -332,7 +332,7 @@ impl Bounds {
             // With the one before.
             test if test.is_of_enums() && self.is_of_column_before(position) => return Ok(true),
             // With the list.
-            test if test.is_range() && self.list_of(position).is_some() => return Ok(true),
+            test if test.is_range() && self.is_behind_list(position) => return Ok(true),
             _ => {}
         }
         let (datum, is_null) = match condition.argument {
@@ -367,14 +367,13 @@ impl Bounds {
         position > 0 && column(position - 1) == column(position)
     }
 
-    /// The list before a condition on the same column.
-    fn list_of(&self, position: usize) -> Option<usize> {
+    /// Whether a list comes before a condition, on the same column.
+    fn is_behind_list(&self, position: usize) -> bool {
         let column = self.conditions[position].key.column;
-        let before = (0..position).rev();
-        let mut before = before.map(|at| (at, self.conditions[at].key));
-        let list = before.find(|(_, key)| key.column != column || key.test == Test::AnyOf);
-        list.filter(|(_, key)| key.column == column)
-            .map(|(at, _)| at)
+        let before = self.conditions[..position].iter().rev();
+        before
+            .take_while(|condition| condition.key.column == column)
+            .any(|condition| condition.key.test == Test::AnyOf)
     }
 
     /// Takes a condition with one value in; false when no row can pass.

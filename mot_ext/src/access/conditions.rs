@@ -81,16 +81,6 @@ impl Test {
         self.takes_enum(Ordering::Equal).is_some()
     }
 
-    /// Of two tests that fix a column, which one is better: a list comes last.
-    pub fn rank(self) -> Option<u8> {
-        match self {
-            Test::Equal => Some(0),
-            Test::IsNull => Some(1),
-            Test::AnyOf => Some(2),
-            _ => None,
-        }
-    }
-
     /// Whether it is a range of the column's own order.
     pub fn is_range(self) -> bool {
         matches!(
@@ -103,4 +93,18 @@ impl Test {
     pub fn has_argument(self) -> bool {
         !matches!(self, Test::IsNull | Test::IsNotNull)
     }
+}
+
+/// Of the tests of one column, the place of the one that fixes it best; a list comes last.
+pub fn best_fixing(tests: &[Test]) -> Option<usize> {
+    let place_of = |wanted: Test| tests.iter().position(|test| *test == wanted);
+    [Test::Equal, Test::IsNull, Test::AnyOf]
+        .into_iter()
+        .find_map(place_of)
+}
+
+/// Whether nothing passes all tests of one column: a NULL passes IS NULL alone, a value all others.
+pub fn exclude_each_other(tests: &[Test]) -> bool {
+    let is_null = |test: &Test| *test == Test::IsNull;
+    tests.iter().any(is_null) && !tests.iter().all(is_null)
 }

@@ -4,7 +4,7 @@
 //! rest, which is asked of each row. Of core's index conditions those on further columns, and those
 //! that a range holds only nearly, are among the rest, as `index_am` has core recheck them.
 use super::plain::{Scope, calls_functions, is_plain};
-use crate::access::conditions::{Test, membership};
+use crate::access::conditions::{Test, best_fixing, exclude_each_other, membership};
 use crate::access::search::{Key, Search};
 use crate::keys::{self, Answer};
 use crate::pg::catalog;
@@ -130,19 +130,18 @@ fn choose(found: &[Condition<'_>], definition: &IndexDefinition) -> Option<Vec<u
     for (column, known) in definition.columns.iter().enumerate() {
         let of_column = (0..found.len()).filter(|at| found[*at].key.column == column);
         let of_column: Vec<usize> = of_column.collect();
-        let test = |at: &usize| found[*at].key.test;
-        let fixing = of_column.iter().filter(|at| test(at).rank().is_some());
-        let Some(fixing) = fixing.min_by_key(|at| test(at).rank()) else {
+        let tests: Vec<Test> = of_column.iter().map(|at| found[*at].key.test).collect();
+        let Some(fixing) = best_fixing(&tests) else {
             chosen.extend(of_column);
             break;
         };
-        let is_null = of_column.iter().filter(|at| test(at) == Test::IsNull);
-        if (1..of_column.len()).contains(&is_null.count()) {
+        if exclude_each_other(&tests) {
             return None;
         }
-        chosen.push(*fixing);
-        if test(fixing) == Test::AnyOf && known.can_narrow_lists() {
-            chosen.extend(of_column.into_iter().filter(|at| test(at).is_range()));
+        chosen.push(of_column[fixing]);
+        if tests[fixing] == Test::AnyOf && known.can_narrow_lists() {
+            let is_range = |at: &usize| found[*at].key.test.is_range();
+            chosen.extend(of_column.into_iter().filter(is_range));
         }
     }
     Some(chosen)

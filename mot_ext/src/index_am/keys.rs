@@ -9,7 +9,7 @@ use super::labels::ArgumentLabels;
 use super::rows;
 use super::skip::Skip;
 use crate::access::bounds::Bounds;
-use crate::access::conditions::Test;
+use crate::access::conditions::{Test, best_fixing, exclude_each_other};
 use crate::access::search::Key;
 use crate::executor::expressions::Value;
 use crate::keys::{self, Answer};
@@ -121,23 +121,18 @@ pub fn sought(
                 None => is_empty = true,
             }
         }
-        let test = |found: &(usize, Condition)| found.1.key.test;
-        let fixing = of_column
-            .iter()
-            .filter(|found| test(found).rank().is_some());
-        if let Some(fixing) = fixing.min_by_key(|found| test(found).rank()) {
-            chosen.add(*fixing);
-            // No other condition lets a NULL pass.
-            is_empty |= of_column.iter().any(|found| test(found) == Test::IsNull)
-                && of_column.iter().any(|found| test(found) != Test::IsNull);
-            if test(fixing) == Test::AnyOf && known.can_narrow_lists() && !has_rows {
-                let ranges = of_column.iter().filter(|found| test(found).is_range());
-                ranges.for_each(|found| chosen.add(*found));
+        let tests: Vec<Test> = of_column.iter().map(|(_, found)| found.key.test).collect();
+        if let Some(fixing) = best_fixing(&tests) {
+            is_empty |= exclude_each_other(&tests);
+            chosen.add(of_column[fixing]);
+            let narrows = tests[fixing] == Test::AnyOf && known.can_narrow_lists() && !has_rows;
+            for (found, test) in of_column.into_iter().zip(tests) {
+                match test {
+                    Test::IsNotNull => chosen.answered.push(found.0),
+                    test if narrows && test.is_range() => chosen.add(found),
+                    _ => {}
+                }
             }
-            let not_null = of_column
-                .iter()
-                .filter(|found| test(found) == Test::IsNotNull);
-            chosen.answered.extend(not_null.map(|(at, _)| at));
             continue;
         }
         let is_of_enums = |(_, found): &(usize, Condition)| found.key.test.is_of_enums();

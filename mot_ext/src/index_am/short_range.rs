@@ -70,8 +70,11 @@ fn is_of_outer(value: Any<'_>) -> bool {
     if let Some(call) = value.cast::<OpExpr>() {
         return call.args().iter().any(is_of_outer);
     }
-    match value.cast::<pg_sys::FuncExpr>() {
-        Some(call) => call.args().iter().any(is_of_outer),
+    if let Some(call) = value.cast::<pg_sys::FuncExpr>() {
+        return call.args().iter().any(is_of_outer);
+    }
+    match value.cast::<pg_sys::RelabelType>() {
+        Some(labelled) => labelled.arg().is_some_and(is_of_outer),
         None => value.tag() == T_Var,
     }
 }

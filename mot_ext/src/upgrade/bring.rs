@@ -44,7 +44,7 @@ fn bring_rows() -> Result<(), String> {
     }
     let old = newest(&open(&directory)?, read_manifest)?;
     if old.system_id == own.system_id {
-        return Err("their files name this very cluster".into());
+        return Err("the cluster to take them from is this very one".into());
     }
     let is_other = |noted| noted != (old.system_id, old.generation);
     if source.checkpoint.is_some_and(is_other) {
